@@ -1,1 +1,1 @@
-"""Tests with real files and real programs."""
+"""Tests that use real files and real programs."""

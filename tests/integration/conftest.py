@@ -1,4 +1,4 @@
-"""What several folders of these tests share."""
+"""Fixtures shared by the integration tests."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def server() -> Iterator[ReferenceServer]:
 
 @pytest.fixture
 def clip(corpus: Corpus) -> Path:
-    """Half a second of music."""
     return corpus.wave(Sound(samples=22_050))
 
 
 @pytest.fixture(scope="session")
 def long_wave(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four hours: more than any machine converts before a test has finished with it."""
+    """Four hours of audio: the conversion never ends before the test does."""
     return write_long_wave(tmp_path_factory.mktemp("long") / "long.wav", 4 * 3600)

@@ -1,4 +1,6 @@
-"""`polymux.aio`: the same results, cancellation that leaves nothing, no thread per conversion."""
+"""`polymux.aio` returns the same results, cleans up on cancellation and starts no thread per
+conversion.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,13 @@ def test_the_twins_agree(clip: Path, tmp_path: Path) -> None:
             aio.convert_many([clip], bitrate=1)
 
     asyncio.run(main())
-    # A second loop in the same process: nothing may be tied to the first.
+    # A second event loop in the same process: no state may belong to the first one.
     asyncio.run(main())
 
 
 def test_many_at_once_need_no_threads_of_their_own(clip: Path) -> None:
-    polymux.convert_to_mp3(clip)  # The native pool has its threads now; Python sees none of them.
+    # Starts the threads of the native pool. Python does not count them.
+    polymux.convert_to_mp3(clip)
     before = threading.active_count()
 
     async def main() -> None:
@@ -76,7 +79,9 @@ def test_progress_on_the_event_loop(clip: Path, kind: str) -> None:
 
 
 def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
-    """Until then progress comes about ten times a second, and the loop stays free."""
+    """Before the cancellation, progress arrives about ten times a second and the loop stays
+    responsive.
+    """
     positions: list[float] = []
 
     async def main() -> float:
@@ -95,7 +100,7 @@ def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
         began = time.monotonic()
         task.cancel()
         await asyncio.sleep(0)
-        task.cancel()  # An impatient second time must not leave the native part behind.
+        task.cancel()  # A second cancel() must not leave the native conversion running.
         with pytest.raises(asyncio.CancelledError):
             await task
         assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`polymux chat`: one answer, streamed or whole, and conversations on a pseudo-terminal."""
+"""`polymux chat`: single answers and interactive conversations on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ DONE = b"data: [DONE]\n\n"
 
 
 def event(**choice: Any) -> bytes:
-    """One chunk of a chat's stream."""
     return b"data: " + json.dumps({"choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
 
 
 def said(server: ReferenceServer) -> list[list[tuple[str, str]]]:
-    """Role and text of the messages of every call."""
+    """The role and text of every message, per request."""
     bodies = [one.body.values["messages"] for one in server.calls]
     return [[(one["role"], one["content"]) for one in messages] for messages in bodies]
 
@@ -63,7 +62,6 @@ def test_no_text_on_standard_input(server: ReferenceServer, tmp_path: Path) -> N
 
 
 def test_a_file_of_messages(server: ReferenceServer, tmp_path: Path) -> None:
-    """What looks like the name of one that is not there is none of the words to be sent."""
     (tmp_path / "m.json").write_text('[{"role": "user", "content": "a"}]')
     call("chat", "@m.json", "--system", "s", cwd=tmp_path, server=server)
     done = call("chat", "@nowhere.json", cwd=tmp_path, server=server, code=5)
@@ -153,7 +151,7 @@ def test_signals_end_an_answer(
 
 
 def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
-    """It goes on after an error, and after a name with the home of nobody."""
+    """The conversation continues after an error and after an unknown user in a path."""
     asked = [
         ("first", "\r\nYou said: first\r\n"),
         ("second", "\r\nYou said: second\r\n"),
@@ -178,7 +176,7 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
         terminal.wait_for(r"no such model.*\b400\b")
         terminal.press("/help\r")
         terminal.wait_for("/clear .*\r\n/system .*\r\n/save .*\r\n/quit ")
-        # Before the prompt the terminal, and not readline, would take Ctrl-D.
+        # Before the prompt appears, the terminal would handle Ctrl-D instead of readline.
         terminal.wait_for("\r\n> ")
         terminal.press("\x04")
         assert terminal.end() == 0

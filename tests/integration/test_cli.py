@@ -1,4 +1,4 @@
-"""The polymux command on files: streams, folders, signals, exit codes."""
+"""`polymux convert-to-mp3`: streams, folders, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_streams(folder: Path, content: bytes) -> None:
     call(*words, "-", "-o", "from-stdin.mp3", cwd=folder, stdin=content)
     assert audio_frames(folder / "from-stdin.mp3") == expected
     assert audio_frames(call(*words, "clip.wav", "-o", "-", cwd=folder).stdout) == expected
-    # An MP3 is never mixed with JSON.
+    # The command refuses to write the MP3 and JSON to the same stream.
     done = call(*words, "clip.wav", "-o", "-", "--json", cwd=folder, code=2)
     assert b"--json" in done.stderr
     assert done.stdout == b""
@@ -150,7 +150,7 @@ def test_control_characters_are_never_shown_raw(folder: Path, content: bytes) ->
 
 
 def test_the_reader_of_standard_output_goes_away(tmp_path: Path) -> None:
-    """The MP3 is larger than what a pipe holds, so the writer meets the closed end."""
+    """The MP3 is larger than the pipe buffer, so the write fails."""
     sound = write_long_wave(tmp_path / "sound.wav", 30)
     command = " ".join([*PROGRAM, "convert-to-mp3", "-b", "128k", "-o", "-", str(sound)])
     done = subprocess.run(
@@ -185,7 +185,7 @@ def test_closed_streams(folder: Path) -> None:
 
 
 def started(*words: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:
-    """The command while it converts: its temporary output file is there."""
+    """Return the running command once its temporary output file exists."""
     process = subprocess.Popen(
         [*PROGRAM, "convert-to-mp3", *map(str, words)],
         cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
@@ -199,7 +199,7 @@ def started(*words: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[b
 
 
 def ended(process: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, bytes]:
-    """The exit code and what it says after a signal."""
+    """Send a signal. Return the exit code and standard error."""
     process.send_signal(number)
     code = process.wait(timeout=30)
     _, errors = process.communicate()

@@ -1,4 +1,4 @@
-"""Every operation as a command against a server of the interface."""
+"""Every operation as a command against a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-#: Command, its words, and what the server answers with, as it is printed.
+#: Command -> (arguments, expected standard output).
 PRINTED = {
     "chat": (["hello there"], "You said: hello there\n"),
     "free-chat": (["hello there"], "You said: hello there\n"),
@@ -39,7 +39,7 @@ PRINTED = {
     "summarize-video": ([ADDRESS], "It is about boats.\n"),
     "read-text": (["pic.png"], "Dear Ada,\nhello.\n"),
 }
-#: Command, its words, and the names of the files that it saves.
+#: Command -> (arguments, names of the saved files).
 SAVED = {
     "generate-image": (["A cat, asleep"], ["a-cat-asleep.png"]),
     "upscale-image": (["pic.png"], ["pic-upscaled.png"]),
@@ -49,7 +49,7 @@ SAVED = {
     "download-video": ([ADDRESS], ["000001-0.mp4"]),
     "download-music": (["blue danube"], ["blue-danube.mp3"]),
 }  # fmt: skip
-#: What the answer to a command has in any case; where none is named, "output".
+#: Command -> a key that its JSON output always contains (default "output").
 KNOWN = {"chat": "choices", "free-chat": "response", "search-music": "song_name",
          "identify-song": "song_name", "summarize-video": "response", "read-text": "text",
          "download-video": "url", "download-music": "url"}  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_file_from_standard_input(server: ReferenceServer, folder: Path) -> No
 def test_nothing_to_save_is_no_success(
     server: ReferenceServer, folder: Path, output: bytes
 ) -> None:
-    """A script that goes on where it was saved has no picture."""
+    """The exit code is an error, because a script would expect a saved image."""
     words = ("generate-image", "x", "--output-dir", "out")
     for more in ((), ("--json",)):
         server.fail(200, body=b'{"id": "j", "status": "succeeded", "output": %s}' % output)
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_is_refused_before_the_work(
 def test_forms_of_a_transcript(
     server: ReferenceServer, folder: Path, form: str, expected: str
 ) -> None:
-    """A file that exists is kept, and no work is done for it."""
+    """If the output file exists, the command fails before it sends a request."""
     words = ("transcribe", "talk.wav", "--format", form)
     assert call(*words, cwd=folder, server=server).stdout.decode() == expected
     call(*words, "-o", "talk.out", cwd=folder, server=server)
@@ -220,7 +220,7 @@ def test_progress_on_a_terminal(server: ReferenceServer, folder: Path) -> None:
         terminal.wait_for(r"\r\x1b\[K")
         terminal.wait_for(r"http://127\.0\.0\.1:\d+/media/000001-0\.png")
         assert terminal.end() == 0
-    server.predictions.job_s = 1  # Twice as long as until the line would be drawn again.
+    server.predictions.job_s = 1  # Twice the redraw interval of the progress line.
     with Terminal("generate-image", "x", "-q", cwd=folder, server=server) as terminal:
         assert terminal.end() == 0
         assert "\r0:0" not in terminal.text
@@ -240,7 +240,7 @@ def test_an_interrupted_wait_says_what_becomes_of_the_job(
 
 
 def test_letters_that_standard_output_has_not(server: ReferenceServer, folder: Path) -> None:
-    """An answer that is made, and perhaps paid for, is not lost by a locale."""
+    """A locale that cannot encode a character must not lose an answer that was already paid for."""
     server.chats.text = "schön"
     for words, encoding in ((("--no-stream",), "ascii"), ((), "ascii:surrogateescape")):
         done = run("chat", "x", *words, cwd=folder, server=server, PYTHONIOENCODING=encoding)

@@ -1,4 +1,4 @@
-"""What the commands say and how they end when something goes wrong."""
+"""Error messages and exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def server() -> Iterator[ReferenceServer]:
 
 
 def one_line(errors: bytes) -> str:
-    """What was said, when it was one line of the program's."""
+    """Decode standard error and check that it is one line without the API key."""
     text = errors.decode()
     assert re.fullmatch(r"polymux: [^\n]+\n", text), text
     assert KEY not in text
@@ -167,7 +167,6 @@ def test_a_wrong_key_in_the_environment(server: ReferenceServer, tmp_path: Path)
 def test_a_traceback_only_when_it_is_asked_for(
     server: ReferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str
 ) -> None:
-    """A defect, too, is told in a line."""
     monkeypatch.setattr(answers, "name_in", None)
     done = call(
         "generate-image", "x", "--output-dir", ".", cwd=tmp_path, server=server, code=1,
@@ -183,7 +182,7 @@ def test_a_traceback_only_when_it_is_asked_for(
     [(signal.SIGINT, 130, False), (signal.SIGINT, 130, True), (signal.SIGTERM, 143, True)],
 )
 def test_signals_end_a_call(tmp_path: Path, number: signal.Signals, code: int, reads: bool) -> None:
-    """An upload that nobody reads, and an answer that does not come."""
+    """Covers an upload that the server does not read and a response that never arrives."""
     with (tmp_path / "long.wav").open("wb") as file:
         file.truncate(1000 if reads else 64 << 20)
     with MisbehavingServer() as server:

@@ -1,4 +1,4 @@
-"""Commands with `--local`: no server, the engines of this computer."""
+"""Commands with `--local`, which run the engines of this computer without a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables of an environment in which two models are installed."""
+    """Environment variables that install two models."""
     folder = tmp_path_factory.mktemp("models")
     variables = {"POLYMUX_MODELS": str(folder)}
     call("models", "add", "small", model_path(), cwd=folder, **variables)
@@ -28,7 +28,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def page(tmp_path: Path) -> Path:
     from PIL import Image, ImageDraw, ImageFont
 
-    # The engine enlarges the shorter side: a strip would become a very wide picture.
+    # The engine enlarges the shorter side, so a narrow strip would become a very wide image.
     made = Image.new("RGB", (420, 420), "white")
     font = ImageFont.load_default(40)
     ImageDraw.Draw(made).text((20, 20), "POLYMUX 2026", fill="black", font=font)
@@ -81,9 +81,8 @@ def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> N
     ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"],
 )
 def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
-    """Of no use without one, they are refused instead of being passed over."""
     given = ["--ca-file a.pem", "--server-proxy http://127.0.0.1:1", "--retries 0"]
-    if words.startswith("convert-to-mp3"):  # The others end at it.
+    if words.startswith("convert-to-mp3"):  # The other commands accept --timeout.
         given.append("--timeout 5")
     for option in given:
         done = call(*words.split(), *option.split(), cwd=tmp_path, code=2)
@@ -100,7 +99,7 @@ def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
 def test_a_deadline(
     tmp_path: Path, page: Path, models: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    """No engine is ready by then."""
+    """The deadline is too short for any engine to start."""
     assert page.exists()
     done = call(*words, "--local", "--timeout", "0.02", cwd=tmp_path, code=8, **models)
     assert "0.02 s" in done.stderr.decode()

@@ -1,4 +1,4 @@
-"""What is done is not lost: results of commands whose files cannot be fetched or written."""
+"""Commands keep their results if a file cannot be downloaded or written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_transcript_that_cannot_be_written_is_not_asked_for(
 
 
 def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -> None:
-    """Its folder went away while the server worked."""
+    """The output folder is removed while the server works."""
     said = json.dumps({"id": "a", "status": "succeeded", "output": {"text": "Ask not"}}).encode()
     (folder / "gone").mkdir()
     with MisbehavingServer() as server:
@@ -53,7 +53,7 @@ def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -
 
 
 def test_a_transcript_to_standard_output(server: ReferenceServer, folder: Path) -> None:
-    """As `convert-to-mp3 -o -` has it; no file is called so."""
+    """ "-" means standard output, as in `convert-to-mp3 -o -`, and never a file name."""
     words = ("transcribe", "talk.wav", "-o", "-", "--overwrite")
     assert call(*words, cwd=folder, server=server).stdout == b"This is a test.\n"
     assert os.listdir(folder) == ["talk.wav"]  # noqa: PTH208
@@ -76,7 +76,9 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
 
 @pytest.mark.parametrize("end", ["", "/", "/api/v1", "/api/v1/"])
 def test_a_server_below_a_path(folder: Path, end: str) -> None:
-    """The prefix stays, however the address ends; files come without the key."""
+    """Every form of the server URL keeps the path prefix. The API key is not sent with file
+    downloads.
+    """
     with MisbehavingServer() as server:
         made = {"id": "a", "status": "succeeded", "output": [f"{server.url}/pre/a.png"]}
         server.script(steps.answer(200, json.dumps(made).encode()))

@@ -1,4 +1,4 @@
-"""`convert_to_mp3`, `probe` and `decode_audio` with real files, as a programmer meets them."""
+"""`convert_to_mp3`, `probe` and `decode_audio` with real files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`convert_many`: many files, few at a time, and no failure that spreads."""
+"""`convert_many` limits concurrency and isolates failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_names_in_a_folder(clip: Path, tmp_path: Path) -> None:
     paths = {outcome.index: outcome.unwrap().path for outcome in outcomes}
     assert paths == {0: folder / f"{clip.stem}.mp3", 1: folder / "1.mp3"}
     assert names_in(folder) == sorted([f"{clip.stem}.mp3", "1.mp3"])
-    # One that exists is kept where that is wanted.
+    # overwrite=False keeps an existing file.
     (outcome,) = polymux.convert_many([clip], folder, overwrite=False)
     assert isinstance(outcome.error, polymux.OutputExistsError)
 

@@ -1,4 +1,4 @@
-"""`polymux.decode_audio` gives the samples that the ffmpeg program gives."""
+"""`polymux.decode_audio` returns the same samples as the ffmpeg program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support import reference
 if TYPE_CHECKING:
     from support.corpus import Corpus
 
-#: What is done to the samples depends on their form, rate and channels, and not on the container.
+#: Decoding depends on the sample format, rate and channels, not on the container.
 OTHERS = ["rate_8000_mono", "rate_37800_stereo", "rate_192000_stereo", "f32_96000", "flac_96_24",
           "layout_mono", "layout_5.1", "layout_7.1", "aac_5.1", "opus_5.1"]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Decoders find exactly the input's samples in our MP3: none added, none lost, none shifted."""
+"""Decoders recover the input's samples from our MP3 with the same count and no shift."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REACH = 400
 
 
 def by_ffmpeg(corpus: Corpus, path: Path) -> Samples:
-    """A file decoded by the ffmpeg program, s16 interleaved; the same bytes once."""
+    """Decode to interleaved s16 with the ffmpeg program. The result is cached."""
     words = ("-i", path, "-f", "s16le", "-")
     return numpy.frombuffer(
         corpus.cache.ask("s16le", path, lambda: programs.ffmpeg(*words).stdout), "<i2"
@@ -34,13 +34,13 @@ def by_ffmpeg(corpus: Corpus, path: Path) -> Samples:
 
 
 def samples_of(path: Path) -> Samples:
-    """Those of a 16-bit WAV."""
+    """The samples of a 16-bit WAV file."""
     with wave.open(str(path), "rb") as file:
         return numpy.frombuffer(file.readframes(file.getnframes()), "<i2")
 
 
 def by_mpg123(corpus: Corpus, path: Path) -> Samples:
-    """Our MP3 decoded by mpg123, which must have nothing to complain about."""
+    """Decode our MP3 with mpg123, which must print no warnings."""
 
     def decoded() -> bytes:
         done = programs.run("mpg123", "--no-resync", "-s", path)
@@ -53,7 +53,7 @@ def by_mpg123(corpus: Corpus, path: Path) -> Samples:
 
 
 def best_shift(left: Samples, right: Samples, start: int) -> int:
-    """By how many samples `right` is late against `left` near `start`."""
+    """The delay of `right` against `left` near `start`, in samples."""
     window = left[start : start + WINDOW].astype(float)
 
     def difference(shift: int) -> float:
@@ -88,7 +88,8 @@ def test_length_and_offset(corpus: Corpus, tmp_path: Path, sound: Sound, mode: M
     if sound.rate == 44_100:
         told = programs.run("ffprobe", "-v", "error", "-show_entries", "format=duration",
                             "-of", "csv=p=0", result).stdout  # fmt: skip
-        # It counts whole frames, less the delay and padding that the Xing/Info frame states.
+        # ffprobe's duration is either exact or counts whole frames without the delay and padding in
+        # the Xing/Info frame.
         lengths_s = (report.duration_s, report.frames * 1152 / sound.rate)
         assert any(float(told) == pytest.approx(one, abs=1e-3) for one in lengths_s)
 

@@ -1,4 +1,6 @@
-"""WAV files whose 16-bit samples are really a compressed stream: ffmpeg finds it, and so do we."""
+"""WAV files whose 16-bit samples are really a compressed stream, which ffmpeg
+and polymux detect.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from support.corpus import Corpus
 
-#: Codec to the encoder and the raw format that carry it.
+#: Codec -> (encoder, raw format).
 STREAMS = {
     "aac": ("aac", "adts"),
     "ac3": ("ac3", "ac3"),
@@ -26,7 +28,7 @@ STREAMS = {
 
 
 def disguise(path: Path, stream: bytes) -> Path:
-    """Writes `stream` as the samples of a 16-bit stereo WAV file."""
+    """Write `stream` as the samples of a 16-bit stereo WAV file."""
     with wave.open(str(path), "wb") as writer:
         writer.setparams((2, 2, 44_100, 0, "NONE", ""))
         writer.writeframes(stream[: len(stream) // 4 * 4])
@@ -34,7 +36,6 @@ def disguise(path: Path, stream: bytes) -> Path:
 
 
 def compressed(folder: Path, codec: str) -> bytes:
-    """Six seconds of a tone under noise."""
     encoder, container = STREAMS[codec]
     raw = folder / f"stream.{container}"
     tune = "sine=f=440:d=6:r=44100,volume=0.5,aformat=channel_layouts=stereo"

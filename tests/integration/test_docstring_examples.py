@@ -1,4 +1,4 @@
-"""Every example in a docstring of the package runs, in a folder with talk.mp4 and song.flac."""
+"""Run every docstring example of the package in a folder with talk.mp4 and song.flac."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 from support import programs
 
 PACKAGE = Path(polymux.__file__).parent
-#: Imported by tests only: all of them take seconds, in each process that collects tests.
+#: Only the tests import these modules: importing all takes seconds in every process that collects
+#: tests.
 MODULES = [
     ".".join(("polymux", *path.relative_to(PACKAGE).with_suffix("").parts))
     for path in sorted(PACKAGE.rglob("*.py"))
     if ">>>" in path.read_text()
 ]
-#: Were none found, all of the tests would pass.
+#: Without these names, the tests would pass even if no examples were found.
 CERTAIN = {"media.conversion.convert_to_mp3", "media.conversion.convert_many", "media.probe.probe",
            "media.probe.decode_audio", "aio.convert_to_mp3", "aio.convert_many", "aio.probe",
            "aio.decode_audio"}  # fmt: skip

@@ -1,4 +1,6 @@
-"""The guarded fetcher against servers on this machine: answers, redirects, credentials, TLS."""
+"""The fetcher with SSRF protection against local servers: responses, redirects,
+credentials, TLS.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def test_a_status_is_a_result(status: int) -> None:
 
 
 def hops(*locations: str, status: int = 302) -> Script:
-    """Redirects the n-th request to the n-th location, and answers the one behind the last."""
+    """Redirect request n to location n, then answer 200."""
     left = list(locations)
 
     async def script(exchange: Exchange) -> None:
@@ -70,7 +72,7 @@ def hops(*locations: str, status: int = 302) -> Script:
     ],
 )
 def test_redirects_are_followed(status: int, location: str) -> None:
-    """The request says no more than it must."""
+    """The redirected request has only the required headers."""
     with Server(answering()) as server:
         server.script = hops(location.format(host=server.authority), status=status)
         fetched = got(server, "/a/b")
@@ -182,7 +184,7 @@ def test_proxies_and_netrc_of_the_machine_are_not_used(
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 with its key, signed by itself."""
+    """A self-signed certificate for 127.0.0.1 and its key."""
     folder = tmp_path_factory.mktemp("tls")
     return certified(folder, "IP:127.0.0.1").with_name("both.pem")
 

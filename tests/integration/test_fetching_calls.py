@@ -1,4 +1,4 @@
-"""How callers use the fetcher: destinations, progress, Ctrl-C, asyncio, and what they get wrong."""
+"""How callers use the fetcher: destinations, progress, Ctrl-C, asyncio and invalid arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of a fetch: servers that send too much, too little, too slowly, or nonsense."""
+"""Limits of a fetch against servers that send too much, too little, too slowly or invalid data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compressed(encoding: str, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_bodies_are_decoded_and_counted_both_ways(encoding: str) -> None:
-    """Also at exactly the cap, whatever they are."""
+    """The body is exactly at the size limit."""
     body = bytes(8 << 20)
     sent = compressed(encoding, body)
     with Server(answering(200, sent, f"Content-Encoding: {encoding}")) as server:
@@ -134,7 +134,7 @@ def test_a_reset_is_no_success(sent: bytes) -> None:
 
 
 def test_more_than_was_declared_is_left() -> None:
-    """And the length may be said twice."""
+    """Two equal Content-Length headers are accepted."""
     twice = b"Content-Length: 5\r\nContent-Length: 5\r\n\r\n"
     with Server(sending(OK + twice + b"hello, world")) as server:
         assert got(server).data == b"hello"

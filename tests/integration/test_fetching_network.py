@@ -1,6 +1,7 @@
-"""The whole corpus of hostile URLs in a network of its own, whose decoys nobody may connect to.
+"""Every hostile URL of the corpus, in an isolated network whose decoy hosts must not receive a
+connection.
 
-The namespaces need root. Where they cannot be made these tests fail and say so.
+The network namespaces need root. Without them these tests fail with a clear message.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def found() -> dict[str, Any]:
 
 
 def test_the_network_is_real(found: dict[str, Any]) -> None:
-    """What plays the public side serves, and each decoy can be reached by who tries."""
+    """The public host answers and every decoy is reachable, so the other tests prove something."""
     assert found["served"] == f"public from http://{PUBLIC}/"
     assert found["knocks"] == {f"{decoy} {port}": 1 for decoy in DECOYS for port in PORTS}
 
@@ -37,15 +38,15 @@ def test_every_url_of_the_corpus_is_refused(found: dict[str, Any]) -> None:
 
 
 def expected(code_and_url: str) -> tuple[str, ...]:
-    """What may come of a redirect to a URL of the corpus."""
+    """The allowed outcomes of a redirect to a URL of the corpus."""
     url = code_and_url.partition(" ")[2]
     if len(url) > 64 * 1024:
         return ("AnswerTooLargeError ",)
     if "\0" in url:
         return ("ConnectionLostError receive",)
-    if "\n" in url:  # The rest is a header of its own, or no header at all.
+    if "\n" in url:  # The text after the newline is parsed as another header.
         return (REFUSED, "ConnectionLostError receive", f"public from http://{PUBLIC}/")
-    # A name without a scheme is a place on the same server, which is the public one.
+    # A host without a scheme is a relative path on the public server.
     return (REFUSED, f"public from http://{PUBLIC}/redirect/", f"public from http://{PUBLIC}/etc/")
 
 
@@ -89,16 +90,18 @@ def test_names(found: dict[str, Any], name: str, said: str) -> None:
 
 
 def test_a_name_is_asked_once_and_its_answer_kept(found: dict[str, Any]) -> None:
-    """The second answer would be private, with no time to live: nobody asks for it."""
+    """A second DNS answer would be private with a TTL of zero, so the fetcher
+    must not ask twice.
+    """
     assert found["names"]["rebinding"] == "public from http://rebinding.example/"
     assert found["names"]["queries of one fetch"] == "1"
 
 
 def test_the_name_of_this_machine(found: dict[str, Any]) -> None:
-    """Whatever /etc/hosts has for it; the decoys listen on all of loopback."""
+    """The result depends on /etc/hosts. The decoys listen on all loopback addresses."""
     assert found["names"]["own name"] in (REFUSED, "ConnectError resolve")
 
 
 def test_a_silent_resolver_does_not_hold_the_exit(found: dict[str, Any]) -> None:
-    """It is given 30 s in the namespace's resolv.conf."""
+    """The namespace's resolv.conf has a timeout of 30 s."""
     assert found["exit_s"] <= 2 * PATIENCE

@@ -1,4 +1,4 @@
-"""The threads of fetches in event loops: their own, so many, and nobody else waits for them."""
+"""Fetches in event loops use a bounded thread pool that blocks no other work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def own_threads() -> list[str]:
 
 
 def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
-    """Not the loop's executor, and not those who only ask where an address leads."""
+    """Other users of the loop's executor and URL checks do not wait for slow fetches."""
 
     async def main(server: Server) -> None:
         slow = [asyncio.create_task(fetching(server)) for _ in range(MAX_THREADS + 10)]
@@ -54,7 +54,7 @@ def test_slow_addresses_hold_up_no_more_than_fetches() -> None:
         assert time.monotonic() - begun < 10 * PATIENCE
         assert len(own_threads()) == MAX_THREADS
         assert len(server.requests) == MAX_THREADS
-        # Who waits for a thread has less of the total left.
+        # Waiting for a thread counts against the total timeout.
         begun = time.monotonic()
         queued = asyncio.create_task(fetching(server, total_ms=3000))
         await asyncio.sleep(2.5)

@@ -1,4 +1,4 @@
-"""Every audio frame equals the one that the ffmpeg program writes with the same libraries."""
+"""Every audio frame equals the frame that the ffmpeg program writes with the same libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ ALL_KBPS = sorted({*MPEG1_KBPS, *MPEG2_KBPS})
 SOME_KBPS = (8, 24, 64, 80, 160, 320)
 LENGTHS = (1, 2, 575, 576, 577, 1104, 1105, 1106, 1151, 1152, 1153, 2303, 2304, 2305, 4607, 44_099)
 SECOND = 44_100
-#: Each bitrate at one rate of MPEG 1 and 2; of the other rates some.
+#: (kbit/s, Hz): every bitrate at one sample rate of MPEG 1 and of MPEG 2, and a selection for the
+#: others.
 BITRATES = {
     *((kbps, rate) for kbps in ALL_KBPS for rate in (44_100, 24_000)),
     *((kbps, 8_000) for kbps in SOME_KBPS),
@@ -35,7 +36,7 @@ FURTHER_BITRATES = {
 
 
 def legal_kbps(rate: int) -> tuple[int, ...]:
-    """The bitrates that the standard has for a sample rate."""
+    """The bitrates that the MP3 standard allows for a sample rate (Hz)."""
     if rate >= 32_000:
         return MPEG1_KBPS
     return MPEG2_KBPS if rate >= 16_000 else MPEG25_KBPS
@@ -53,7 +54,9 @@ def test_containers_at_a_variable_bitrate(corpus: Corpus, name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
-    """Up to the change the frames are ffmpeg's; there it loses up to a frame, and we do not."""
+    """Frames before the format change equal ffmpeg's. At the change, ffmpeg loses up to one frame
+    and polymux does not.
+    """
     converted = polymux.convert_to_mp3(corpus.path(name), **CBR_128.ours)
     ours = mp3_frames.parse(converted.read())
     mp3_frames.check_decodable(ours)
@@ -73,7 +76,7 @@ def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
     ],
 )
 def test_constant_bitrates(corpus: Corpus, kbps: int, rate: int) -> None:
-    """Identity, and a warning exactly where the standard has no such bitrate."""
+    """The report has a warning exactly if the standard does not allow the bitrate."""
     source = corpus.wave(Sound(samples=rate * 7 // 10, rate=rate))
     compared = assert_identical(corpus, source, cbr(kbps))
     codes = [warning.code for warning in compared.converted.report.warnings]
@@ -143,7 +146,7 @@ def test_ten_minutes_of_music(corpus: Corpus, mode: Mode) -> None:
     assert compared.converted.report.samples == sound.samples
 
 
-#: Names of media, what is chosen of them, and how the report has it.
+#: (media name, option, value, report field).
 CHOSEN = [
     *(("wav_s16", "sample_rate", rate, "sample_rate_hz")
       for rate in (8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000)),

@@ -1,7 +1,7 @@
-"""With others' software: our client against llama.cpp's own server.
+"""The polymux client against llama.cpp's own server.
 
-The model has 135 million parameters and answers in 20 tokens: what is tested is the talk between
-the programs, not what the model says.
+The model has 135 million parameters and answers in 20 tokens: the tests check the protocol, not the
+text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 TOKENS = 20
-#: What makes the model answer alike each time.
+#: Makes the model's answers deterministic.
 SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
 PATIENCE_S = 30
 
@@ -38,7 +38,7 @@ def client(model: ChatModel) -> Iterator[polymux.Client]:
 
 
 def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
-    """The pieces are the whole answer, and the counts come at the end."""
+    """The joined chunks equal the full answer. The token counts arrive last."""
     whole = client.chat("Say hello.", **SAME)
     assert whole.text.strip()
     assert whole.finish_reason in ("length", "stop")
@@ -60,7 +60,9 @@ def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
 
 
 def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:
-    """Its words, kinds and statuses come through: a wrong schema, too long a text, a wrong key."""
+    """Errors keep llama.cpp's message, type and status for an invalid schema, a long prompt and a
+    wrong API key.
+    """
     schema = {"name": "answer", "schema": {"type": "no such type"}}
     form = {"type": "json_schema", "json_schema": schema}
     with pytest.raises(errors.BadRequestError, match="no such type") as refused:
@@ -80,7 +82,7 @@ def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:
 
 
 def test_llama_cpp_stops_when_a_stream_is_closed(client: polymux.Client, model: ChatModel) -> None:
-    """It would go on for 900 tokens, and is free again long before."""
+    """The model would generate 900 tokens, but its slot must become free much earlier."""
     endless = {"ignore_eos": True}
     stream = client.chat(
         "Tell a very long story.", max_completion_tokens=900, stream=True, extra_body=endless

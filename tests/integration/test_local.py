@@ -1,4 +1,4 @@
-"""The same calls with no server."""
+"""`polymux.Local`: the same methods without a server."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MESSAGES = [{"role": "user", "content": "Hi"}]
 PICTURE = ("a.png", b"\x89PNG\r\n\x1a\n")
 SOUND = ("a.wav", b"RIFF")
-#: Operations that need a model or another service, and what they are asked.
+#: Operations that need a model or another service, with an argument for each.
 ASKED: dict[str, Any] = {
     "chat": "Hi", "free_chat": "Hi", "search_music": "waves", "generate_image": "waves",
     "upscale_image": PICTURE, "transcribe": SOUND, "generate_video": "waves",
     "generate_music": "waves", "identify_song": SOUND,
     "summarize_video": "http://videos.example/1", "read_text": PICTURE,
 }  # fmt: skip
-#: What needs none, and is there where the extras of the tests are.
+#: Operations that need only the extras installed for the tests.
 ALWAYS = {"convert_to_mp3", "download_video", "download_music"}
 
 
@@ -90,7 +90,8 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
         with pytest.raises(polymux.APIStatusError) as refused:
             local.convert_to_mp3(text.read_bytes())
         assert refused.value.status == 415
-        # There is no file of that: where its copy lies is nothing to anybody.
+        # The input has no path, so the message must not show the path of the temporary
+        # copy.
         assert "/drafts/" not in str(refused.value)
         assert refused.value.input_name in ("", "file")
         with pytest.raises(polymux.APIStatusError, match=str(text)):
@@ -131,7 +132,7 @@ def test_chats_and_streams() -> None:
 
 
 def test_a_job_in_progress(tmp_path: Path, source: Path) -> None:
-    """Its end is told once, however it ends."""
+    """The final progress event arrives exactly once for every outcome."""
     seen: list[Any] = []
     long = tmp_path / "long.wav"
     long.write_bytes(noise(1, 40.0))
@@ -169,11 +170,13 @@ def test_a_deadline_ends_the_work(source: Path) -> None:
 
 
 def test_a_deadline_ends_a_stream() -> None:
-    """Where it stops for too long, and where its reader does; what came before stays."""
+    """The deadline applies while the model pauses and while the reader pauses. Text received before
+    remains available.
+    """
     backend = scripted(gate=asyncio.Event(), chunks=pieces("Hello"))
     with polymux.Local(backends=[backend]) as local:
         for pause_s in (0.0, 1.3 * PATIENCE):
-            # Within it the first piece comes, on a machine that is busy too.
+            # Long enough for the first chunk on a busy machine.
             stream = local.chat(MESSAGES, stream=True, timeout=PATIENCE)
             assert next(stream).content == "Hello"
             time.sleep(pause_s)
@@ -192,7 +195,7 @@ def test_closing_and_using_again(source: Path) -> None:
 
 
 class _Sweeping(Scripted):
-    """Knows the store that it works for."""
+    """A backend that can run the store's sweep."""
 
     def bind(self, service: Any) -> None:
         self.store = service.store
@@ -205,7 +208,7 @@ class _Sweeping(Scripted):
 def test_results_in_a_folder_of_the_user_s_have_no_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    """Those of a folder of its own have one, which few programs live to see."""
+    """Results in a user's folder never expire. Results in Local's temporary folder expire."""
     backend = _Sweeping()
     with polymux.Local(tmp_path / "kept" if kept else None, backends=[backend]) as local:
         made = local.convert_to_mp3(b"x")
@@ -218,7 +221,9 @@ def test_results_in_a_folder_of_the_user_s_have_no_end(
 
 
 def test_results_of_an_earlier_release_have_no_end(tmp_path: Path) -> None:
-    """Which wrote one down; what a server keeps in that folder has its own."""
+    """Expiry times stored by an earlier release are ignored for local results. Files of a server in
+    the same folder keep theirs.
+    """
     folder = tmp_path / "kept"
     with polymux.Local(folder, backends=[Scripted()]) as local:
         first, second = (local.convert_to_mp3(b"x") for _ in range(2))
@@ -258,7 +263,9 @@ def test_async(source: Path) -> None:
 def test_media_are_opened_as_its_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this process, but with the limits, threads and places that an engine of a server has."""
+    """Conversion runs in this process with the limits, threads and directories of a server's
+    engine.
+    """
     path = tmp_path / "three.wav"
     path.write_bytes(noise(1, 3.0))
     threads: list[int] = []

@@ -1,4 +1,4 @@
-"""What callers give to `Local` and `AsyncLocal` to be called: by whom, and what it may do."""
+"""Callbacks of `Local` and `AsyncLocal`: their threads, exceptions and reentrant calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ MAX_S = 20 * PATIENCE
 
 
 def within(call: Callable[[], Any]) -> Any:
-    """What it gives or raises, in a thread that the tests need not wait for."""
+    """Run the call in a daemon thread, which a hanging call cannot block. Return or raise its
+    outcome.
+    """
     outcome: Future[Any] = Future()
 
     def run() -> None:
@@ -39,7 +41,7 @@ def within(call: Callable[[], Any]) -> Any:
 
 
 class Raising:
-    """A file object, and a callback."""
+    """A file object and a callback, both of which raise."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -68,7 +70,7 @@ ERRORS = [
 @pytest.mark.parametrize("error", ERRORS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("where", ["on_progress", "read"])
 def test_what_they_raise_comes_out_unchanged(error: BaseException, where: str) -> None:
-    """And ends the work, which leaves nothing."""
+    """The exception also stops the work and removes all data."""
     backend = Bound(max_concurrency=4)
     local = polymux.Local(backends=[backend])
     backend.gate = asyncio.Event()
@@ -79,14 +81,14 @@ def test_what_they_raise_comes_out_unchanged(error: BaseException, where: str) -
             within(lambda: local.convert_to_mp3(b"x" if given else raising, **given))
         assert caught.value is error
     assert (backend.service.jobs.count, backend.service.store.media.used_bytes) == (0, 0)
-    # Nobody else is struck.
+    # Other calls still work.
     backend.gate.set()
     assert within(lambda: local.read_text(b"x").text) == "read"
     within(local.close)
 
 
 def test_a_callback_may_call_and_close() -> None:
-    """The thread that made the call is called."""
+    """Callbacks run in the thread that made the call."""
     local = polymux.Local(backends=[Scripted(max_concurrency=4)])
     seen: list[str] = []
     threads: list[int] = []
@@ -102,7 +104,7 @@ def test_a_callback_may_call_and_close() -> None:
 
     def close(_: object) -> None:
         local.close()
-        # The next session, on the same folder or another one.
+        # Opens a new session.
         seen.append(local.read_text(b"x").text)
 
     seen.clear()
@@ -193,7 +195,7 @@ def test_control_c(what: str) -> None:
             while (line := program.stdout.readline().strip()) != "interrupted":
                 assert line == "processing"
             assert time.monotonic() - began < 10 * PATIENCE
-            # The program's end waits for no thread that reads.
+            # Program exit does not wait for threads that read.
             assert program.wait(MAX_S) == 0
         finally:
             program.kill()

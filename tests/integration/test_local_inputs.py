@@ -1,4 +1,4 @@
-"""What `Local` takes as files: all that a client does, and for as long as its call lasts."""
+"""`Local` accepts the same file inputs as a client and reads them only during the call."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def test_paths_that_cannot_be() -> None:
 
 
 def test_a_deadline_is_over_the_reading(tmp_path: Path) -> None:
-    """And what has been read then is removed, as soon as the thread has its next piece."""
+    """The deadline includes reading the input. The partial copy is deleted when
+    the reader returns.
+    """
     goes_on = threading.Event()
 
     def slow() -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""A `Local` whose program forks, or ends without closing it. Each in a process of its own."""
+"""`Local` in programs that fork or exit without closing it. Each test starts a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import asyncio, multiprocessing, os, sys, threading, time, warnings
 import polymux
 from polymux.runtime.settings import EngineSettings
 from support import quick_engines
-warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads.
 engines = {
     "media": EngineSettings("media"),
     "quick": EngineSettings(quick_engines.FAMILY, {}, operations=("chat",)),
@@ -55,7 +55,7 @@ def sound(tmp_path: Path) -> Path:
 
 
 def done(code: str, sound: Path) -> None:
-    """Runs a program to its end, which must leave nothing where temporary files are made."""
+    """Run a program to its end and check that it leaves no temporary files."""
     temporary = sound.parent / "temporary"
     temporary.mkdir()
     found = subprocess.run(
@@ -69,7 +69,9 @@ def done(code: str, sound: Path) -> None:
 
 
 def test_a_child_begins_anew(sound: Path) -> None:
-    """With an engine and a folder of its own; closing there ends nothing of the parent's."""
+    """A forked child starts its own engine and temporary folder. Closing them does not affect the
+    parent.
+    """
     done(
         """
 local = polymux.Local(engines=engines)
@@ -110,7 +112,7 @@ print("done")
 
 
 def test_a_folder_that_the_parent_uses(sound: Path) -> None:
-    """It is refused as to any other process, and is free as soon as the parent has closed it."""
+    """The folder is locked while the parent has it open, as for any other process."""
     done(
         """
 local = polymux.Local(os.path.join(os.path.dirname(sys.argv[1]), "kept"), engines=engines)
@@ -160,7 +162,7 @@ print("done")
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_that_does_not_close(sound: Path, ending: str) -> None:
-    """A folder of the user's stays."""
+    """Files in the user's folder remain."""
     kept = sound.parent / "kept"
     begun = f"""
 local = polymux.Local({str(kept) if ending == "returns" else None!r}, engines=engines)

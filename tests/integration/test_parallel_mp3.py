@@ -1,4 +1,4 @@
-"""One long file on many threads: the same bytes for every number of them, and ffmpeg's frames."""
+"""Converting one long file gives the same bytes for every thread count, and ffmpeg's frames."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from support.corpus import Corpus
 
 SECOND = 44_100
-#: Files that are shorter than 15 s are never cut.
+#: Files shorter than 15 s are never split.
 LONG = Sound(samples=20 * SECOND + 1)
 ABR_160 = abr(160)
-#: How many threads there can really be.
+#: The number of threads that can run in parallel.
 CORES = _media.available_cores()
 
 
@@ -32,7 +32,7 @@ def wave(corpus: Corpus) -> Path:
 
 
 def on_threads(source: Path, mode: Mode, *counts: int, **options: Any) -> list[polymux.MediaFile]:
-    """MP3s of the same bytes, one for each number of threads and one for the default."""
+    """Convert with each thread count and with the default, and check that the bytes are equal."""
     chosen: list[dict[str, Any]] = [{"threads": count} for count in counts]
     files = [polymux.convert_to_mp3(source, **mode.ours, **options, **one) for one in (*chosen, {})]
     assert {file.read() for file in files} == {files[0].read()}
@@ -43,16 +43,16 @@ def test_segments_at_a_constant_bitrate(corpus: Corpus, wave: Path) -> None:
     one, eight, _ = on_threads(wave, CBR_128, 1, 8)
     assert audio_frames(one.read()) == audio_frames(corpus.reference(wave, CBR_128.theirs))
     assert one.report.seams == 0
-    # Were no seam made, this test would compare one encoder with itself.
+    # Without a segment boundary, this test would compare one encoder with itself.
     assert CORES == 1 or eight.report.seams > 0
 
 
 @pytest.mark.parametrize("mode", [V0, ABR_160], ids=str)
 def test_threads_change_nothing_in_other_modes(corpus: Corpus, wave: Path, mode: Mode) -> None:
-    """Where the cuts are follows from the duration alone.
+    """Segment boundaries depend only on the duration.
 
-    Near LAME's upper bit limit, which V0 and 160 kbit/s reach here, rare frames may be coded
-    otherwise than by one encoder.
+    Near LAME's upper bit limit, which V0 and 160 kbit/s reach here, a few frames may differ from
+    those of a single encoder.
     """
     files = on_threads(wave, mode, 1, 8)
     assert {file.report.seams for file in files} == {files[0].report.seams}
@@ -80,7 +80,7 @@ def test_verify_finds_nothing(wave: Path) -> None:
 
 
 class WriteOnly:
-    """A destination that cannot go back."""
+    """A destination without seek()."""
 
     def __init__(self) -> None:
         self.content = bytearray()

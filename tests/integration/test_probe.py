@@ -1,4 +1,4 @@
-"""`polymux.probe` says what the ffprobe program says."""
+"""`polymux.probe` agrees with the ffprobe program."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.media import CONTAINERS, PECULIAR, SILENT
 if TYPE_CHECKING:
     from support.corpus import Corpus
 
-#: Every container and every peculiarity is there once, and so are names of layouts.
+#: Contains every container, every special case and several channel layouts.
 NAMES = [*CONTAINERS, *PECULIAR, *SILENT, "layout_mono", "layout_5.1", "layout_7.1", "aac_5.1",
          "ac3_5.1side", "dts_5.1"]  # fmt: skip
 
 
 def optional(value: str | None) -> Any:
-    """ffprobe's number, or what stands for "none" in an approximate comparison."""
+    """ffprobe's number for an approximate comparison, or None."""
     return None if value is None else pytest.approx(float(value), abs=2e-6)
 
 
@@ -38,7 +38,7 @@ def compare_stream(ours: polymux.StreamInfo, theirs: dict[str, Any]) -> None:
     else:
         assert (ours.sample_rate_hz, ours.channels) == (0, 0)
     if ours.type == "video":
-        # Some containers leave the size to the picture itself, which a probe does not decode.
+        # In some containers only the frames contain the size, and a probe does not decode them.
         assert (ours.width, ours.height) in ((theirs["width"], theirs["height"]), (0, 0))
 
 
@@ -57,7 +57,7 @@ def test_probe_agrees_with_ffprobe(corpus: Corpus, name: str) -> None:
         compare_stream(mine, other)
     expected = ffprobe.lower(shape.get("tags", {}))
     if shape["format_name"] == "ogg":
-        # Ogg has tags on its streams alone; what describes the file belongs to the file.
+        # Ogg stores tags on its streams. polymux reports those that describe the file as file tags.
         expected = ffprobe.lower(theirs["streams"][0].get("tags", {}))
         for one in ("encoder", "metadata_block_picture"):
             expected.pop(one, None)

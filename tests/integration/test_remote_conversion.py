@@ -1,4 +1,4 @@
-"""`polymux convert-to-mp3 --server`: on a server only when the command line says so."""
+"""`polymux convert-to-mp3` uses a server only with `--server`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_options_that_only_this_computer_has(
 
 
 def test_failures(server: ReferenceServer, folder: Path) -> None:
-    """One gives its code, and makes no folder for the output."""
+    """For a single input, the error sets the exit code and no output folder is created."""
     server.fail(422, "no sound in it", headers=[], times=None)
     words = ("convert-to-mp3", "--server", server.url, "one.wav")
     done = call(*words, "-o", "a/b/one.mp3", cwd=folder, server=server, code=6)

@@ -1,4 +1,4 @@
-"""The core's remux writes what ``ffmpeg -c copy`` writes, packet for packet, and nothing worse."""
+"""The core's remux writes the same packets as ``ffmpeg -c copy``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_video_and_audio_become_one_file(
         ours, given = packets(corpus.cache, output, kind), packets(corpus.cache, source, kind)
         assert contents(ours) == contents(given)
         assert abs(one_offset(ours, given)) < 0.03
-    if video == "hevc":  # As Apple's players want it.
+    if video == "hevc":  # Apple's players need the hvc1 tag.
         assert ffprobe.describe(output, corpus.cache)["streams"][0]["codec_tag_string"] == "hvc1"
     duration_s = polymux.probe(output).duration_s
     assert duration_s == pytest.approx(2.0, abs=0.06)
@@ -128,7 +128,7 @@ def test_inputs_and_devices_are_no_output(parts: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def large(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """So many packets that the work does not end before a test looks at it."""
+    """Has so many packets that remuxing cannot finish before the test checks it."""
     return make(tmp_path_factory.mktemp("large") / "large.mkv", "-stream_loop", "5000",
                 "-i", part(parts, "h264"), "-c", "copy")  # fmt: skip
 

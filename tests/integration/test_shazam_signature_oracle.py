@@ -1,4 +1,4 @@
-"""The core's signatures are those of the package shazamio-core, byte for byte."""
+"""The core's signatures are byte for byte those of the package shazamio-core."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from support.corpus import Corpus
 
 CLIPS = 20
-#: Of what is longer, both take as much from the middle.
+#: For longer inputs, both implementations use this many samples from the middle.
 SEGMENT = 10 * RATE_HZ
 
 
 def clip(seed: int) -> numpy.ndarray:
-    """1 to 30 s of 16-bit samples: a melody, swelling noise, short noises, or a mix; some clip."""
+    """1 to 30 s of 16-bit samples: a melody, swelling noise, noise bursts or a mix. Some of them
+    clip.
+    """
     chance = numpy.random.default_rng([9, seed])
     count = int(chance.uniform(1, 30) * RATE_HZ)
     noise = chance.normal(0, 0.3, count)
@@ -62,7 +64,7 @@ def difference(uri: str, expected: str) -> str:
 
 
 def written(corpus: Corpus, seed: int) -> Path:
-    """The file of a clip, made once."""
+    """The file of a clip, created once."""
     makers = [digest(Path(one)) for one in (__file__, catalogue_songs.__file__)]
     return corpus.cache.make(
         "clip", ".wav", f"{seed} {makers}", lambda path: write(path, recording(clip(seed)))
@@ -88,13 +90,12 @@ def test_bytes_of_many_clips(corpus: Corpus) -> None:
         if said := difference(uri, expected):
             apart[path.name] = said
     assert apart == {}
-    # There is something to compare: in all, and in nearly each.
+    # Guards against an empty comparison.
     assert sum(peaks) > 8_000
     assert numpy.median(peaks) > 200
 
 
 def test_a_difference_is_seen(tmp_path: Path) -> None:
-    """Less than can be heard changes bytes."""
     samples = clip(0)
     path, other = tmp_path / "a.wav", tmp_path / "b.wav"
     path.write_bytes(recording(samples))

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.song calibrate`: the decision, tried on a small library of real files."""
+"""`python -m benchmarks.song calibrate` on a small library of real files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ("wav", "mp3", "flac", "ogg", "m4a")
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five recordings of five kinds, one of them twice, and what cannot take part."""
+    """Five recordings in five formats, a duplicate, and files that calibration must skip."""
     folder = tmp_path_factory.mktemp("library")
     for seed, kind in enumerate(KINDS):
         catalogue_songs.song(folder / "all" / f"{seed} \u00e4 'song.{kind}", 300 + seed, LENGTH_S)
@@ -57,7 +57,7 @@ def test_a_library_of_real_files_is_tried(
     assert clean
     assert all(row.right for row in clean)
     assert all(row.song is not None for row in clean if row.seconds >= 5)
-    # What is held out is named by nothing: no copy of it may be in the catalogue.
+    # No snippet of a held-out song may match, because the index contains no copy of it.
     assert outside
     assert {row.kind for row in rows if not row.inside} == {"other songs"}
     assert not any(row.right or row.song for row in rows if not row.inside)
@@ -71,7 +71,7 @@ def test_a_library_of_real_files_is_tried(
     assert recalls == sorted(recalls, reverse=True)
     assert {one[3].split(" of ")[1] for one in choices} == {str(outside * 3)}
 
-    # What was kept is what weights can be fitted to.
+    # Weights can be fitted to the saved results.
     command.main(["fit", str(kept)])
     fitted = capsys.readouterr().out
     assert all(f"| {name} |" in fitted for name in WEIGHTS)

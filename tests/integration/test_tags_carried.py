@@ -1,4 +1,4 @@
-"""Text, comments, chapters and covers arrive in the MP3 as they were in the input."""
+"""Text tags, comments, chapters and covers of the input arrive in the MP3."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_cover_bit_for_bit(corpus: Corpus, tmp_path: Path, name: str) -> None:
 def test_a_cover_of_ones_own(
     corpus: Corpus, tmp_path: Path, name: str, kind: str, version: int
 ) -> None:
-    """In the place of the input's, or where it has none; the text stays."""
+    """A `cover` argument replaces the input's cover, if any. Text tags remain."""
     wanted = cover_file(corpus.cache, kind).read_bytes() + b"and more"
     given = memoryview(wanted) if kind == "png" else wanted
     result = convert(corpus.path(name), tmp_path, cover=given, id3v2_version=version)
@@ -95,7 +95,8 @@ def test_what_is_no_cover(corpus: Corpus, tmp_path: Path, cover: bytes) -> None:
 @pytest.mark.parametrize("name", CHAPTERED)
 def test_chapters(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
     result = convert(corpus.path(name), tmp_path, id3v2_version=version)
-    # As in ffmpeg, positions count from the first sample; an MP3's clock begins a little before.
+    # As in ffmpeg, positions count from the first sample. The clock of an MP3 starts slightly
+    # earlier.
     begin_ms = round(1000 * (polymux.probe(corpus.path(name)).start_s or 0))
     starts = [max(0, start - begin_ms) for start in (0, 500, 1100)]
     titles = [line[6:] for line in CHAPTERS.splitlines() if line.startswith("title=")][1:]

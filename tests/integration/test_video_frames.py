@@ -1,4 +1,4 @@
-"""Frames into MP4 and frames out of videos, as Python sees them: `polymux.media.video`."""
+"""Writing frames to MP4 and reading frames of videos with `polymux.media.video`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def test_what_cannot_be_written_is_refused(
 
 
 def test_frames_that_fail_and_a_token_end_the_writing(tmp_path: Path) -> None:
-    """Between two frames, and nothing is left."""
     token = Token()
     given = []
 

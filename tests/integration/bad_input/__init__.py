@@ -1,1 +1,1 @@
-"""Bad input: what hostile files and failing systems may not do."""
+"""Hostile files and failing systems."""

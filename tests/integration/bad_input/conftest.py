@@ -1,4 +1,4 @@
-"""What every test of bad input shares."""
+"""Fixtures shared by the tests of bad input."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def clips(corpus: Corpus) -> Clips:
-    """Small real files of every container."""
+    """Small valid files of every container."""
     return Clips(corpus.cache)
 
 
 @pytest.fixture(scope="session")
 def laboratory(clips: Clips) -> Iterator[Laboratory]:
-    """Runs hostile files in children and asserts the invariants."""
+    """Runs hostile files in child processes and checks the invariants."""
     made = Laboratory(clips)
     yield made
     made.close()

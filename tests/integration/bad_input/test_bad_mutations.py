@@ -1,7 +1,7 @@
-"""Real files of every container with flipped, missing and doubled bytes.
+"""Valid files of every container with flipped, missing and duplicated bytes.
 
-Nothing crashes, hangs, leaks or leaves a file, whatever the bytes are; that a damaged file still
-converts is welcome and not asked for. The seeds are fixed: every run tries the same files.
+No mutation may cause a crash, hang, leak or leftover file. A damaged file may convert or fail. The
+seeds are fixed, so every run tests the same files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ LONG_SEEDS = 40
 def convert_mutations(
     container: str, seeds: range, laboratory: Laboratory, clips: Clips, folder: Path
 ) -> None:
-    """Converts one clip with each seed's damage, asserting the invariants after each."""
+    """Convert a clip with the damage of each seed and check the invariants
+    after each conversion.
+    """
     data = clips.data(container)
     for seed in seeds:
         place = folder / str(seed)
@@ -33,7 +35,7 @@ def convert_mutations(
         source = place / f"{container}-{seed}.bin"
         source.write_bytes(mutate(data, seed))
         laboratory.check_file(source, place, allowed=ANYTHING)
-        # Kept for the message of a failure, and only then.
+        # Remains only if the test fails, for its message.
         for path in (source, place / "results/out.mp3"):
             path.unlink(missing_ok=True)
 

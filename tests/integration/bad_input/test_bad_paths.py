@@ -1,4 +1,4 @@
-"""Inputs and outputs that are no plain files, and names that look like more than names."""
+"""Inputs and outputs that are not regular files, and names with special meaning."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def source(clips: Clips, tmp_path: Path) -> Path:
-    """A good input in a folder of its own."""
     path = tmp_path / "input.wav"
     path.write_bytes(clips.data("wav"))
     return path
 
 
 def made(kind: str, folder: Path) -> Path:
-    """A path of a kind that is no plain file."""
+    """Create a path that is not a regular file."""
     path = folder / kind
     if kind == "folder":
         path.mkdir()
@@ -66,15 +65,15 @@ def test_inputs_that_are_no_files(kind: str, error: type[Exception], tmp_path: P
 
 
 def _in_child(call: str, prepare: Callable[[], object]) -> str:
-    """Name of the exception that `call` raises in a fork after `prepare`; "none" without one."""
+    """The name of the exception that `call` raises in a forked child after `prepare`, or "none"."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         answer = "none"
         try:
             prepare()
-            eval(call, {"polymux": polymux})  # the call is a constant of this module
-        except BaseException as error:  # whatever escapes is the answer
+            eval(call, {"polymux": polymux})  # The code is a constant of this module.
+        except BaseException as error:  # The test compares the type of any exception.
             answer = type(error).__name__
         os.write(writer, answer.encode())
         os._exit(0)
@@ -96,7 +95,9 @@ def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
 
 
 def test_an_output_that_exists(clips: Clips, source: Path, tmp_path: Path) -> None:
-    """It is kept where that is wanted and where the conversion fails; its mode stays."""
+    """An existing output remains if overwrite=False or the conversion fails. Its mode never
+    changes.
+    """
     destination = tmp_path / "out.mp3"
     destination.write_bytes(b"precious")
     destination.chmod(0o640)
@@ -128,11 +129,11 @@ def test_a_full_disk(source: Path, tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "polymux-test", str(place)]
     mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     try:
-        # Without the right to mount, a limit on the size of files stands in for a small disk.
+        # Without the permission to mount, a file size limit simulates a small disk.
         outcome = _in_child(large, (lambda: None) if mounted else _limit_file_size)
         assert outcome == "OutputFailedError"
         assert list(place.iterdir()) == []
-        # There is room again, and a smaller call succeeds.
+        # After the failure the space is free again, so a smaller conversion succeeds.
         small = large.replace("'320k'", "'32k', sample_rate=22050, channels=1")
         assert _in_child(small, (lambda: None) if mounted else _limit_file_size) == "none"
         assert [path.name for path in place.iterdir()] == ["out.mp3"]

@@ -1,4 +1,6 @@
-"""Hundreds of conversions in one process: memory, descriptors and threads stay where they are."""
+"""Memory, file descriptors and threads stay constant over hundreds of
+conversions in one process.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +65,11 @@ print(json.dumps(figures))
     ("count", "growth_mib"), [(120, 4), pytest.param(1000, 6, marks=pytest.mark.long)]
 )
 def test_many_conversions(clips: Clips, tmp_path: Path, count: int, growth_mib: float) -> None:
-    """Figures after a quarter of the conversions and after all of them."""
+    """Compares resource usage after a quarter of the conversions and after all of them."""
     broken = tmp_path / "broken.m4a"
     broken.write_bytes(clips.data("m4a")[:2000])
     arguments = [str(clips.path("mp3-short")), str(broken), str(count)]
-    # One arena: what is left of the growth is a leak and not the allocator's spread over threads.
+    # With one malloc arena, any remaining growth is a leak and not a per-thread arena.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", MANY_CONVERSIONS, *arguments],
         cwd=tmp_path, env=dict(os.environ, MALLOC_ARENA_MAX="1"),

@@ -1,8 +1,8 @@
-"""File objects and callbacks of the caller that fail at any call they get.
+"""File objects and callbacks that raise at any of their calls.
 
-Whatever they raise comes out unchanged, with its own traceback, nothing is left behind, and the
-next conversion is as good as ever. This is also how a failing disk looks to the core: reads,
-writes and seeks that fail at the n-th call, for every n that a conversion reaches.
+The exception must reach the caller unchanged with its traceback, no files may remain, and the next
+conversion must succeed. To the core, a failing disk looks the same: reads, writes and seeks that
+fail at the n-th call, for every n that a conversion reaches.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class BrokenStreamError(Exception):
-    """What the streams of these tests raise."""
+    pass
 
 
 class Failing(io.BytesIO):
-    """A file that counts the calls of its methods, and raises at the n-th."""
+    """A file that counts the calls of its methods and raises at the n-th call."""
 
     def __init__(
         self, data: bytes = b"", fail_at: int | None = None, error: BaseException | None = None
@@ -63,7 +63,7 @@ class Failing(io.BytesIO):
 
 
 def points(calls: int, most: int = 24) -> Iterator[int]:
-    """Every call from the first to the last, thinned out in the middle when they are many."""
+    """Every call number from first to last. If there are many, some in the middle are skipped."""
     if calls <= most:
         yield from range(1, calls + 1)
         return

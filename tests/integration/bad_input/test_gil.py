@@ -1,4 +1,4 @@
-"""Another Python thread runs on while a conversion works."""
+"""Other Python threads continue during a conversion."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# One thread counts; "kept" is the share of its time in which it ran or waited for a core: what is
-# missing is time in which it waited for the interpreter's lock. Other programs on the machine
-# disturb a slice; a lock that is held disturbs them all.
+# One thread counts. "kept" is the share of time in which it ran or waited for a core: in the
+# remaining time it waited for the GIL. Other programs disturb single slices, but a held GIL
+# disturbs all of them.
 COUNTING = """
 import json, os, sys, threading, time
 import polymux

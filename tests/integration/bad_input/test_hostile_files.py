@@ -1,4 +1,4 @@
-"""Containers, streams and references that lie: every invariant holds after each of them."""
+"""Containers, streams and references with false metadata must not break any invariant."""
 
 from __future__ import annotations
 

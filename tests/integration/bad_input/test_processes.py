@@ -1,4 +1,4 @@
-"""A process that is interrupted, stopped or ended in the middle of a conversion."""
+"""Processes that are interrupted, stopped or killed during a conversion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRIES = 3
-#: Says "started" when a conversion has told of its progress.
+#: Prints "started" at the first progress event of a conversion.
 SAY_STARTED = """
 import json, os, sys, threading, time, polymux
 def say(progress, said=[]):
@@ -33,7 +33,7 @@ except KeyboardInterrupt:
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """A Python process that runs `code`; it has said "started"."""
+    """Start a Python process that runs `code`, and wait until it prints "started"."""
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", SAY_STARTED + code, *map(str, arguments)],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -48,7 +48,9 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
 
 
 def interrupted_after_s(process: subprocess.Popen[str]) -> float:
-    """How long after Ctrl-C it has noticed; then it ends, and leaves no file."""
+    """Seconds from Ctrl-C until the process reacts. Checks that it then exits without leftover
+    files.
+    """
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     wait_for(process, "interrupted")
@@ -60,10 +62,9 @@ def interrupted_after_s(process: subprocess.Popen[str]) -> float:
 
 @pytest.mark.parametrize("options", ["{}", '{"bitrate": 128000, "threads": 1}'])
 def test_control_c_ends_a_conversion_at_once(options: str, long_wave: Path, tmp_path: Path) -> None:
-    """On one thread and on many, which all have to hear of it."""
     convert = "polymux.convert_to_mp3(*sys.argv[1:3], on_progress=say, **json.loads(sys.argv[3]))"
     delays: list[float] = []
-    # The best of three: another program may take the core from one of them.
+    # Uses the best of three tries, because another program may occupy the core.
     while len(delays) < TRIES and min(delays, default=1) > 0.2 * PATIENCE:
         process = start(INTERRUPTED.format(convert), long_wave, tmp_path / "out.mp3", options)
         delays.append(interrupted_after_s(process))
@@ -83,12 +84,12 @@ print("started", flush=True)
 def test_control_c_and_the_exit_end_many_conversions(long_wave: Path, tmp_path: Path) -> None:
     timer = "threading.Timer(0.3, print, ['started'], {'flush': True}).start()"
     process = start(timer + INTERRUPTED.format(MANY), long_wave, tmp_path)
-    assert interrupted_after_s(process) <= 20  # The same.
+    assert interrupted_after_s(process) <= 20
     assert list(tmp_path.iterdir()) == []
     process = start(UNDER_WAY, long_wave)
     begun = time.monotonic()
     errors = process.communicate(timeout=30)[1]
-    assert time.monotonic() - begun <= 20  # A conversion would take minutes.
+    assert time.monotonic() - begun <= 20  # A whole conversion would take minutes.
     assert process.returncode == 0, errors
 
 

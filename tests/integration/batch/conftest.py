@@ -1,5 +1,3 @@
-"""A folder for batches."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`polymux.batch` on files of this machine."""
+"""`polymux.batch` on local files."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def test_what_is_done_is_kept_and_what_is_not_as_it_was_is_made_again(
     wanted = (out / "2.mp3").read_bytes()
     (out / "1.mp3").unlink()
     changed = bytearray(wanted)
-    changed[-1] ^= 1  # Of the same size.
+    changed[-1] ^= 1  # Same size, different content.
     (out / "2.mp3").write_bytes(changed)
     (inputs / "3.wav").write_bytes(noise(33))
-    os.utime(inputs / "0.wav", (1, 1))  # Touched, and not changed.
+    os.utime(inputs / "0.wav", (1, 1))  # New modification time, same content.
     (inputs / "new.wav").write_bytes(noise(9))
     later = convert(inputs, out, resume=True)
     assert (later.done, later.kept, later.remade, later.total) == (6, 2, 3, 7)
@@ -160,7 +160,9 @@ def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
 
 
 def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:
-    """What it says is no failure of any item: with room again all are done."""
+    """A full disk is not a failure of an item: with free space, a resumed batch
+    finishes all items.
+    """
     out, seal = tmp_path / "out", OutputStore.sealed
 
     def full(self: OutputStore, item: int, number: int, ending: str) -> Any:
@@ -187,7 +189,7 @@ def test_reports(tmp_path: Path, inputs: Path, kind: str) -> None:
         with target.open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert sum(row["error_code"] != "" for row in rows) == 1
-        # A cell is no formula.
+        # The CSV cell is escaped, because a spreadsheet would run it as a formula.
         (row,) = (row for row in rows if row["input"] == "'=1+1.wav")
         row["input"] = "=1+1.wav"
     elif kind == "jsonl":
@@ -217,12 +219,11 @@ def test_a_report_that_cannot_be_is_refused_before_the_work(
         with pytest.raises(OutputError, match=place):
             convert(inputs, tmp_path / "out", report=tmp_path / place)
     assert marks(tmp_path / "out") == {}
-    # The folder of the outputs is there once there are any.
+    # The output folder exists after the first output, so the report can be written into it.
     assert convert(inputs, tmp_path / "out", report=tmp_path / "out/r.csv").done == 5
 
 
 def test_what_is_no_manifest_is_left_alone(tmp_path: Path, inputs: Path) -> None:
-    """Neither the file nor its folder is changed."""
     path = tmp_path / "others" / "other.db"
     path.parent.mkdir()
 
@@ -269,7 +270,7 @@ def test_arguments_that_are_wrong(tmp_path: Path) -> None:
 
 
 def test_inputs_that_were_not_found_yet_are_not_forgotten(tmp_path: Path, inputs: Path) -> None:
-    """A run that ended while it looked for them: the next one must be given them again."""
+    """If a run ends while it lists its inputs, the next run needs the list again."""
     out = tmp_path / "out"
 
     def some() -> Iterator[Path]:

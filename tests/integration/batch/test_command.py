@@ -1,4 +1,4 @@
-"""`polymux batch` as a command: lists, lines, exit codes, Ctrl-C, a terminal."""
+"""`polymux batch` as a command: input lists, output lines, exit codes, Ctrl-C and terminals."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_texts_on_a_server(server: ReferenceServer, folder: Path) -> None:
     (folder / "texts.txt").write_text("Hello\nHello again\nHello\n")
     words = ("batch", "free-chat", "texts.txt", "--output-dir", "out", "--server", server.url)
     call(*words, cwd=folder, POLYMUX_API_KEY=server.token)
-    assert len(server.calls) == 2  # What is the same is asked once.
+    assert len(server.calls) == 2  # Equal inputs are sent only once.
     assert sorted(path.name for path in (folder / "out").glob("*.txt")) == [
         "000001-hello.txt", "000002-hello-again.txt",
     ]  # fmt: skip
 
 
 def test_a_server_only_where_it_is_named(server: ReferenceServer, folder: Path) -> None:
-    """A wrong key for it is one error."""
+    """A wrong API key causes a single error."""
     batch(*TO_OUT, cwd=folder, server=server)
     assert server.calls == []
     words = ("in", "--output-dir", "out2", "--server", server.url)
@@ -125,14 +125,14 @@ def many(folder: Path) -> None:
 
 
 def test_an_interruption_lets_what_has_begun_come_to_its_end(folder: Path) -> None:
-    """By SIGTERM; Ctrl-C is in the next ones."""
+    """Uses SIGTERM. The next tests use Ctrl-C."""
     many(folder)
     words = ("batch", "convert-to-mp3", *TO_OUT, "--json", "--workers", "2")
     with started(*words, cwd=folder) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        # By the same reader: it may have taken more than the first line.
+        # Read from the same buffer, which may already contain more than the first line.
         told = process.stdout.read()
         _, said = process.communicate(timeout=60)
     assert process.returncode == 143, said.decode()
@@ -140,7 +140,7 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(folder: Path) -> No
     *items, summary = lines(call("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder))
     assert {one["id"] for one in items if one["status"] == "done"} == done
     assert 0 < summary["done"] < 103
-    # None waits where it came before the manifest had more than the first ones.
+    # No item is listed as waiting if the run ended before the manifest contained it.
     assert {one["status"] for one in items} <= {"done", "waiting"}
     assert not (folder / "out/.polymux-batch").exists()
     batch(*TO_OUT, "--resume", cwd=folder)
@@ -148,7 +148,7 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(folder: Path) -> No
 
 
 def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
-    """Items are done as they come; Ctrl-C does not wait for the end of the list."""
+    """Items are converted as they arrive. Ctrl-C does not wait for the end of the list."""
     words = ("batch", "convert-to-mp3", "-", "--output-dir", "out", "--json")
     with started(*words, cwd=folder, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -164,7 +164,6 @@ def test_a_list_that_goes_on_keeps_nobody(folder: Path) -> None:
 
 
 def test_a_second_ctrl_c_ends_at_once(folder: Path) -> None:
-    """A server that never answers keeps nobody."""
     with MisbehavingServer() as server:
         server.script(steps.stall(), times=None)
         words = ("batch", "convert-to-mp3", *TO_OUT, "--server", server.url)

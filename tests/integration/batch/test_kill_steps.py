@@ -1,4 +1,4 @@
-"""kill -9 right before and right after each step that leads from a result to what is done."""
+"""kill -9 immediately before and after each step that stores a result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ function, left = getattr(place, name), int(left)
 def counted(*arguments, **named):
     global left
     left -= 1
-    is_it = left == 0  # Other threads go on counting.
+    is_it = left == 0  # Other threads may decrease it further.
     if is_it and moment == "before":
         os.kill(os.getpid(), signal.SIGKILL)
     result = function(*arguments, **named)
@@ -50,7 +50,7 @@ STEPS = [
 ]
 
 
-#: The moment right after a step is the one right before the next.
+#: The moment after a step is also the moment before the next one, so these steps cover both.
 BEFORE = {"move_into_place", "leave"}
 
 

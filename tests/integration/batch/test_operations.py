@@ -1,4 +1,6 @@
-"""Batches of every operation: on a server, with its pauses and refusals, and on engines here."""
+"""Batches of every operation: on a server, with its rate limits and errors, and
+on local engines.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEXT_RESULT = steps.answer(200, b'{"response":"fine"}')
-#: The ends of the names of what each operation makes of one input.
+#: Operation -> the file name endings of its outputs for one input.
 ENDINGS = {
     "chat": [".txt"],
     "free_chat": [".txt"],
@@ -57,7 +59,7 @@ def test_every_operation_on_a_server(tmp_path: Path, operation: str) -> None:
         count = len(server.calls)
         again = polymux.batch(operation, inputs, resume=True, **given)
         assert (again.kept, len(server.calls)) == (2, count)
-        if operation == "generate_image":  # Several files of one item are numbered.
+        if operation == "generate_image":  # The files of one item are numbered.
             given["output_dir"] = tmp_path / "three"
             (item,) = polymux.batch(operation, ["A boat"], num_outputs=3, **given).items()
             names = [path.name for path in item.outputs]
@@ -91,7 +93,7 @@ def test_a_server_that_asks_for_a_pause_is_given_it_by_all(tmp_path: Path) -> No
     assert [item.tries for item in report.items()] == [1] * 6
     assert count == 6 + 2
     assert max(paused) > 0
-    # Whoever was refused and whoever was not: nobody asked before the pause was over.
+    # No request is sent before the pause ends, including those that were not refused.
     assert report.elapsed_s >= 0.95
 
 

@@ -1,4 +1,4 @@
-"""Where outputs lie: beside their inputs, where others have files, where no folder can be."""
+"""Output locations: beside the inputs, in folders with other files, and in invalid places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_an_input_is_never_replaced(tmp_path: Path) -> None:
-    """Not its own, nor that of another item, with --overwrite neither."""
+    """Neither its own input nor that of another item is overwritten, even with --overwrite."""
     folder = tmp_path / "music"
     folder.mkdir()
     (folder / "a.wav").write_bytes(noise(1))
@@ -29,19 +29,19 @@ def test_an_input_is_never_replaced(tmp_path: Path) -> None:
 
     def given() -> Iterator[Path]:
         yield folder / "a.wav"
-        time.sleep(0.3)  # Time enough for the first, were the others not waited for.
+        time.sleep(0.3)  # Long enough to convert the first item if it did not wait for the others.
         yield folder / "a.mp3"
         yield folder / "link/b.mp3"
 
     report = convert(given(), folder, overwrite=True)
     items = list(report.items())
     assert [item.error_code for item in items] == ["output_exists", None, "output_exists"]
-    # The second item's name was told apart from the first one's.
+    # The second item got a different file name than the first one.
     assert before.items() <= marks(folder).items()
 
 
 def test_outputs_beside_their_inputs(tmp_path: Path, inputs: Path) -> None:
-    """What was made is no input of the next run, in folders below neither."""
+    """Outputs are not used as inputs of the next run, including those in subfolders."""
     first = convert(inputs, inputs)
     assert (first.total, first.done) == (6, 5)
     before = marks(inputs)

@@ -1,1 +1,1 @@
-"""The client against servers, networks and processes that go wrong."""
+"""The client against failing servers, networks and processes."""

@@ -1,4 +1,4 @@
-"""Servers and clients that the tests of this folder share."""
+"""Servers and clients shared by the tests of this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No configuration of the machine's, and no proxy of it."""
+    """Remove the client configuration and the proxy settings of this machine."""
     for name in ("POLYMUX_BASE_URL", "POLYMUX_API_KEY", "POLYMUX_CHAT_MODEL", "POLYMUX_LOG"):
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
@@ -42,14 +42,14 @@ def reference() -> Iterator[ReferenceServer]:
 
 @pytest.fixture
 def client(server: MisbehavingServer) -> Iterator[polymux.Client]:
-    """Sends every request once."""
+    """A client that never retries."""
     with polymux.Client(server.url, KEY, timeout=20, retry=0) as made:
         yield made
 
 
 @pytest.fixture
 def ours(reference: ReferenceServer) -> Iterator[polymux.Client]:
-    """One of the server that does everything right."""
+    """A client of the reference server."""
     with polymux.Client(reference.url, KEY, timeout=60) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""K14: answers that are none, or too much."""
+"""Invalid and oversized responses (K14 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asking(client: polymux.Client) -> str:
 def refused(
     client: polymux.Client, server: MisbehavingServer, kind: type[polymux.PolymuxError], *play: Step
 ) -> polymux.PolymuxError:
-    """The error of a request that is answered so; the next one is answered well (I3)."""
+    """Return the error that the response raises, and check that the next request succeeds."""
     server.script(*play)
     with pytest.raises(kind) as caught:
         asking(client)
@@ -37,7 +37,7 @@ def refused(
 
 
 def lost(client: polymux.Client, server: MisbehavingServer, *play: Step) -> None:
-    """The same where nobody can say whether the connection or the answer was broken."""
+    """Like `refused`, for faults that look like either a lost connection or an invalid response."""
     server.script(*play)
     with pytest.raises((errors.DecodeError, errors.ConnectionLostError)):
         asking(client)
@@ -56,12 +56,14 @@ OK = b"HTTP/1.1 200 OK\r\n"
      OK + b'content-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
 )  # fmt: skip
 def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: bytes that are no HTTP, or wrong HTTP."""
+    """Bytes that are not HTTP, and invalid HTTP (K14)."""
     lost(client, server, steps.send(data), steps.close())
 
 
 def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14, C09: Content-Length 1000, closed after 500; there is no half a result."""
+    """Content-Length is 1000 and the connection closes after 500 bytes. No partial result is
+    returned (K14 and C09).
+    """
     play = steps.wrong_content_length(1000, b"[" * 500)
     error = refused(client, server, errors.ConnectionLostError, play, steps.close())
     assert "500 bytes" in str(error)
@@ -69,7 +71,7 @@ def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Cl
 
 
 def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: what stands behind the end is no part of the answer, nor of the next one."""
+    """Bytes after the declared length belong neither to this response nor to the next one (K14)."""
     server.script(
         steps.wrong_content_length(2, b'{}{"response":"smuggled"}'), steps.send(b"HTTP/1.1 200 OK")
     )
@@ -84,7 +86,7 @@ def test_an_answer_longer_than_it_says(server: MisbehavingServer, client: polymu
     [b"zz\r\n{}\r\n0\r\n\r\n", b"ffffffffffffffffff\r\n{}", b"-2\r\n{}\r\n", b"5\r\n{}"],
 )
 def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: HTTP chunks whose sizes are wrong, or that end early."""
+    """HTTP chunks with wrong sizes or a missing end (K14)."""
     lost(client, server, steps.chunked_head(), steps.send(rest), steps.close())
 
 
@@ -101,7 +103,7 @@ def test_broken_chunks(rest: bytes, server: MisbehavingServer, client: polymux.C
 def test_bodies_that_are_no_result(
     body: bytes, says: str, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """K14, C10, C11: 200 with HTML, nothing, null, cut JSON, wrong members."""
+    """200 with HTML, an empty body, null, truncated JSON or invalid members (K14, C10 and C11)."""
     error = refused(client, server, errors.DecodeError, steps.answer(200, body))
     assert says.lower() in str(error).lower()
 
@@ -119,7 +121,7 @@ def test_statuses_with_bodies_of_all_kinds(
     server: MisbehavingServer,
     client: polymux.Client,
 ) -> None:
-    """C01, K14: the server's own words where there are some, the status in any case."""
+    """The error contains the server's message, if any, and always the status (C01 and K14)."""
     for body in (b"", b"<html>no</html>", b"null", b'{"error":{"message":"why so"}}', b"\xff"):
         error = refused(client, server, kind, steps.answer(status, body))
         assert isinstance(error, errors.APIStatusError)
@@ -128,7 +130,7 @@ def test_statuses_with_bodies_of_all_kinds(
 
 
 def test_informational_answers(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C18: 100, 102 and 103 before the answer, and a thousand of them."""
+    """100, 102 and 103 before the response, and a thousand of them (C18)."""
     server.script(
         steps.informational(100), steps.informational(103, [("Link", "</a>")]),
         steps.informational(102), FINE,
@@ -139,23 +141,25 @@ def test_informational_answers(server: MisbehavingServer, client: polymux.Client
 
 
 def test_too_many_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14, C16: 10,000 of them."""
+    """Cases K14 and C16."""
     refused(client, server, errors.AnswerTooLargeError, steps.many_headers())
 
 
 def test_a_huge_header_field(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14, C16: one of 1 MiB is a fault of the server, not of this machine's memory."""
+    """A header field of 1 MiB raises an error and does not use up memory (K14 and C16)."""
     refused(client, server, errors.AnswerTooLargeError, steps.huge_header(1 << 20), steps.close())
 
 
 def test_endless_header_fields(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: a head without an end."""
+    """Headers that never end (K14)."""
     play = (steps.send(b"HTTP/1.1 200 OK\r\n"), steps.repeat_forever(b"X-Filler: yes\r\n"))
     refused(client, server, errors.AnswerTooLargeError, *play)
 
 
 def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: of a 500 without an end, the status is told and the rest is left."""
+    """A 500 response with an endless body: the error has the status and the client stops reading
+    (K14).
+    """
     server.script(
         steps.head(500, [("Content-Type", "text/plain")]), steps.repeat_forever(b"nothing works ")
     )
@@ -166,7 +170,7 @@ def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> 
 
 
 def test_encodings_in_a_chain(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C12: twenty of them, and ones that nobody knows."""
+    """Twenty content encodings, and unknown ones (C12)."""
     refused(client, server, errors.DecodeError, steps.gzip_bomb(1 << 20, layers=20))
     unknown = steps.answer(200, b"{}", [("Content-Encoding", "rot13")])
     refused(client, server, errors.DecodeError, unknown, steps.close())
@@ -200,9 +204,10 @@ say(json.dumps([kind, status("VmHWM") * 1024 - before, client.free_chat("hello")
 def test_memory_under_answers_without_end(
     name: str, play: list[Step], server: MisbehavingServer
 ) -> None:
-    """K14, C11, C12, C13: refused with at most 64 MiB more memory (I6), and the client lives on.
+    """The client rejects endless responses with at most 64 MiB more memory and remains usable (K14,
+    C11, C12 and C13).
 
-    The interpreter and its allocator take pages of their own meanwhile.
+    The limit includes pages that the interpreter and its allocator use meanwhile.
     """
     for one in ([FINE], play, [FINE]):
         server.script(*one)

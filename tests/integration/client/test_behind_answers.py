@@ -1,4 +1,7 @@
-"""What comes behind the end of an answer: trailers, and all that a stream's server goes on with."""
+"""Data after the end of a response: trailers, and more events after the end of a stream.
+
+Case IDs such as K14 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from support.hostile_check import SANITIZED
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
 
-#: They are kept by libcurl, each of them, for as long as the answer has not come to its end.
+#: libcurl stores every trailer until the response ends.
 TRAILERS = steps.repeat_forever(b"X-Filler: %b\r\n" % (b"a" * 1000))
 STREAM = steps.chunked_head(content_type="text/event-stream")
 DRAINED_BYTES = 64 << 10
@@ -52,7 +55,9 @@ say(json.dumps([*outcomes, status("VmHWM") * 1024 - before]))
 def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
-    """K14, I6: behind its end nobody reads them, in the place of its end they are too many."""
+    """Trailers after the last event are ignored. In place of the last event, they exceed a limit
+    (K14).
+    """
     server.script(FINE)
     server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
     *outcomes, growth = run_json(MEASURED, server.url)
@@ -63,7 +68,7 @@ def test_trailers_without_end_behind_a_stream(
 
 
 def test_trailers_behind_an_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K14: its status is told all the same."""
+    """The error has the status in spite of the trailers (K14)."""
     body = steps.chunk(b'{"error":"nothing works"}'), steps.send(b"0\r\n")
     server.script(steps.chunked_head(500), *body, TRAILERS)
     with pytest.raises(errors.InternalServerError, match="nothing works"):
@@ -72,7 +77,7 @@ def test_trailers_behind_an_error(server: MisbehavingServer, client: polymux.Cli
 
 
 def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymux.Client) -> None:
-    """They are no fault, and the connection serves the next request."""
+    """The trailers are accepted and the connection serves the next request."""
     last = steps.last_chunk([(f"X-{number}", "y" * 100) for number in range(100)])
     for _ in range(2):
         server.script(steps.chunked_head(), steps.chunk(b'{"response":"fine"}'), last)
@@ -83,7 +88,9 @@ def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymu
 
 
 def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
-    """C28: whoever goes on with more loses the connection, long before its second is over."""
+    """A server that sends more loses the connection long before the drain time of one second ends
+    (C28).
+    """
     server.script(
         steps.event_stream(), steps.send(END), steps.split(4096, 0.005),
         steps.repeat_forever(b": more\n\n" * 512),

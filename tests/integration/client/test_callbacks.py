@@ -1,4 +1,4 @@
-"""Callbacks that raise, call the client again, or close it (K06, K07)."""
+"""Callbacks that raise, call the client or close it (K06 and K07 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE = b"x" * (8 << 20)
 
 
 class Mine(BaseException):
-    """Of the caller; not even an Exception."""
+    """An exception class of the caller that does not derive from Exception."""
 
 
 def raising(*_: object) -> None:
@@ -39,7 +39,7 @@ def raising(*_: object) -> None:
 def test_a_progress_callback_that_raises(
     kind: type, raised: type[BaseException], server: MisbehavingServer
 ) -> None:
-    """K06: comes out unchanged with its traceback; the transfer is stopped."""
+    """The exception reaches the caller unchanged with its traceback. The transfer stops (K06)."""
 
     def on_upload(sent: int, total: int | None) -> None:
         raise raised("from a callback")
@@ -95,7 +95,9 @@ async def wrong() -> Any:
 def test_a_source_that_raises(
     kind: type, source: Callable[[], Any], raised: type, server: MisbehavingServer
 ) -> None:
-    """K06, K16: what a file or a generator raises comes out unchanged; half a body is no body."""
+    """The exception of a file or generator reaches the caller unchanged. The server never gets a
+    complete body (K06 and K16).
+    """
     server.script(steps.read_slowly(64 << 20), FINE)
     with pytest.raises(raised) as caught:
         called(kind, server.url, lambda one: one.read_text(("a.png", source())))
@@ -109,7 +111,7 @@ def test_a_source_that_raises(
 
 
 def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """K06: the job goes on; the waiting ends."""
+    """The job continues and the wait ends (K06)."""
     reference.predictions.job_s = 30
     job = ours.upscale_image(("a.png", b"x"), wait=False)
     for kind in KINDS:
@@ -120,7 +122,7 @@ def test_a_job_s_callback_that_raises(reference: ReferenceServer, ours: polymux.
 
 
 def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K07: the client again, from a progress callback and from a file's `read`."""
+    """A progress callback and a file's `read` may call the client (K07)."""
     server.script(steps.read_slowly(32 << 20), FINE, path="/api/v1/image2text", times=None)
     server.script(FINE, path="/api/v1/freellm", times=None)
     seen = []
@@ -142,7 +144,7 @@ def test_a_callback_that_calls(server: MisbehavingServer, client: polymux.Client
 
 
 def test_a_callback_that_closes(server: MisbehavingServer, client: polymux.Client) -> None:
-    """K07: ends the call with a clear error, and no deadlock."""
+    """Closing the client ends the call with a clear error and without a deadlock (K07)."""
 
     class Closing(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:

@@ -1,4 +1,6 @@
-"""Authorities, certificates of clients, proxies: by argument, variable, file, option (K13)."""
+"""CA files, client certificates and proxies set by argument, variable, file or option (K13 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from support.commands import call, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: A call, an awaited call and the fetcher: what each of them came to, or its words.
+#: Prints the outcomes of a call, an awaited call and a fetch.
 ASK = """
 from polymux.errors import TLSError
 from polymux.fetch.fetcher import FetchPolicy, fetch
@@ -50,7 +52,7 @@ def fetched(**options):
 def all_told():
     return [told(ask), told(lambda: asyncio.run(awaited())), told(fetched)]
 """
-#: Asks once with each of these variables, which a process looks at once.
+#: Runs each set of variables in its own process, because a process reads them once.
 IN_FORKS = """
 for variables in json.loads(sys.argv[2]):
     child = os.fork()
@@ -73,7 +75,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def strict(authority: Authority) -> Iterator[MisbehavingServer]:
-    """Speaks to clients alone that show a certificate of the authority's."""
+    """A server that requires a client certificate of the test authority."""
     context = authority.certificate().context()
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(authority.ca)
@@ -84,11 +86,12 @@ def strict(authority: Authority) -> Iterator[MisbehavingServer]:
 
 @pytest.fixture(scope="module")
 def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What an option or a variable may name."""
+    """Files for the options and variables."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "garbage.pem").write_bytes(b"\xff" * 1000)
     (folder / "empty.pem").touch()
-    stranger = Authority(tmp_path_factory.mktemp("stranger"))  # It signed nothing that is here.
+    # Signed none of the certificates in use.
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
     return {
         "ours": str(authority.ca),
         "theirs": str(stranger.ca),
@@ -102,7 +105,7 @@ def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def test_a_client_that_shows_a_certificate(strict: MisbehavingServer, authority: Authority) -> None:
-    """K13: with it the server answers; without it nobody is asked."""
+    """The server responds only if the client has a certificate (K13)."""
     shown = authority.of_a_client()
     for kind, given in zip(KINDS, (shown, str(shown)), strict=True):
 
@@ -128,7 +131,9 @@ NO_CERTIFICATES = ("missing", "empty", "garbage", "folder")
 def test_files_of_certificates(
     option: str, name: str, authority: Authority, files: dict[str, str], secure: MisbehavingServer
 ) -> None:
-    """K13: one that is missing or none is told and trusts nobody; no terminal is asked."""
+    """A missing or invalid file raises an error and nothing is sent. The client never asks for a
+    passphrase on the terminal (K13).
+    """
     options = {"verify": authority.ca, option: files[name]}
     with pytest.raises(errors.TLSError) as caught:
         called(polymux.Client, secure.url, lambda client: client.free_chat("x"), **options)
@@ -142,7 +147,9 @@ def test_the_configuration_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """K13: its paths begin with its folder; they and the proxy are for its own server alone."""
+    """Paths are relative to the configuration file. They and the proxy apply only to the server in
+    that file (K13).
+    """
     shown = authority.of_a_client()
     for name, source in (("authority.pem", authority.ca), ("shown.pem", shown)):
         (tmp_path / name).write_bytes(source.read_bytes())
@@ -154,7 +161,7 @@ def test_the_configuration_file(
         assert client.free_chat("x").text == "fine"
     with polymux.Client(strict.url, KEY, chat_model="m", retry=0) as client:
         assert client.free_chat("x").text == "fine"
-    monkeypatch.setenv("POLYMUX_CA_FILE", str(shown))  # Which signs for nobody.
+    monkeypatch.setenv("POLYMUX_CA_FILE", str(shown))  # Not a CA of the server.
     with polymux.Client(retry=0) as client, pytest.raises(errors.TLSError):
         client.free_chat("x")
     with polymux.Client(retry=0, verify=authority.ca) as client:
@@ -174,7 +181,7 @@ def test_the_configuration_file(
 def test_options_of_the_command_line(
     strict: MisbehavingServer, authority: Authority, tmp_path: Path
 ) -> None:
-    """K13: the same by options and by variables; a file that is not there is told as that."""
+    """Options and variables work alike. A missing file is reported as missing (K13)."""
     ca_file, shown = str(authority.ca), str(authority.of_a_client())
     words = ("free-chat", "x", "--server", strict.url, "--retries", "0")
     files = ("--ca-file", ca_file, "--client-certificate", shown)
@@ -192,7 +199,7 @@ def test_options_of_the_command_line(
 def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
     authority: Authority, tmp_path: Path
 ) -> None:
-    """However many clients: what a file says is known until another one is in its place."""
+    """All clients share the parsed file until the file on disk is replaced."""
     bundle = tmp_path / "authorities.pem"
     good = Path(authority.ca).read_bytes()
     bundle.write_bytes(good)
@@ -204,7 +211,7 @@ def test_authorities_are_parsed_once_and_looked_at_for_each_connection(
                 return client.free_chat("x").text
 
         assert ask() == "fine"
-        # The same file by all that is looked at: nobody reads it again.
+        # The file has the same size, time and inode, so it is not read again.
         status = bundle.stat()
         with bundle.open("r+b") as file:
             file.write(b"#" * len(good))
@@ -228,15 +235,15 @@ def secure(authority: Authority) -> Iterator[MisbehavingServer]:
 
 
 VARIABLES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE")
-#: What each of them names, and what the refusal names.
+#: (SSL_CERT_FILE, CURL_CA_BUNDLE, text in the error or None).
 NAMED: list[tuple[str | None, str | None, str | None]] = [
-    # SSL_CERT_FILE goes first; one without a value is none.
+    # SSL_CERT_FILE takes precedence. An empty variable counts as unset.
     (None, "ours", None),
     ("ours", "theirs", None),
     ("ours", "missing", None),
-    # What the first one names counts; nobody looks further for one that fits.
+    # If the first variable's file does not match, the second one is not tried.
     (None, "theirs", "certificate"),
-    ("garbage", "ours", ""),  # OpenSSL has no word for it.
+    ("garbage", "ours", ""),  # OpenSSL gives no reason.
     ("missing", "ours", "SSL_CERT_FILE"),
     (None, "missing", "CURL_CA_BUNDLE"),
 ]
@@ -249,7 +256,7 @@ def told(code: str, url: str, variables: list[dict[str, str]], *arguments: str) 
 
 
 def test_what_the_variables_name(secure: MisbehavingServer, files: dict[str, str]) -> None:
-    """Of calls and the fetcher alike."""
+    """Calls and the fetcher use the same variables."""
     variables = [
         {name: files[file] for name, file in zip(VARIABLES, named, strict=False) if file}
         for named in NAMED

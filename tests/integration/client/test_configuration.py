@@ -1,4 +1,4 @@
-"""Where the server is and what its key is: spellings, empty keys, and what is misspelt."""
+"""Server URL and API key from the configuration: spellings, empty keys and invalid files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHERS = ["http://server.example:81", "https://server.example", "http://other.ex
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    # A server of this user, if one runs, would offer its key.
+    # Otherwise the client would use the API key of a server that this user runs.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "config.toml"))
     return tmp_path / "config.toml"
@@ -38,7 +38,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("named", SPELLINGS)
 def test_the_file_s_server_by_any_spelling(named: str, file: Path) -> None:
-    """Its key is for that server, however it is written; and for no other."""
+    """The key applies to every spelling of that server's URL and to no other server."""
     file.write_text(f'base_url = "{named}"\napi_key = "{KEY}"\n')
     for url in (named, *SPELLINGS[named]):
         assert configuration(url).api_key == KEY, url
@@ -54,7 +54,7 @@ def test_the_file_s_server_by_any_spelling(named: str, file: Path) -> None:
 def test_an_empty_key_is_none(
     key: str | None, server: MisbehavingServer, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the environment and the file have, nothing is sent."""
+    """An empty key counts as unset, even if the environment or the file has a key."""
     file.write_text(f'base_url = "{server.url}"\napi_key = "{KEY}"\n')
     if key is not None:
         monkeypatch.setenv("POLYMUX_API_KEY", key)
@@ -76,14 +76,16 @@ def test_an_empty_key_is_none(
 def test_a_file_that_is_wrong(
     text: str | None, told: str, server: MisbehavingServer, file: Path
 ) -> None:
-    """It is told when it is needed: what is misspelt would not hold, and nobody would know."""
+    """The error appears when the file is needed. A misspelled setting must not
+    be ignored silently.
+    """
     if text is not None:
         file.write_text(text)
     with polymux.Client(server.url) as client:
         with pytest.raises(InvalidRequestError, match=told):
             client.free_chat("hello")
         assert not server.connections
-        # As editors of Windows save it.
+        # Windows editors write a byte order mark and CRLF.
         file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n[songs]\ncatalogue = "x"\n')
         server.script(FINE)
         assert client.free_chat("hello").text == "fine"
@@ -91,7 +93,7 @@ def test_a_file_that_is_wrong(
 
 TOUCHING = """
 import polymux.client.sync_client, polymux.client.async_client
-from polymux.client.options import Retry, Timeout  # What is given is loaded before.
+from polymux.client.options import Retry, Timeout  # Imported before the audit starts.
 import polymux._util.redaction, polymux.errors
 import polymux.client.chat_stream, polymux.client.methods.results
 touched = []
@@ -107,6 +109,6 @@ assert not touched, touched
 
 
 def test_a_constructor_opens_nothing(server: MisbehavingServer) -> None:
-    """No file, no socket and no module, as the interpreter itself reports them."""
+    """An audit hook checks that the constructor opens no file or socket and imports nothing."""
     run(TOUCHING, server.url, environment={"POLYMUX_CONFIG": "/nowhere"})
     assert not server.connections

@@ -1,4 +1,6 @@
-"""Deadlines of every kind (C07, C08, C14, C27, C38, C39, K25), on a clock without jumps (K24)."""
+"""Deadlines of every kind with a monotonic clock (C07, C08, C14, C27, C38, C39, K24 and K25 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ SHORT_S = 0.4
 
 
 def passed(limit: str, call: Callable[[], Any], length_s: float = SHORT_S) -> None:
-    """The deadline of this name ends the call in time, and not before; where another program had
-    the processor, at one of three times."""
+    """Check that the deadline named `limit` ends the call in time, but not early.
+
+    Tries up to three times, because another program may occupy the processor.
+    """
     taken: list[float] = []
     while len(taken) < 3 and min(taken, default=math.inf) > length_s + 0.5 * PATIENCE:
         begun = time.monotonic()
@@ -48,7 +52,7 @@ def ask(server: MisbehavingServer, timeout: float | Timeout) -> Any:
 
 
 def test_a_connection_that_is_never_accepted() -> None:
-    """C07: an accept queue that is full: `connect`, also over TLS and beside a longer total."""
+    """The accept queue is full: `connect` applies, also over TLS and with a longer total (C07)."""
     with full_port() as port:
         for scheme in ("http", "https"):
             with polymux.Client(f"{scheme}://127.0.0.1:{port}", KEY, retry=0) as client:
@@ -59,13 +63,13 @@ def test_a_connection_that_is_never_accepted() -> None:
 
 
 def test_tls_that_never_begins() -> None:
-    """C07: the kernel connects, and nobody shakes hands."""
+    """The kernel accepts the connection, but the server never starts the TLS handshake (C07)."""
     with silent_port() as port, polymux.Client(f"https://127.0.0.1:{port}", retry=0) as client:
         passed("connect", lambda: client.free_chat("x", timeout=Timeout(30, connect=SHORT_S)))
 
 
 def test_a_server_that_never_answers(server: MisbehavingServer) -> None:
-    """C08: `total`, and `first_byte` where that is set; the connection is closed."""
+    """`total` applies, or `first_byte` if it is set. The connection is closed (C08)."""
     server.script(steps.stall(), times=None)
     passed("total", lambda: ask(server, SHORT_S))
     passed("first_byte", lambda: ask(server, Timeout(30, first_byte=SHORT_S)))
@@ -74,7 +78,7 @@ def test_a_server_that_never_answers(server: MisbehavingServer) -> None:
 
 
 def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C08: an upload that the server does not take: `write`."""
+    """The server does not read the upload: `write` applies (C08)."""
     server.script(steps.read_nothing(), steps.stall(), times=None)
     limits = Timeout(30, write=SHORT_S)
     with pytest.raises(errors.RequestTimeoutError) as caught:
@@ -86,14 +90,14 @@ def test_a_server_that_reads_nothing(server: MisbehavingServer, client: polymux.
 
 
 def test_silence_in_an_answer(server: MisbehavingServer) -> None:
-    """C27: `idle`, counted from the last byte."""
+    """`idle` counts from the last byte (C27)."""
     server.script(steps.head(200, [("Content-Length", 9)]), steps.stall(), times=None)
     passed("idle", lambda: ask(server, Timeout(30, idle=SHORT_S)))
     passed("total", lambda: ask(server, Timeout(SHORT_S, idle=30)))
 
 
 def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
-    """C14: one byte a tenth of a second: `idle` never passes, `total` does."""
+    """One byte every 0.1 s: `idle` never expires, `total` does (C14)."""
     server.script(steps.split(1, 0.1), steps.answer(200, b" " * 1000), times=3)
     passed("total", lambda: ask(server, Timeout(1, idle=5)), 1)
     server.forget(None)
@@ -102,7 +106,9 @@ def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
 
 
 def test_the_deadline_of_the_call_goes_first(server: MisbehavingServer) -> None:
-    """A.4 4: the call's, then the client's, then the default."""
+    """The call's deadline takes precedence over the client's, which takes precedence over the
+    default.
+    """
     server.script(steps.stall(), times=None)
     with polymux.Client(server.url, KEY, retry=0, timeout=30) as client:
         passed("total", lambda: client.free_chat("x", timeout=SHORT_S))
@@ -113,7 +119,7 @@ def test_the_deadline_of_the_call_goes_first(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, "5", True])
 def test_what_is_no_deadline(wrong: Any, server: MisbehavingServer) -> None:
-    """C38: refused before anything is sent, in every place."""
+    """Invalid deadlines raise an error in every place before anything is sent (C38)."""
     kinds = (errors.InvalidRequestError, TypeError)
     with pytest.raises(kinds):
         polymux.Client(server.url, KEY, timeout=wrong)
@@ -127,7 +133,7 @@ def test_what_is_no_deadline(wrong: Any, server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("long", [math.inf, 10**400, 2**63 / 1000])
 def test_deadlines_that_never_come(long: float, server: MisbehavingServer) -> None:
-    """C38: nothing overflows."""
+    """Very long deadlines do not overflow (C38)."""
     server.script(FINE, times=None)
     limits = Timeout(long, connect=long, write=long, first_byte=long, idle=long, event=long)
     assert ask(server, limits).text == "fine"
@@ -135,7 +141,7 @@ def test_deadlines_that_never_come(long: float, server: MisbehavingServer) -> No
 
 
 def test_the_server_s_own_deadline(server: MisbehavingServer) -> None:
-    """C39: 504 of the server is its error, and no deadline of the client."""
+    """A 504 response is the server's error, not a client timeout (C39)."""
     server.script(steps.answer(504, b'{"error":"the model took over 1 s"}'))
     with pytest.raises(errors.InternalServerError, match="took over"):
         ask(server, 30)
@@ -143,7 +149,7 @@ def test_the_server_s_own_deadline(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_that_goes_on(kind: type, reference: ReferenceServer, ours: polymux.Client) -> None:
-    """A.3 3: `total` holds over the waiting for a job too, in every way that waits."""
+    """`total` includes waiting for a job, in every method that waits."""
     reference.predictions.job_s = 60
     job = ours.upscale_image(("a.png", b"x"), wait=False)
     for work in (
@@ -155,7 +161,7 @@ def test_a_job_that_goes_on(kind: type, reference: ReferenceServer, ours: polymu
 
 
 def test_a_slow_consumer_is_no_slow_server(server: MisbehavingServer) -> None:
-    """C27: the time that the reader takes for itself counts for nothing but `total`."""
+    """Only `total` counts the reader's own time (C27)."""
     chunk = steps.send(CHUNK), steps.sleep(0.05)
     server.script(steps.event_stream(), *chunk, *chunk, steps.send(END))
     limits = Timeout(first_byte=5, idle=0.5, event=0.5)
@@ -165,7 +171,7 @@ def test_a_slow_consumer_is_no_slow_server(server: MisbehavingServer) -> None:
 
 
 def test_a_generator_that_takes_its_time(server: MisbehavingServer) -> None:
-    """C27: the same for an upload whose pieces come slowly, from a generator of either kind."""
+    """The same for uploads from sync and async generators that yield slowly (C27)."""
     server.script(FINE, times=None)
     limits = Timeout(30, write=0.5, first_byte=0.5)
 
@@ -219,7 +225,7 @@ say(json.dumps([timeouts, sorted(set(seen))]))
 
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.long)])
 def test_ten_milliseconds_on_everything(count: int, server: MisbehavingServer) -> None:
-    """K25: calls of every kind; nothing is left of them."""
+    """Calls of every kind end in time and leave nothing open (K25)."""
     server.script(steps.stall(), times=None)
     lines = run(TEN_MILLISECONDS, server.url, count, timeout_s=240 + count / 20).splitlines()
     first, last, (timeouts, seen) = (json.loads(line) for line in lines)

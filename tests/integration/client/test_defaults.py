@@ -1,4 +1,4 @@
-"""What a client does by itself: deadlines, preferences, the head of a stream, its log."""
+"""Defaults of a client: deadlines, preferences, stream headers and logging."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JOB = b'{"id":"a","status":"succeeded","output":"fine"}'
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_head_of_a_stream_before_its_first_chunk(kind: type, server: MisbehavingServer) -> None:
-    """`.response` is there as soon as the header is, and so is the stream."""
+    """The call returns when the headers arrive, and `.response` is available."""
     server.script(steps.event_stream(headers=[("X-Told", "early")]), steps.stall())
 
     def begin(client: Any) -> Any:
@@ -38,7 +38,7 @@ def test_the_head_of_a_stream_before_its_first_chunk(kind: type, server: Misbeha
 
 
 def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:
-    """The first of a client, before its thread has waited for anything, and those behind it."""
+    """An error in the first call of a client must not leave its new thread waiting."""
 
     async def ask() -> None:
         missing = str(tmp_path / "missing.pem")
@@ -51,7 +51,7 @@ def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_each_call_is_a_line(server: MisbehavingServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Streams, jobs and calls that came to no answer too; no key and no content in any."""
+    """Streams, jobs and failed calls are logged, too. No line has the API key or content."""
     server.script(FINE, path="/api/v1/freellm")
     server.script(steps.answer(404, b'{"error":"a secret"}'), path="/api/v1/freellm")
     server.script(steps.reset(), path="/api/v1/freellm")

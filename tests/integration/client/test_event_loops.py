@@ -1,4 +1,4 @@
-"""Event loops that come, go and are many; tasks that are cancelled (K05, K08, A.3 6)."""
+"""Multiple and short-lived event loops, and canceled tasks (K05 and K08 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ async def answered(client: polymux.AsyncClient, text: str) -> None:
 
 
 def test_two_runs_in_a_row(reference: ReferenceServer) -> None:
-    """A.3 6: one client in one loop after another, closed in a third."""
     client = polymux.AsyncClient(reference.url, KEY)
     for number in range(3):
         asyncio.run(answered(client, f"run {number}"))
     asyncio.run(client.aclose())
     assert eventually(lambda: not reference.open_connections)
-    # The thread is the client's and not a loop's: so are the connections.
+    # The thread and its connections belong to the client, not to an event loop.
     assert len(reference.connections) <= 2
 
 
 def test_a_hundred_loops_leave_nothing(reference: ReferenceServer) -> None:
-    """N17: each loop takes its port along."""
+    """Each closed loop releases the object that connects it to the client's thread (N17)."""
     code = """
 client = polymux.AsyncClient(url, key)
 async def main():
@@ -53,7 +52,7 @@ measured = []
 for number in range(200):
     if number % 2:
         asyncio.run(main())
-    else:  # Closed without what `asyncio.run` does before.
+    else:  # Without the cleanup of `asyncio.run`.
         loop = asyncio.new_event_loop()
         loop.run_until_complete(main())
         loop.close()
@@ -68,7 +67,9 @@ say(json.dumps(measured))
 
 
 def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
-    """A.3 6: is refused there, whether its own still runs or not, and never waited for in vain."""
+    """Reading in another loop raises an error, even if the original loop has ended, and never
+    blocks.
+    """
     server.script(*SILENT_STREAM, times=None)
     client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=polymux.Timeout(event=5))
 
@@ -91,7 +92,7 @@ def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_loop_that_is_closed_with_streams_open(held: bool, server: MisbehavingServer) -> None:
-    """A.3 6: they end with it, whether somebody holds them or not."""
+    """Streams end with their loop, even if the program still references them."""
     server.script(*SILENT_STREAM, times=None)
     client = polymux.AsyncClient(server.url, KEY, retry=0)
     kept: list[Any] = []
@@ -141,7 +142,7 @@ CALLS: dict[str, Callable[[polymux.AsyncClient], Coroutine[Any, Any, Any]]] = {
     ("call", "how"), [*((call, "cancel") for call in CALLS), ("before the head", "timeout")]
 )
 def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer) -> None:
-    """K05, C32, C33, C34: the connection is closed, and the client works on."""
+    """The connection closes and the client remains usable (K05, C32, C33 and C34)."""
     if call == "in the middle of a stream":
         server.script(*SILENT_STREAM)
     else:
@@ -170,7 +171,9 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
 
 
 def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
-    """K05: from before the first step on; nothing is left, and answers stay with their calls."""
+    """Covers every moment from the first step. Nothing leaks and responses are never mixed up
+    (K05).
+    """
     before = descriptors()
 
     async def main() -> None:
@@ -193,7 +196,7 @@ def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
 
 
 def test_streams_that_are_left(server: MisbehavingServer) -> None:
-    """K08: by `break`, by the end of `async with`, and without a word."""
+    """Left by `break`, by the end of `async with`, and by dropping the reference (K08)."""
     server.script(*SILENT_STREAM, times=None)
 
     async def main() -> None:
@@ -229,7 +232,7 @@ def test_streams_that_are_left(server: MisbehavingServer) -> None:
 
 
 def test_streams_that_are_left_in_blocking_code(server: MisbehavingServer) -> None:
-    """K08: the same without a loop; a generator dropped half-read."""
+    """The same in blocking code, with a half-read generator that is dropped (K08)."""
     server.script(*SILENT_STREAM, times=None)
     with polymux.Client(server.url, KEY, retry=0) as client:
         for _ in client.chat("x", stream=True):
@@ -247,7 +250,7 @@ def test_streams_that_are_left_in_blocking_code(server: MisbehavingServer) -> No
 
 
 def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
-    """K18: all of them end, and say why."""
+    """All tasks end with an error that names the reason (K18)."""
     server.script(*SILENT_STREAM, times=30)
     server.script(steps.stall(), times=None)
 
@@ -266,7 +269,7 @@ def test_closing_the_client_under_tasks(server: MisbehavingServer) -> None:
 
 
 def test_many_exchanges_at_once(reference: ReferenceServer) -> None:
-    """A.3 7, N17: 300 streams and 300 calls at once, twice; more than are kept for later."""
+    """300 streams and 300 calls at once, twice: more than the client keeps for reuse (N17)."""
     code = """
 async def one(client, number):
     stream = await client.chat(f"{number}", stream=True)
@@ -278,5 +281,5 @@ async def main():
             await asyncio.gather(*(one(client, number) for number in range(300)))
 asyncio.run(main())
 """
-    # What is freed is filled with something, so that a use of it shows.
+    # Fills freed memory with a pattern, which reveals a use after free.
     run(code, reference.url, environment={"MALLOC_PERTURB_": "165"})

@@ -1,4 +1,6 @@
-"""Processes that end in the middle of work (K09), and what is loaded, in odd ways too (K23)."""
+"""Processes that exit during calls (K09), and imports in unusual environments (K23 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,14 @@ CASES = [*((state, "returns") for state in STATES), ("streams of a loop", "exits
 def ends_well(child: subprocess.Popen[str]) -> None:
     _out, errors = child.communicate(timeout=30 * PATIENCE)
     assert child.returncode == 0, errors
-    # A daemon thread may be told why its call has ended, and be cut off while it says so.
+    # A daemon thread may be stopped while it handles the error of its call.
     assert "Fatal" not in errors
     assert "terminate" not in errors
 
 
 @pytest.mark.parametrize(("state", "ending"), CASES)
 def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingServer) -> None:
-    """K09: no hang, no crash, whatever is under way."""
+    """No hang or crash in any state (K09)."""
     server.script(steps.event_stream(), steps.send(CHUNK * 3), steps.stall(), times=None)
     busy = '\ntime.sleep(0.2)\nsay("busy")\n'
     child = start(CLIENTS + STATES[state] + busy + ENDINGS[ending], server.url, options=())
@@ -70,7 +72,7 @@ def test_an_interpreter_that_ends(state: str, ending: str, server: MisbehavingSe
 
 
 def test_exits_under_load(reference: ReferenceServer) -> None:
-    """K09: threads and a loop work at full speed when the main thread returns."""
+    """Threads and a loop make calls at full speed when the main thread returns (K09)."""
     code = """
 def work():
     while True:
@@ -94,7 +96,7 @@ time.sleep(0.3)
 
 
 def test_exit_in_the_middle_of_an_import() -> None:
-    """K09: a thread still loads the client."""
+    """Another thread is importing the client (K09)."""
     code = """
 def load():
     import polymux._native._core
@@ -134,12 +136,14 @@ gc.collect()
 
 @pytest.mark.parametrize("options", [("-X", "dev", "-W", "error", "-b", "-b"), ("-OO",)])
 def test_no_warning(options: tuple[str, ...], reference: ReferenceServer) -> None:
-    """K23: whether closed or not; and with asserts and docstrings off."""
+    """No warning if the client is not closed, or with asserts and docstrings
+    disabled (-OO) (K23).
+    """
     run(EVERYTHING, reference.url, options=options)
 
 
 def test_in_a_second_interpreter(reference: ReferenceServer) -> None:
-    """K23: works, or is refused as an import; the first interpreter goes on."""
+    """The import works or raises ImportError. The first interpreter is not affected (K23)."""
     code = """
 try:
     import _xxsubinterpreters as interpreters

@@ -1,4 +1,6 @@
-"""System calls that fail, and limits of the system (N05): calls, uploads, fetches, saved files."""
+"""Failing system calls and resource limits during calls, uploads, fetches and saves (N05 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from servers.misbehaving import MisbehavingServer
 
-#: Call, error, and the works that make such calls.
+#: System call -> (error, tasks that use the system call).
 OF_FILES = ("fetch", "save", "save_anew", "save_bytes")
 OF_NETWORK = ("call", "stream", "upload", "fetch", "save", "save_anew", "asynchronous")
 FAULTS = {
@@ -50,7 +52,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(
     library: Path, server: MisbehavingServer, folder: Path, most: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """What became of each work at each call, by the kind of call."""
+    """The outcome of every task for each failed system call, by the kind of system call."""
     whole = steps.answer(200, b'{"response":"fine","text":"fine"}')
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"fine"}}]}\n\ndata: [DONE]\n\n'
     stream = steps.answer(200, chunk, content_type="text/event-stream")
@@ -77,7 +79,9 @@ def found(
 
 
 def check(rounds: list[dict[str, Any]], call: str) -> None:
-    """An error of polymux's or success; nothing torn, nothing left, and the next time it works."""
+    """Each task must succeed or raise a polymux error, leave no partial file, and succeed when
+    repeated.
+    """
     fired = {one["work"] for one in rounds if one["fired"]}
     works = set(FAULTS[call][1])
     assert fired >= works, f"{call} was never reached in {works - fired}"
@@ -93,14 +97,14 @@ def check(rounds: list[dict[str, Any]], call: str) -> None:
 
 
 def test_the_first_calls_fail(library: Path, server: MisbehavingServer, tmp_path: Path) -> None:
-    """N05: each of the first two."""
+    """Fails only the first two system calls of each kind (N05)."""
     for call, rounds in found(library, server, tmp_path, 2).items():
         check(rounds, call)
 
 
 @pytest.mark.long
 def test_every_call_fails_once(library: Path, server: MisbehavingServer, tmp_path: Path) -> None:
-    """N05: each of all that there are."""
+    """Fails each system call in turn (N05)."""
     for call, rounds in found(library, server, tmp_path, 1000).items():
         check(rounds, call)
         assert [one["fired"] for one in rounds if one["n"] == 1000] == []
@@ -110,7 +114,7 @@ def test_every_call_fails_once(library: Path, server: MisbehavingServer, tmp_pat
 @pytest.mark.skipif(SANITIZED, reason="without a pipe UBSan takes every object for a broken one")
 @pytest.mark.parametrize("limit", [3, 15])
 def test_few_descriptors(limit: int, server: MisbehavingServer) -> None:
-    """N05: whichever descriptor is the first that there is not; the client works afterwards."""
+    """Any file descriptor may be the one that fails. The client then works again (N05)."""
     code = """
 import resource
 import polymux._native._core, polymux.client.event_loop, polymux.errors
@@ -143,7 +147,7 @@ say(json.dumps(found))
 
 
 def test_little_memory(server: MisbehavingServer) -> None:
-    """N05: an address space that is full: MemoryError or success, and no crash."""
+    """With a full address space, the result is MemoryError or success, never a crash (N05)."""
     code = """
 import resource
 client = polymux.Client(url, key, retry=0)
@@ -164,5 +168,5 @@ for room in (1, 8, 64):
     assert client.free_chat("x").text == "fine"
 """
     server.script(steps.answer(200, b'{"response":"fine","text":"fine"}'), times=None)
-    if "LD_PRELOAD" not in os.environ:  # A sanitizer needs its terabytes of addresses.
+    if "LD_PRELOAD" not in os.environ:  # Sanitizers reserve terabytes of address space.
         run(code, server.url, options=())

@@ -1,4 +1,6 @@
-"""Header fields of every kind of request: each once, and the caller's in place of the client's."""
+"""Header fields of every kind of request: sent once, with the caller's values replacing the
+client's.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from servers.records import Request
     from servers.steps import Step
 
-#: As a caller may spell them; each is one that the client would send itself.
+#: Spellings that a caller may use for fields that the client also sends.
 MINE = {"authorization": "Bearer of-a-caller-77", "USER-AGENT": "mine", "Accept": "a/b"}
 
 
@@ -46,7 +48,7 @@ WAYS: dict[str, tuple[Step, Callable[[Any], object]]] = {
 
 
 def asked(kind: type, server: MisbehavingServer, way: str, **options: Any) -> Request:
-    """The request of one call in that way."""
+    """Make one call in the given way and return its request."""
     answer, call = WAYS[way]
     server.script(answer)
     called(kind, server.url, call, retry=0, **options)
@@ -54,7 +56,7 @@ def asked(kind: type, server: MisbehavingServer, way: str, **options: Any) -> Re
 
 
 def twice(request: Request) -> Sequence[bytes]:
-    """Names that came more than once."""
+    """Names of header fields that occur more than once."""
     names = [name.lower() for name, _ in request.headers]
     return [name for name in set(names) if names.count(name) > 1]
 
@@ -64,7 +66,7 @@ def twice(request: Request) -> Sequence[bytes]:
 def test_the_callers_fields_go_in_place_of_ours(
     way: str, kind: type, server: MisbehavingServer
 ) -> None:
-    """The key above all: it is not for whoever the caller's own credential is for."""
+    """The caller's credential replaces the API key, which must not reach another service."""
     request = asked(kind, server, way, headers=MINE)
     assert {name: request.all_of(name) for name in MINE} == {
         name: [value] for name, value in MINE.items()
@@ -75,7 +77,7 @@ def test_the_callers_fields_go_in_place_of_ours(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_of_ours_once(way: str, server: MisbehavingServer, client: polymux.Client) -> None:
-    """Over one connection: what a request replaced is there again for the next."""
+    """Over one connection, the next request has the client's own fields again."""
     answer, call = WAYS[way]
     theirs = client.with_options(headers={**MINE, "X-Team": "red"})
     for one in (theirs, theirs.with_options(headers={"x-team": "blue"}), client):
@@ -95,7 +97,7 @@ def test_each_of_ours_once(way: str, server: MisbehavingServer, client: polymux.
 
 @pytest.mark.parametrize("name", ["Content-Type", "content-type", "Content-Length", "Host"])
 def test_fields_that_are_the_bodys(name: str) -> None:
-    """A second type beside the body's would have it read as something else."""
+    """A second Content-Type could change how the server reads the body."""
     with pytest.raises(InvalidRequestError, match=name):
         polymux.Client("http://127.0.0.1:8000", KEY, headers={name: "text/plain"})
 
@@ -103,7 +105,7 @@ def test_fields_that_are_the_bodys(name: str) -> None:
 @pytest.mark.parametrize("way", ["get", "list", "cancel", "events"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_requests_about_jobs_are_named(way: str, kind: type, server: MisbehavingServer) -> None:
-    """As all requests; a cancellation may be repeated, and is no form."""
+    """Every request has its own ID. Only cancellations have an Idempotency-Key."""
     seen = [asked(kind, server, way) for _ in range(2)]
     names = {one.header("x-request-id") for one in seen}
     assert len(names) == 2
@@ -123,7 +125,9 @@ def test_requests_about_jobs_are_named(way: str, kind: type, server: Misbehaving
 
 
 def test_files_get_none_of_them(reference: ReferenceServer) -> None:
-    """Neither the key nor the caller's fields, from the same server or another."""
+    """File downloads have neither the API key nor the caller's fields, from the same server or
+    another one.
+    """
     own = {"X-Team": "blue", "Cookie": "secret=1", "User-Agent": "mine"}
     with ReferenceServer(token=KEY) as other:
         for media in (reference.media, other.media):

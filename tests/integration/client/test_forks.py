@@ -1,4 +1,4 @@
-"""Clients over forks and other ways to make processes (K01, K02)."""
+"""Clients in forked and other child processes (K01 and K02 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
-#: What children and parents do: many calls, each with an answer of its own.
+#: Makes many calls with distinct texts and checks each response.
 CALLING = """
 def calls(client, who, count=20):
     for number in range(count):
@@ -55,7 +55,7 @@ def run(code: str, url: str, **how: Any) -> None:
 
 
 def answered_apart(server: ReferenceServer) -> None:
-    """No connection was used by two processes: the requests of one name all a single one."""
+    """Check that no connection was used by two processes."""
     for connection in server.connections:
         names = set()
         for request in connection.requests:
@@ -66,7 +66,7 @@ def answered_apart(server: ReferenceServer) -> None:
 
 
 def test_parent_and_children_call(reference: ReferenceServer) -> None:
-    """K01: both work, no shared connection, no crossed answers."""
+    """Both make calls without sharing a connection or mixing up responses (K01)."""
     code = """
 client = polymux.Client(url, key)
 for generation in range(2):
@@ -83,7 +83,7 @@ client.close()
 
 
 def test_parent_and_children_call_from_event_loops(reference: ReferenceServer) -> None:
-    """K01: the same where a thread of the client's own did the work, which the child has not."""
+    """The same with an async client, whose thread does not exist in the child (K01)."""
     code = """
 client = polymux.AsyncClient(url, key)
 for generation in range(2):
@@ -100,7 +100,7 @@ asyncio.run(client.aclose())
 
 
 def test_forks_in_the_middle_of_work(reference: ReferenceServer) -> None:
-    """K01: threads and a loop are busy while children are made, which all work at once."""
+    """Threads and a loop are busy while children are created, and all make calls at once (K01)."""
     code = """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 stop = threading.Event()
@@ -112,7 +112,7 @@ def busy(work):
     except BaseException as error:
         failures.append(error)
 works = [lambda: calls(client, "busy", 1), lambda: asyncio.run(async_calls(other, "busy", 4))]
-for work in works:  # What is loaded late is there then: locks of imports are Python's.
+for work in works:  # Completes lazy imports: import locks are Python's matter.
     work()
 threads = [threading.Thread(target=busy, daemon=True, args=(work,)) for work in works]
 for thread in threads:
@@ -134,15 +134,15 @@ assert not failures, failures
 
 
 def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) -> None:
-    """K01: the child does not wait for what that thread has begun."""
+    """The child must not wait for the first call of the parent's thread (K01)."""
     code = """
 client = polymux.Client(url, key)
 os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
 os.mkfifo(fifo)
-polymux.Client(url, key, chat_model="a").with_options().predictions  # Loads what is loaded late.
+polymux.Client(url, key, chat_model="a").with_options().predictions  # Completes lazy imports.
 first = threading.Thread(target=client.chat, args=("first",))
 first.start()
-time.sleep(0.5)  # It reads its configuration file.
+time.sleep(0.5)  # Until it reads its configuration file.
 def work():
     signal.alarm(10)
     os.environ["POLYMUX_CONFIG"] = "/dev/null"
@@ -160,7 +160,7 @@ calls(client, "parent", 1)
 
 
 def test_a_stream_over_a_fork(server: MisbehavingServer) -> None:
-    """K01: the parent's stream goes on; the child, which closes and drops it, harms it not."""
+    """The child closes and drops the stream. The parent's stream continues (K01)."""
     code = """
 import gc
 client = polymux.Client(url, key)
@@ -192,7 +192,9 @@ assert "".join(stream.texts()) == "x"
 
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
-    """K01: a child that leaves at once, or collects what it inherited, ends no call of ours."""
+    """A child that exits at once or collects inherited objects must not end the parent's calls
+    (K01).
+    """
     code = """
 import gc
 client = polymux.AsyncClient(url, key)
@@ -217,7 +219,7 @@ assert asyncio.run(main()) == ["fine"] * 5
 
 
 def test_programs_that_a_program_starts(reference: ReferenceServer) -> None:
-    """K01: no connection of ours goes to them, and none of what waits for connections."""
+    """Started programs inherit no connection and no epoll descriptor (K01)."""
     code = """
 client, other = polymux.Client(url, key), polymux.AsyncClient(url, key)
 client.chat("x")
@@ -248,7 +250,7 @@ def use(client):
 def test_multiprocessing_by_other_ways(
     method: str, reference: ReferenceServer, tmp_path: Path
 ) -> None:
-    """K02: there a client cannot be passed on, and says so; one made in each process works."""
+    """Passing a client raises a clear error. A client created in each process works (K02)."""
     (tmp_path / "worker.py").write_text(WORKER)
     code = f"""
 sys.path.insert(0, {str(tmp_path)!r})

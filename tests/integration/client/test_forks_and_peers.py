@@ -1,4 +1,4 @@
-"""What servers see of connections whose sockets a child of a fork holds as well (K05)."""
+"""Servers and connections whose sockets a forked child has inherited (K05 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.client_calls import SILENT_STREAM
 from support.client_children import finish, start, wait_for
 from support.hostile_check import PATIENCE
 
-#: A child that uses nothing of polymux and lives until the test has seen what it wanted to see.
+#: The child does not use polymux and lives until the test ends it.
 PRELUDE = """
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 
@@ -22,7 +22,7 @@ def begun():
     return stream
 
 def after(work):
-    # Forks in the middle of it.
+    # Forks during the call.
     def call():
         try:
             work()
@@ -45,14 +45,14 @@ def linger():
 def end(pid):
     say("ended")
     signal.sigwait([signal.SIGUSR1])
-    # What the child holds keeps nobody busy here.
+    # A socket held by the child must not cause a busy loop here.
     before = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - before < 0.2
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 """
-#: What ends a call, once a child has its socket.
+#: Ways to end a call after a child has inherited its socket.
 WAYS = {
     "a stream that is closed": """
 stream = begun()
@@ -96,7 +96,7 @@ pid = after(lambda: client.free_chat("x", timeout=1))
 
 
 def test_the_end_of_a_call_reaches_the_server() -> None:
-    """K05: at once, though a child has the socket."""
+    """The server sees the end immediately, although the child has the socket open (K05)."""
     with contextlib.ExitStack() as stack:
         servers = {way: stack.enter_context(MisbehavingServer()) for way in WAYS}
         for server in servers.values():

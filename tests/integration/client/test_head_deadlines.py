@@ -1,4 +1,6 @@
-"""Deadlines before an answer's body: of the connection, and within the head (C07, C27)."""
+"""Deadlines before the body of a response: while connecting and within the headers (C07 and C27 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ SHORT_S = 0.4
 FIRST_HALF = [steps.send(b"HTTP/1.1 2")]
 LINES = [steps.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")]
 EARLY = [steps.informational(103, [("Link", "</a>")])]
-#: Bodies that libcurl asks for in pieces: an upload, and a long chat.
+#: Requests whose body libcurl sends in pieces: an upload and a long chat.
 IN_PIECES: dict[str, Callable[[polymux.Client], object]] = {
     "upload": lambda client: client.read_text(b"x").text,
     "long chat": lambda client: client.free_chat("x" * 1_000_000).text,
@@ -50,8 +52,9 @@ CALLS: dict[str, Callable[[polymux.Client], object]] = {
 def test_a_head_that_stalls(
     call: str, play: list[Step], limits: Timeout, limit: str, server: MisbehavingServer
 ) -> None:
-    """C27: `idle` counts from its first byte on, and `first_byte` no more; of a stream that counts
-    beside it until the first chunk."""
+    """After the first header byte, `idle` applies instead of `first_byte`. For streams,
+    `first_byte` also applies until the first chunk (C27).
+    """
     server.script(*play, steps.stall())
     begun = time.monotonic()
     with (
@@ -67,8 +70,9 @@ def test_a_head_that_stalls(
 def test_a_server_that_thinks_about_an_upload(
     ask: Callable[[polymux.Client], object], server: MisbehavingServer
 ) -> None:
-    """`idle` counts from the answer's first byte on, and `first_byte` to it; a body that goes in
-    pieces is no answer, on a new connection and on one that is used again."""
+    """`first_byte` applies until the first byte of the response and `idle` from then on. Sending
+    body pieces does not count as a response, on a new or reused connection.
+    """
     server.script(steps.sleep(1.8 * SHORT_S), FINE, times=3)
     limits = Timeout(30, idle=SHORT_S, write=SHORT_S)
     with polymux.Client(server.url, KEY, retry=0, timeout=limits) as client:

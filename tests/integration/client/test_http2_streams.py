@@ -1,4 +1,4 @@
-"""Streams over HTTP/2 of which one is not read for a while (C35)."""
+"""Streams over HTTP/2 with one that is not read for a while (C35 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _PADDING = b"p" * (64 << 10)
 _CHUNK = b'data: {"padding":"%b","choices":[{"index":0,"delta":{"content":"x"}}]}\n\n' % _PADDING
-_LONG, _OTHER = 700, 300  # Chunks: more than 40 MiB, and more than 17.
-#: Streams of one client: one is read when the others are over.
+_LONG, _OTHER = 700, 300  # Chunks: more than 40 MiB and more than 17 MiB.
+#: Several streams of one client, one of which is read after the others have ended.
 _CODE = """
 async def main():
     async with polymux.AsyncClient(url, key, retry=0, verify=sys.argv[2]) as client:
@@ -41,7 +41,9 @@ asyncio.run(main())
 
 
 def test_a_stream_that_is_not_read_beside_others(authority: Authority, tmp_path: Path) -> None:
-    """The others go on to their end, it waits at the server, and is whole when it is read."""
+    """The other streams complete. The unread one waits on the server and is complete when it is
+    read.
+    """
     with (
         MisbehavingServer() as server,
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,

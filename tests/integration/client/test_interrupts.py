@@ -1,4 +1,4 @@
-"""Ctrl-C in everything that waits (K04), and signals that are no Ctrl-C."""
+"""Ctrl-C in everything that waits, and other signals (K04 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRIES = 3
 LIMIT_S = 0.2
 
-#: Waits in a call, says when it was interrupted, and that no socket is left.
+#: Waits in a call, reports the interrupt and checks that no socket is open.
 WAITING = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 say("begins")
@@ -47,19 +47,20 @@ CALLS = {
 def interrupted(
     code: str, url: str, server: MisbehavingServer | None, *, kept: bool = False
 ) -> None:
-    """It takes 200 ms at most, once the server has the request, and no socket is left.
+    """Check that Ctrl-C interrupts within 200 ms after the server has the request, and that no
+    socket remains.
 
-    `kept`: no exchange was under way, and its connection may go on until the client is closed.
+    `kept`: no exchange was in progress, so its connection may stay open until the client is closed.
     """
     delays: list[float] = []
-    # The best of three: another program may take the core from one of them.
+    # Uses the best of three tries, because another program may occupy the core.
     while len(delays) < TRIES and min(delays, default=1) > LIMIT_S * PATIENCE:
         requests = len(server.requests) if server else 0
         child = start(code + kept * "client.close()\n" + "assert sockets() == 0", url)
         wait_for(child, "begins")
         if server is not None:
             server.wait_requests(requests + 1, 10 * PATIENCE)
-        time.sleep(0.2 if server else 0.5)  # Until it waits in the native core.
+        time.sleep(0.2 if server else 0.5)  # Until the call waits in the native core.
         sent = time.monotonic()
         child.send_signal(signal.SIGINT)
         wait_for(child, "interrupted")
@@ -70,7 +71,7 @@ def interrupted(
 
 @pytest.mark.parametrize("call", CALLS)
 def test_control_c_in_every_call(call: str, server: MisbehavingServer) -> None:
-    """K04: raised within 200 ms, and the connection is closed."""
+    """KeyboardInterrupt is raised within 200 ms and the connection closes (K04)."""
     before = {
         "file": [steps.read_nothing()],
         "generator": [steps.read_nothing()],
@@ -78,12 +79,13 @@ def test_control_c_in_every_call(call: str, server: MisbehavingServer) -> None:
     }.get(call, [])
     server.script(*before, steps.stall(), times=None)
     interrupted(WAITING % CALLS[call], server.url, server)
-    if call not in ("file", "generator"):  # Of those, what was sent stands before the end.
+    # The server still has unread upload data in front of the end of the connection.
+    if call not in ("file", "generator"):
         server.wait_closed(server.requests[-1].connection)
 
 
 def test_control_c_while_a_stream_is_read(server: MisbehavingServer) -> None:
-    """K04: between two chunks; what came before stays."""
+    """Between two chunks. The text received before remains available (K04)."""
     code = """
 client = polymux.Client(url, key, retry=0)
 stream = client.chat("x", stream=True)
@@ -111,7 +113,7 @@ else:
 def test_control_c_while_a_job_is_waited_for(
     reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """K04: in the pause between two looks at it, and in the call that makes it."""
+    """Between two polls of a job, and in the call that creates it (K04)."""
     reference.predictions.job_s = 60
     job = ours.upscale_image(("a.png", b"x"), wait=False).id
     for call in (f'client.predictions.wait("{job}")', 'client.upscale_image(("a.png", b"x"))'):
@@ -119,21 +121,21 @@ def test_control_c_while_a_job_is_waited_for(
 
 
 def test_control_c_while_connecting() -> None:
-    """K04: to a port that never answers, and where TLS never begins."""
+    """To a port that never answers, and with a TLS handshake that never starts (K04)."""
     with full_port() as full, silent_port() as silent:
         for url in (f"http://127.0.0.1:{full}", f"https://127.0.0.1:{silent}"):
             interrupted(WAITING % CALLS["call"], url, None)
 
 
 def test_control_c_while_waiting_to_try_again(server: MisbehavingServer) -> None:
-    """K04: between two tries."""
+    """Case K04."""
     server.script(steps.answer(503, b"{}", [("Retry-After", "30")]), times=None)
     code = WAITING.replace("retry=0", "retry=3") % CALLS["call"]
     interrupted(code, server.url, server, kept=True)
 
 
 def test_control_c_under_asyncio(server: MisbehavingServer) -> None:
-    """K04: asyncio cancels the task; the connection is closed and nothing is said of it."""
+    """asyncio cancels the task. The connection closes and nothing is printed (K04)."""
     code = """
 async def main():
     async with polymux.AsyncClient(url, key, retry=0) as client:
@@ -148,7 +150,7 @@ except KeyboardInterrupt:
     interrupted(code, server.url, server)
 
 
-#: A network whose only name server takes questions and never answers.
+#: A network whose only DNS server receives queries and never answers.
 SILENT_NAMES = """
 set -e
 ip link set lo up
@@ -165,7 +167,7 @@ names.bind(("127.0.0.53", 53))
 
 
 def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    """The child alone with a name server that says nothing."""
+    """Run the child in a network with a silent DNS server."""
     rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
     unshare = (programs.find("unshare"), *rights, "--net", "--mount")
     before = (*unshare, "sh", "-c", SILENT_NAMES, "sh", str(folder))
@@ -173,7 +175,9 @@ def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subproce
 
 
 def test_control_c_while_a_name_is_looked_up(tmp_path: Path) -> None:
-    """K04, C06: nobody waits for the thread that waits for the name; `connect` ends it too."""
+    """The interrupt and `connect` do not wait for the thread that resolves the
+    name (K04 and C06).
+    """
     code = """
 client = polymux.Client(url, key, retry=0)
 begun = time.monotonic()
@@ -199,8 +203,9 @@ client.close()
 
 @pytest.mark.parametrize("kind", ["given up", "AsyncClient", "fetch"])
 def test_exit_while_a_name_is_looked_up(kind: str, tmp_path: Path) -> None:
-    """K09: neither a call that was given up holds the process up, nor what a daemon thread waits
-    for; the resolver's thread would wait for 30 s."""
+    """Neither an abandoned call nor a daemon thread delays the exit, although the resolver waits
+    for 30 s (K09).
+    """
     code = """
 from polymux.fetch.fetcher import fetch
 async def main():
@@ -232,7 +237,9 @@ say("started")
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:
-    """K04: a handler runs at once, while the call goes on; what it raises comes out."""
+    """A signal handler runs immediately while the call continues. Its exception reaches the caller
+    (K04).
+    """
     code = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 def handle(number, frame):

@@ -1,4 +1,4 @@
-"""Jobs looked at: their pages, their progress, their events, and what is no job."""
+"""Jobs: pages, progress, events and invalid arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(number: int, following: object) -> steps.Step:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pages_by_any_spelling(kind: type, server: MisbehavingServer) -> None:
-    """However the server calls itself, the client's own address is asked."""
+    """The client requests the next page from its own URL, whatever URL the server returns."""
     spellings = [
         f"{server.url}{PATH}?cursor=2",
         f"{PATH}?cursor=2",
@@ -53,7 +53,7 @@ def test_pages_by_any_spelling(kind: type, server: MisbehavingServer) -> None:
 def test_pages_that_cannot_be_asked_for(
     following: object, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """The jobs of the first page are given; then it says so, and asks for nothing."""
+    """The first page is returned. The next one raises an error without a request."""
     server.script(page(1, following), times=2)
     listed = client.predictions.list()
     assert next(listed).id == "j1"
@@ -68,7 +68,7 @@ def test_pages_that_cannot_be_asked_for(
 def test_progress_is_told_up_to_the_end(
     job_s: float, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """Of a job that ends at once its end, of another what comes before, too."""
+    """A job that ends at once reports only its end. Other jobs also report progress before."""
     reference.predictions.job_s = job_s
     reference.predictions.unfinished_status = 202
     states: list[str] = []
@@ -81,7 +81,7 @@ def test_progress_is_told_up_to_the_end(
 
 
 def test_progress_in_a_loop(reference: ReferenceServer) -> None:
-    """By a function that is awaited, or a plain one."""
+    """Callbacks may be plain or async functions."""
     reference.predictions.job_s = 0.2
     reference.predictions.unfinished_status = 202
     states: list[str] = []
@@ -125,7 +125,7 @@ EVENTS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", EVENTS)
 def test_a_failure_among_the_events(data: bytes, kind: type, server: MisbehavingServer) -> None:
-    """Read as the body of a status is."""
+    """An error event is parsed like the body of an error response."""
     event = steps.send(b"event: error\ndata: " + data + b"\n\n")
     server.script(steps.event_stream(), event, steps.close())
     with pytest.raises(errors.APIError) as caught:
@@ -145,7 +145,7 @@ def test_events_that_end_before_the_job(kind: type, server: MisbehavingServer) -
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["get", "cancel", "wait", "events"])
 def test_what_is_no_job(name: str, kind: type, server: MisbehavingServer) -> None:
-    """Refused with a sentence, and before anything is sent."""
+    """Invalid jobs raise an error before anything is sent."""
     for wrong in (5, None, b"a"):
         with pytest.raises(TypeError, match=r"polymux\.Prediction"):
             called(kind, server.url, lambda client: getattr(client.predictions, name)(wrong))  # noqa: B023
@@ -166,7 +166,9 @@ with polymux.Client(url, key, retry=0) as client:
 
 
 def test_what_a_process_writes_without_any_set_up(reference: ReferenceServer) -> None:
-    """POLYMUX_LOG=debug: a line for each call and look, on standard error; else nothing."""
+    """POLYMUX_LOG=debug logs one line per call and poll to standard error.
+    Nothing else is written.
+    """
     for level in ("debug", ""):
         child = start(LOOKS, reference.url, environment={"POLYMUX_LOG": level})
         out, told = child.communicate(timeout=60)

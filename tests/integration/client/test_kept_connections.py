@@ -1,5 +1,6 @@
-"""A kept connection that the server closes just as the next request comes: what was not read is
-sent again, what was read is not (K26, C19, C48)."""
+"""A reused connection that the server closes as the next request arrives: an unread request is
+repeated, a read one is not (K26, C19 and C48 in docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,12 @@ WHOLE = HEAD % b"application/json" + b"Content-Length: %d\r\n\r\n%s" % (len(_ANS
 
 
 class ClosingServer:
-    """Answers a stream first on each connection, and ends the connection when more has come: before
-    it is read or after, by `end`. A request that is no stream is answered while no stream came
-    before."""
+    """Answers a stream first on each connection, then ends the connection when the next request
+    arrives.
+
+    `read` decides whether it reads that request before the end. Until a stream was sent, other
+    requests are answered.
+    """
 
     def __init__(self, *, read: bool, end: Callable[[socket.socket], None]) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -85,7 +89,7 @@ class ClosingServer:
 
 
 def as_httplib(connection: socket.socket) -> None:
-    """The C++ library under llama.cpp and others: both ways are shut, then it closes."""
+    """Like cpp-httplib (used by llama.cpp): shut down both directions, then close."""
     connection.shutdown(socket.SHUT_RDWR)
     connection.close()
 
@@ -103,7 +107,7 @@ def serving(*, read: bool, end: Callable[[socket.socket], None]) -> Iterator[Clo
 
 
 async def both(client: Any) -> None:
-    """A stream and a call behind it, by a client of either kind."""
+    """Read a stream, then make a call, with a sync or async client."""
     stream = client.chat("first", stream=True)
     if isinstance(client, polymux.AsyncClient):
         assert "".join([text async for text in (await stream).texts()]) == "x"
@@ -120,8 +124,9 @@ def ask(kind: type, url: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_request_that_was_not_read(kind: type) -> None:
-    """Its server had received it, and closed without a look: it is sent again, silently. On a
-    machine that is busy the close may come too late after the end, but not most of the time."""
+    """The request is repeated silently. On a busy machine the close may arrive too late, but not
+    most of the time.
+    """
     with serving(read=False, end=as_httplib) as server:
         lost = 0
         for _ in range(10):
@@ -137,7 +142,7 @@ def test_a_request_that_was_not_read(kind: type) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("end", [as_httplib, socket.socket.close])
 def test_a_request_that_was_read(end: Callable[[socket.socket], None], kind: type) -> None:
-    """It may be at work: it is not sent again."""
+    """The server may be processing it, so it is not repeated."""
     with serving(read=True, end=end) as server:
         for _ in range(5):
             with pytest.raises(errors.ConnectionLostError):

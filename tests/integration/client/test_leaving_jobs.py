@@ -1,4 +1,4 @@
-"""Whoever leaves before a server has named the job has it cancelled: the connection's end tells."""
+"""A client that disconnects before it knows the job's ID cancels the job."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_S = 60
 
 
 def test_a_task_that_is_cancelled(tmp_path: Path) -> None:
-    """While the server keeps its answer back: nobody knows the job's id yet."""
+    """The server has not sent the job's ID yet."""
     box = Box()
 
     def make() -> list[Scripted]:
         box.backend = Scripted(max_concurrency=2)
-        box.backend.gate.clear()  # It works until it is told to stop.
+        box.backend.gate.clear()  # The backend works until it is canceled.
         return [box.backend]
 
     async def main(server: PolymuxServer) -> list[polymux.Prediction]:

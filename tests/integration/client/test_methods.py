@@ -1,4 +1,4 @@
-"""Every parameter of every method arrives under the name that the contract gives it (D.1)."""
+"""Every parameter of every method arrives under the wire name that the contract defines."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ if TYPE_CHECKING:
     from servers.reference import Call
 
 NAMES = [one.name for one in contract.operations()]
-#: Parameters of methods that are no fields of the body.
+#: Method parameters that are not fields of the body.
 OPTIONS = {"self", "extra_body", "timeout", "on_upload", "on_progress", "wait"}
-#: Results whose class has another name in a client.
+#: Contract name -> client class name, if they differ.
 RESULTS = {"MediaFile": "RemoteFile"}
 
 
 @pytest.fixture(scope="module")
 def everywhere() -> Iterator[ReferenceServer]:
-    """One server for the whole walk."""
     with ReferenceServer(token=KEY) as made:
         yield made
 
 
 def given(variant: Variant, field: Field) -> dict[str, Any]:
-    """By wire name, as a caller writes it: numbers are numbers, files say what they are for."""
+    """Arguments by wire name, with the types that a caller uses."""
     values = with_field(variant, field, sample(field))
     for name, value in values.items():
         if value is FILE:
@@ -50,7 +49,7 @@ def given(variant: Variant, field: Field) -> dict[str, Any]:
 def arguments(
     operation: Operation, variant: Variant, values: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The same by parameter; what a method takes first stands first, without its name."""
+    """Arguments by Python parameter name. The method's first parameter is positional."""
     named = {variant.field(name).python_name: value for name, value in values.items()}
     first = variant.field(operation.first).python_name
     place = [named.pop(first)] if first in named else []
@@ -60,7 +59,7 @@ def arguments(
 
 
 def arrived(variant: Variant, call: Call) -> dict[str, Any]:
-    """By wire name, as another's parser read it; texts of a form in the type they stand for."""
+    """The received fields by wire name. Form texts are converted to their types."""
     values = dict(call.body.fields)
     assert len(values) == len(call.body.fields), "a field came twice"
     for name, value in values.items():
@@ -79,7 +78,7 @@ def arrived(variant: Variant, call: Call) -> dict[str, Any]:
 def check(
     server: ReferenceServer, operation: Operation, variant: Variant, values: dict[str, Any]
 ) -> None:
-    """That the last call was this one and nothing else."""
+    """Check that the last call has exactly these values."""
     call = server.calls[-1]
     assert call.request.path == operation.path
     assert call.body.encoding == variant.encoding
@@ -90,7 +89,7 @@ def check(
     }
     found = arrived(variant, call)
     assert found == wanted
-    # 1, 1.0 and True are equal, and not the same.
+    # Compare the types, because 1, 1.0 and True are equal.
     assert {name: type(one) for name, one in found.items()} == {
         name: type(one) for name, one in wanted.items()
     }
@@ -99,7 +98,7 @@ def check(
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
-    """No field without a parameter, no parameter that is none; all but the first go by name."""
+    """Fields and parameters match one to one. All parameters except the first are keyword-only."""
     operation = contract.operation(name)
     wanted = {field.python_name for one in operation.variants for field in one.fields}
     if any(one.model is not None for one in operation.variants):
@@ -114,9 +113,10 @@ def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
 def test_a_field_of_a_call(
     operation: Operation, variant: Variant, everywhere: ReferenceServer
 ) -> None:
-    """Given by its Python name beside what must be given, it arrives by its wire name, alone.
+    """A field given by its Python name arrives under its wire name, together with only the required
+    fields.
 
-    By both clients in turn: that they take the same is in the test before.
+    Alternates between both clients. The previous test checks that their parameters are equal.
     """
     for field, kind in zip(variant.fields, itertools.cycle(KINDS), strict=False):
         check_field(operation, variant, field, kind, everywhere)
@@ -139,7 +139,7 @@ def check_field(
 
 
 def names_of(operation: Operation) -> list[str]:
-    """All by which an operation may be called."""
+    """All names by which an operation can be called."""
     path = operation.path
     dashed = operation.name.replace("_", "-")
     return [operation.name, dashed, path, path.removeprefix("/api/v1/"), path.rpartition("/")[2]]
@@ -148,7 +148,7 @@ def names_of(operation: Operation) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_request_by_every_name(name: str, kind: type, everywhere: ReferenceServer) -> None:
-    """An operation is the same by its name, command, path and last segment."""
+    """The operation's name, command, path and last path segment are equivalent."""
     operation = contract.operation(name)
     variant = operation.variants[0]
     field = variant.field(operation.first)
@@ -166,7 +166,6 @@ def test_a_request_by_every_name(name: str, kind: type, everywhere: ReferenceSer
 
 
 def test_paths_of_what_is_no_operation() -> None:
-    """Refused when the client is made."""
     for wrong in ("chatt", "Chat", "", "/api/v1/", "v1"):
         with pytest.raises(polymux.InvalidRequestError, match=repr(wrong)):
             polymux.Client("http://127.0.0.1:1", paths={wrong: "/elsewhere"})

@@ -1,4 +1,6 @@
-"""Native objects of the client: made and dropped many times (N17), copied, half made (K19)."""
+"""Native objects of the client: created and dropped many times, copied and half initialized (N17
+and K19 in docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from support.hostile_check import SANITIZED
 if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
 
-#: Makes and drops something so often, and measures after a fifth and at the end.
+#: Creates and drops objects, and measures after a fifth of the rounds and at the end.
 TIMES = """
 import contextlib, copy, gc, itertools, pickle, tracemalloc
 import polymux.errors
@@ -57,7 +59,7 @@ async def dropped():
 async def used_client():
     async with polymux.AsyncClient(url, key, retry=0) as one:
         await one.request("freellm", {"messages": "x"})
-    await polymux.AsyncClient(url, key, retry=0).free_chat("x")  # Not closed.
+    await polymux.AsyncClient(url, key, retry=0).free_chat("x")  # Deliberately not closed.
     polymux.Client(url, key, retry=0).free_chat("x")
 
 async def read_stream():
@@ -74,11 +76,11 @@ async def measured(work, count, awaited):
             del given
             gc.collect()
             await asyncio.sleep(0.1 if awaited else 0)
-            now = figures() if count >= 1000 else settled()  # Of these nothing ends later.
+            now = figures() if count >= 1000 else settled()  # Nothing is released later.
             figures_at.append(now | {"traced": tracemalloc.get_traced_memory()[0]})
     return figures_at
 """
-#: Where no request is made, a thousand times; of others as often as finds what each leaves.
+#: 1000 rounds if no request is made, otherwise enough rounds to detect a leak.
 OBJECTS = {
     "CallOptions": "native_options.__wrapped__(QUICK, Retry(0))",
     "Session": "session()",
@@ -115,7 +117,7 @@ ASYNC = {
 
 
 def test_every_native_class_is_made_a_thousand_times() -> None:
-    """N17: and a class that is added will be missed here."""
+    """Fails if a new native class is not tested here (N17)."""
     words = {word for name in (*OBJECTS, *REQUESTS, *ASYNC) for word in re.findall(r"\w+", name)}
     classes = {
         name
@@ -128,7 +130,9 @@ def test_every_native_class_is_made_a_thousand_times() -> None:
 def check(
     server: MisbehavingServer, works: dict[str, str], count: int, *, awaited: bool = False
 ) -> None:
-    """Memory, traced memory, descriptors and threads are as after a fifth of them."""
+    """Check that memory, traced memory, descriptors and threads stay at their level after a fifth
+    of the rounds.
+    """
     server.script(FINE, times=None)
     named = "".join(f"    {name!r}: lambda: {code},\n" for name, code in works.items())
     code = f"""{TIMES}
@@ -140,30 +144,29 @@ for name, work in {{\n{named}}}.items():
     assert len(lines) == len(works)
     for line in lines:
         name, (first, last) = json.loads(line)
-        # Calls that nobody waits for are under way many at once; how many of their connections are
-        # kept is chance, but none stays of each of them.
+        # Calls that are not awaited run concurrently. A few of their connections may remain, but
+        # not one per call.
         check_flat(first, last, growth_mib=2, connections=16 if "dropped" in name else 1)
         assert SANITIZED or last["traced"] - first["traced"] <= 64 << 10, (name, first, last)
 
 
 def test_a_thousand_times(server: MisbehavingServer) -> None:
-    """N17: objects that ask for nothing."""
+    """Objects that make no requests (N17)."""
     check(server, OBJECTS, 1000)
 
 
 def test_hundreds_of_requests(server: MisbehavingServer) -> None:
-    """Exchanges, streams and fetches."""
     check(server, REQUESTS, 200)
 
 
 def test_a_thousand_times_in_a_loop(server: MisbehavingServer) -> None:
-    """N17: the same for what a thread of the client's does, which an AsyncClient has of its own."""
+    """The same for the work on the thread of an AsyncClient (N17)."""
     check(server, ASYNC, 150, awaited=True)
     check(server, {"AsyncClient": "used_client()"}, 60, awaited=True)
 
 
 def test_half_made_copied_and_pickled(server: MisbehavingServer) -> None:
-    """K19: refused with TypeError, for every native class; no crash."""
+    """Every native class raises TypeError and does not crash (K19)."""
     server.script(FINE, times=None)
     code = """
 made = [options, client, core.LoopNotifier(core), client.open(*request(), "buffered"),

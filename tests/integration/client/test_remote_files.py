@@ -1,4 +1,4 @@
-"""Result files of a server that may be anybody's: where they are fetched from, and how much."""
+"""Result files of an untrusted server: allowed URLs and size limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXT = b"x" * BIG
 
 
 def named(client: polymux.Client, server: MisbehavingServer, *urls: str) -> list[RemoteFile]:
-    """Result files at these addresses, as the server's answer names them."""
+    """The result files that the server's response lists at these URLs."""
     job = {"id": "j1", "status": "succeeded", "output": list(urls)}
     server.script(steps.answer(200, json.dumps(job).encode()), path="/api/v1/predictions/j1")
     return [*client.predictions.get("j1").images]  # type: ignore[list-item]
@@ -47,19 +47,20 @@ def picture(server: MisbehavingServer, **options: Any) -> RemoteFile:
 
 @pytest.mark.parametrize("name", ["localhost", "127.1", "0x7f.1"])
 def test_this_machine_by_all_its_names(name: str, server: MisbehavingServer) -> None:
-    """However it was reached, perhaps through a tunnel: its links may say either."""
+    """The server may be behind a tunnel, so its links may use any name of the loopback host."""
     server.script(FILE, times=None, path="/a.png")
     with polymux.Client(f"http://{name}:{server.port}", KEY, retry=0) as client:
         names = ("127.0.0.1", "localhost", "LOCALHOST", "127.0.0.1.")
         files = named(client, server, *(f"http://{one}:{server.port}/a.png" for one in names))
         assert [one.read() for one in files] == [b"a picture"] * 4
         other = named(client, server, f"http://[::1]:{server.port}/a.png")[0]
-        with pytest.raises(errors.ConnectError):  # It listens there to nobody; that was asked.
+        # No server listens on IPv6, which proves that the file was requested there.
+        with pytest.raises(errors.ConnectError):
             other.read()
 
 
 def test_another_port_of_this_machine(server: MisbehavingServer) -> None:
-    """A server's word opens nothing else that listens here, by a link or by a redirect."""
+    """A link or redirect must not reach another service on this machine."""
     with MisbehavingServer() as decoy:
         decoy.script(FILE, times=None)
         for number, name in enumerate(("localhost", "127.1", "[::ffff:127.0.0.1]")):
@@ -86,7 +87,7 @@ WAYS: dict[str, Callable[..., object]] = {
 def test_longer_than_is_taken(
     way: str, declared: bool, server: MisbehavingServer, tmp_path: Path
 ) -> None:
-    """Nothing of it stays: no file where none was, and the old one where one was."""
+    """No partial file remains, and an existing file stays unchanged."""
     whole = [steps.answer(200, TEXT)]
     chunked = [steps.chunked_head(), steps.chunk(TEXT), steps.last_chunk()]
     server.script(*(whole if declared else chunked), times=None, path="/a.png")
@@ -105,7 +106,7 @@ def test_longer_than_is_taken(
 def test_deadlines_of_a_file(
     way: str, limit: str, server: MisbehavingServer, tmp_path: Path
 ) -> None:
-    """A body that comes slowly is given up in time, and one that stalls; nothing stays."""
+    """A slow body and a stalled one raise a timeout in time. No file remains."""
     slowly = [one for _ in range(100) for one in (steps.chunk(TEXT[:2000]), steps.sleep(0.05))]
     play = slowly if limit == "total" else [steps.stall()]
     server.script(steps.chunked_head(), *play, steps.last_chunk(), times=None, path="/a.png")
@@ -120,7 +121,7 @@ def test_deadlines_of_a_file(
 
 
 def test_a_slow_file_that_may_be_slow(server: MisbehavingServer) -> None:
-    """What needs longer than that gets it; half an hour where nobody says otherwise."""
+    """A longer timeout allows slow files. The default is half an hour."""
     slowly = [one for _ in range(4) for one in (steps.chunk(b"x"), steps.sleep(0.1))]
     server.script(steps.chunked_head(), *slowly, steps.last_chunk(), times=None, path="/a.png")
     file = picture(server)
@@ -132,7 +133,9 @@ def test_a_slow_file_that_may_be_slow(server: MisbehavingServer) -> None:
 
 
 def test_the_same_verification_as_the_calls(authority: Authority) -> None:
-    """K13: `verify=False` is for the server's own files, by whatever name; and for no others."""
+    """`verify=False` applies only to files of the client's own server, under any of its names (K13
+    in docs/testing.md).
+    """
     context = authority.certificate().context()
     with MisbehavingServer(tls=context) as server, MisbehavingServer(tls=context) as other:
         server.script(FILE, times=None, path="/a.png")
@@ -145,7 +148,7 @@ def test_the_same_verification_as_the_calls(authority: Authority) -> None:
             remote_file.RemoteFile(file.url, host=here).read()
         there = f"127.0.0.1:{other.port}"
         server.script(steps.redirect(302, f"https://{there}/b.png"), path="/to")
-        # Where the policy lets a fetch go on to another host, that one's certificate counts.
+        # If the policy allows a redirect to another host, that host's certificate is verified.
         policy = FetchPolicy(
             allowed_hosts=(here,),
             allowed_networks=("127.0.0.0/8",),
@@ -162,8 +165,10 @@ def test_the_same_verification_as_the_calls(authority: Authority) -> None:
 def test_a_refusal_is_the_same_by_every_way(
     way: str, server: MisbehavingServer, tmp_path: Path
 ) -> None:
-    """Code, message and body of the server's, wherever the bytes of the file would have gone; and
-    a 206 that nobody has asked for has but a part of it (RFC 9110, 15.3.7)."""
+    """The server's code, message and body are kept for every way to read the file.
+
+    An unrequested 206 is rejected, because it has only a part of the file (RFC 9110, 15.3.7).
+    """
     body = {"error": {"message": "it was removed", "code": "gone", "type": "not_found"}}
     part = steps.answer(206, b"abc", [("Content-Range", "bytes 0-2/1000")])
     server.script(steps.answer(404, json.dumps(body).encode()), path="/a.png")
@@ -191,7 +196,7 @@ def test_a_refusal_is_the_same_by_every_way(
 
 
 def test_one_face_for_all_files(server: MisbehavingServer, tmp_path: Path) -> None:
-    """A program may take a file of a server, of `Local` and of a conversion here alike."""
+    """Files of a server, of `Local` and of a local conversion have the same interface."""
     server.script(FILE, times=None, path="/a.png")
     remote = picture(server)
     (tmp_path / "b.mp3").write_bytes(b"a picture")

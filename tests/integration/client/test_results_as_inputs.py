@@ -1,4 +1,4 @@
-"""What a call has made goes into the next: files as files, answers as messages."""
+"""Results as inputs of the next call: files as files, answers as messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def test_a_file_of_a_server_goes_into_the_next_call(
     kind: type, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """Fetched while it is sent, without the key; under the name in its address, or its own."""
+    """The file is downloaded during the upload without the API key. Its name comes from its URL, if
+    the caller gives none.
+    """
     made = ours.generate_image("a boat").images[0]
     digest = hashlib.sha256(made.read()).hexdigest()
     own = str(made).partition("?")[0].rpartition("/")[2]
@@ -41,7 +43,7 @@ def test_a_file_of_a_server_goes_into_the_next_call(
 def test_a_file_that_is_gone_is_no_end_of_the_file(
     kind: type, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """The call ends with what its own server said of it, or with why it may not be asked."""
+    """The call raises the error of the download. It must not send a truncated file."""
     made = ours.generate_image("a boat").images[0]
     reference.media.files.clear()
     with MisbehavingServer() as elsewhere:
@@ -57,7 +59,7 @@ def test_a_file_that_is_gone_is_no_end_of_the_file(
 def test_files_of_this_machine(
     reference: ReferenceServer, ours: polymux.Client, tmp_path: Path
 ) -> None:
-    """What was converted here, or made by `Local`."""
+    """Files that were converted on this machine or created by `Local`."""
     path = tmp_path / "talk.wav"
     path.write_bytes(media.wav())
     for file, name in (
@@ -80,7 +82,7 @@ def test_files_of_this_machine(
 def test_an_answer_goes_back_into_its_conversation(
     server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """With the calls of tools that it asks for, and without its thinking."""
+    """Tool calls are included, reasoning is not."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "reasoning": "hm", "refusal": None, "tool_calls": [call]}
     plain = {"role": "assistant", "content": "a"}

@@ -1,4 +1,4 @@
-"""When a request is sent again and when never (K15, C03 to C06, C19, C48)."""
+"""Which requests are retried (K15, C03 to C06, C19 and C48 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def client_of(
 
 
 def test_as_often_as_allowed(server: MisbehavingServer) -> None:
-    """The last error is to be seen; then never more."""
     with client_of(server) as client:
         server.script(steps.answer(503, b'{"error":"first"}'), times=2)
         server.script(steps.answer(429, b'{"error":"last"}', [("X-Request-ID", "r-3")]))
@@ -57,7 +56,7 @@ def test_as_often_as_allowed(server: MisbehavingServer) -> None:
 def test_which_statuses_are_asked_again(
     status: int, always: bool, harmless: bool, server: MisbehavingServer
 ) -> None:
-    """C03, C04, K15: always, only where that is known to do no harm, or never: 501 above all."""
+    """Each status is retried always, only for safe requests, or never (501) (C03, C04 and K15)."""
     for repeatable, fields, again in (
         (False, [], always),
         (True, [], harmless),
@@ -77,7 +76,7 @@ def test_which_statuses_are_asked_again(
         assert sum(one.path == path for one in server.requests) == 1 + again
 
 
-#: What the client makes of each form: seconds that it waits at least and at most, or no repetition.
+#: Form of Retry-After -> (minimum, maximum) wait in seconds, or None for no retry.
 SPREAD_S = 0.3
 OWN = (0.0, 0.05)
 EXPECTED: dict[str, tuple[float, float] | None] = {
@@ -91,7 +90,9 @@ EXPECTED: dict[str, tuple[float, float] | None] = {
 
 
 def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
-    """K15, C03: sane ones are followed, absurd ones end it at once, wrong ones do not count."""
+    """Reasonable values are followed, excessive ones end the call at once, and invalid ones are
+    ignored (K15 and C03).
+    """
     client = client_of(server, Retry(1, first_backoff_s=0.05, max_backoff_s=0.05))
 
     def ask(form: str, values: list[str]) -> None:
@@ -105,7 +106,7 @@ def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
         if expected is None:
             with pytest.raises(errors.OverloadedError):
                 own.free_chat("x")
-            assert time.monotonic() - begun <= 15  # And not for a minute.
+            assert time.monotonic() - begun <= 15  # A wait of a minute would exceed this.
         else:
             assert own.free_chat("x").text == "fine"
         tries = [one.arrived_at for one in server.requests if one.path == path]
@@ -115,18 +116,18 @@ def test_retry_after_in_every_form(server: MisbehavingServer) -> None:
             waited = tries[1] - tries[0]
             assert expected[0] - 0.02 <= waited <= expected[1] + 1.5 * PATIENCE, (form, waited)
 
-    forms = retry_after_forms()  # Dates are counted from now on.
+    forms = retry_after_forms()  # Dates are relative to now.
     with client, concurrent.futures.ThreadPoolExecutor(len(forms)) as pool:
         list(pool.map(ask, forms.keys(), forms.values()))
 
 
 @pytest.mark.parametrize(("exact", "min_s"), [("300", 0.3), ("soon", 1.0)])
 def test_retry_after_in_milliseconds(exact: str, min_s: float, server: MisbehavingServer) -> None:
-    """K15: the finer field goes first; a wrong one leaves the other."""
+    """Retry-After-Ms takes precedence. If it is invalid, Retry-After applies (K15)."""
     fields = [("Retry-After", "1"), ("retry-after-ms", exact)]
     server.script(steps.answer(429, b"{}", fields))
     server.script(FINE)
-    # `math.inf` is no limit, and not 0: what the server asks for is waited for.
+    # `math.inf` means no limit, not 0.
     with client_of(server, Retry(1, max_retry_after_s=math.inf)) as client:
         client.free_chat("x")
     first, second = server.requests
@@ -145,29 +146,29 @@ def test_retry_after_in_milliseconds(exact: str, min_s: float, server: Misbehavi
 def test_longer_than_is_waited_for(
     retry: Retry, timeout: float, fields: list[tuple[str, str]], server: MisbehavingServer
 ) -> None:
-    """K15: over `max_retry_after_s`, or past the deadline: told at once."""
+    """A wait over `max_retry_after_s` or past the deadline raises the error at once (K15)."""
     server.script(steps.answer(503, b"{}", fields), times=None)
     begun = time.monotonic()
     with client_of(server, retry, timeout) as client, pytest.raises(errors.OverloadedError):
         client.free_chat("x")
-    assert time.monotonic() - begun <= 15  # And not for half a minute.
+    assert time.monotonic() - begun <= 15  # A wait of half a minute would exceed this.
     assert len(server.requests) == 1
 
 
 def test_the_deadline_over_all_tries(server: MisbehavingServer) -> None:
-    """K15, A.3 3: `total` holds over all tries and the waiting between them."""
+    """`total` includes all tries and the waits between them (K15)."""
     server.script(steps.sleep(0.2), steps.answer(503), times=None)
     retry = Retry(100, first_backoff_s=0.15, max_backoff_s=0.15)
     with client_of(server, retry, timeout=1) as client:
         begun = time.monotonic()
         with pytest.raises((errors.RequestTimeoutError, errors.OverloadedError)):
             client.free_chat("x")
-        assert time.monotonic() - begun <= 15  # A hundred tries take 27 s.
+        assert time.monotonic() - begun <= 15  # A hundred tries would take 27 s.
     assert 2 <= len(server.requests) <= 6
 
 
 def test_jitter(server: MisbehavingServer) -> None:
-    """K15: waits are random, and never beyond their bound."""
+    """Waits are random within their bounds (K15)."""
     server.script(steps.answer(503), times=None)
     retry = Retry(20, first_backoff_s=0.1, max_backoff_s=0.1)
     with client_of(server, retry, timeout=60) as client, pytest.raises(errors.OverloadedError):
@@ -180,7 +181,9 @@ def test_jitter(server: MisbehavingServer) -> None:
 
 
 def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
-    """A.4 6 and 7: one Idempotency-Key and one X-Request-ID for a call, new ones for the next."""
+    """All tries of a call share one Idempotency-Key and one X-Request-ID. The next call has new
+    ones.
+    """
     with client_of(server) as client:
         for _ in range(2):
             server.script(steps.answer(503), times=2)
@@ -199,7 +202,9 @@ def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
 
 
 def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) -> None:
-    """A.4 5: a generator and a file that cannot seek; a file that can is sent anew and whole."""
+    """Generators and non-seekable files are not sent again. A seekable file is
+    sent again in full.
+    """
 
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
@@ -227,7 +232,6 @@ def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) ->
 
 
 def test_never_after_a_chunk(server: MisbehavingServer) -> None:
-    """A.4 5: a stream that has given something is not begun again."""
     head = steps.event_stream(VERSION)
     with client_of(server, Retry(5, first_backoff_s=0.01, repeatable=True)) as client:
         for end in (steps.reset(), steps.close()):
@@ -255,7 +259,7 @@ SILENCE = steps.sleep(0.05)
 def test_a_stream_says_whether_it_may_be_asked_for_again(
     kind: type, repeatable: bool, version: Any, play: Step, safe: bool, server: MisbehavingServer
 ) -> None:
-    """A.4 5: where nothing was delivered, and the server or the caller promises."""
+    """Retrying is safe if nothing was delivered and the server or the caller allows it."""
     for end in (steps.close(), steps.reset()):
         server.script(steps.event_stream(version), play, steps.sleep(0.1), end)
         with pytest.raises(errors.StreamInterruptedError) as caught:
@@ -269,7 +273,7 @@ def test_a_stream_says_whether_it_may_be_asked_for_again(
 
 
 def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
-    """C48: nobody knows what the server did: sent again only where that does no harm."""
+    """The server may have processed the request, so only safe requests are retried (C48)."""
     with client_of(server) as client:
         for end in (steps.reset(), steps.close()):
             server.script(steps.read_body(), end)
@@ -285,7 +289,7 @@ def test_a_reset_after_the_whole_request(server: MisbehavingServer) -> None:
 
 
 def test_nobody_listens() -> None:
-    """C05, K15: as often as allowed, then an error that says where."""
+    """After the allowed tries, the error names the address (C05 and K15)."""
     with (
         refusing_port() as port,
         polymux.Client(f"http://127.0.0.1:{port}", KEY, retry=FAST) as client,
@@ -297,7 +301,7 @@ def test_nobody_listens() -> None:
 
 
 def test_a_server_that_comes_back() -> None:
-    """K15: the network is down for a while; the call outlives it."""
+    """The network is down for a while and the call succeeds (K15)."""
     retry = Retry(50, first_backoff_s=0.1, max_backoff_s=0.1)
     with MisbehavingServer() as first:
         port = first.port
@@ -313,11 +317,11 @@ def test_a_server_that_comes_back() -> None:
 
 
 def test_a_name_that_leads_nowhere() -> None:
-    """C06: within 5 s, and told as that."""
+    """The error names the host and is raised within 5 s (C06)."""
     with polymux.Client("http://nowhere.invalid", KEY, retry=0) as client:
         begun = time.monotonic()
         with pytest.raises((errors.ConnectError, errors.RequestTimeoutError)) as caught:
             client.free_chat("x")
-        assert time.monotonic() - begun <= 20  # The deadline of connecting, and other work.
+        assert time.monotonic() - begun <= 20  # The connect timeout plus other work.
     if isinstance(caught.value, errors.ConnectError):
         assert caught.value.stage == "resolve"

@@ -1,4 +1,6 @@
-"""Keys that nobody may see (K19, C02), and addresses that are none (K10)."""
+"""Secrets must not appear in output (K19 and C02), and invalid URLs are rejected (K10 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.steps import Step
 
-#: With a character that JSON may write as an escape.
+#: Contains a character that JSON may escape.
 SECRET = "sk-canary/7c1f&93ab-KLMNOPQRST"
 OTHER = "header-canary/51d0"
 ESCAPES = {
@@ -37,7 +39,7 @@ ESCAPES = {
 
 
 def all_shown(error: BaseException) -> str:
-    """Everything that anybody might write down of an error."""
+    """All texts of an error that a program may log."""
     texts = [str(error), repr(error), repr(error.args), repr(vars(error))]
     texts.append("".join(traceback.format_exception(error)))
     if isinstance(error, errors.PolymuxError):
@@ -53,7 +55,7 @@ def all_shown(error: BaseException) -> str:
 
 
 def check(error: BaseException) -> None:
-    """Neither it nor its causes show a key, nor a part of one."""
+    """Check that neither the error nor its causes contain a secret or a part of one."""
     text = all_shown(error)
     for secret in (SECRET[:6], SECRET[-6:], OTHER):
         assert secret not in text, text
@@ -63,7 +65,9 @@ def check(error: BaseException) -> None:
 
 
 def failed(kind: type, url: str, call: Callable[[Any], object], **options: Any) -> BaseException:
-    """The error of a call, which shows no key; its client has one, and another in its fields."""
+    """Return the error of a call and check that it shows no secret. The client has an API key and a
+    secret header.
+    """
     options |= {"api_key": SECRET, "headers": {"X-Api-Key": OTHER}, "retry": 0, "timeout": 5}
     with pytest.raises(errors.PolymuxError) as caught:
         called(kind, url, call, **options)
@@ -82,7 +86,9 @@ def streamed(client: Any) -> object:
 @pytest.mark.parametrize("status", [401, 500])
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_server_that_repeats_the_key(status: int, form: str, server: MisbehavingServer) -> None:
-    """C02, K19: in the text, the code, the headers and where else errors have room."""
+    """The key appears in the message, the code, the headers and other parts of the error (C02 and
+    K19).
+    """
     key = ESCAPES[form]
     value = (
         f'{{"error":{{"message":"no such key {key}","code":"{key}","type":"{key}",'
@@ -98,7 +104,7 @@ def test_a_server_that_repeats_the_key(status: int, form: str, server: Misbehavi
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_stream_that_repeats_the_key(form: str, kind: type, server: MisbehavingServer) -> None:
-    """C02, K19: in the error of a stream."""
+    """Cases C02 and K19."""
     key = ESCAPES[form]
     for event in (
         f'{{"error":{{"message":"wrong {key}","code":"{key}","type":"{key}","param":"{key}"}}}}',
@@ -120,13 +126,15 @@ def test_a_stream_that_repeats_the_key(form: str, kind: type, server: Misbehavin
     ],
 )  # fmt: skip
 def test_an_answer_that_repeats_the_key(play: list[Step], server: MisbehavingServer) -> None:
-    """K19: with the key in what is no result, and connections that fail in every way."""
+    """The response is invalid or the connection fails, and the key is in the
+    received data (K19).
+    """
     server.script(*play)
     failed(polymux.Client, server.url, quick)
 
 
 def test_errors_of_the_way() -> None:
-    """K19: the password of a proxy."""
+    """The password of a proxy (K19)."""
     password = OTHER.replace("/", "")
     with refusing_port() as port:
         proxy = f"http://user:{password}@127.0.0.1:{port}"
@@ -135,7 +143,7 @@ def test_errors_of_the_way() -> None:
     assert password not in repr(polymux.Client("http://server.example", proxy=proxy))
 
 
-#: Closer than the key is long, up to where messages are cut.
+#: Steps shorter than the key, up to the length at which messages are truncated.
 PADS = [*range(0, 320, 50), 190, 590, 970, 990]
 
 
@@ -175,7 +183,7 @@ CUT: dict[str, tuple[Callable[[int], list[Step]], Callable[[Any], object]]] = {
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_key_where_a_text_is_shortened(name: str, server: MisbehavingServer) -> None:
-    """Hidden before the text is cut, wherever that is, so that no part of a key is left."""
+    """Redaction happens before truncation, so no part of a key remains at any position."""
     answer, ask = CUT[name]
     for pad in PADS:
         server.script(*answer(pad))
@@ -183,8 +191,9 @@ def test_a_key_where_a_text_is_shortened(name: str, server: MisbehavingServer) -
 
 
 def test_which_secrets_are_hidden() -> None:
-    """Of keys that begin alike the longest first, those that Python escapes too, and of very many
-    the latest; the word before a key is none."""
+    """Longer secrets are replaced before their prefixes, and escaped forms are found. If there are
+    very many secrets, the latest are kept. The scheme before a credential is not a secret.
+    """
     redaction.register_secret("sk-0123", "sk-0123-456789")
     assert redaction.redact("sk-0123-456789 and sk-0123") == "*** and ***"
     escaped = "a\\b'c\"d-0123456789"
@@ -199,7 +208,7 @@ def test_which_secrets_are_hidden() -> None:
 
 
 def parts_of(client: Any) -> Iterator[Any]:
-    """A client and everything that can be reached by its attributes."""
+    """A client and every object that its attributes reach."""
     seen, waiting = set(), [client]
     while waiting:
         one = waiting.pop()
@@ -215,7 +224,7 @@ def parts_of(client: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
-    """K19: repr, str, format, copy, pickle; of a client and its parts."""
+    """repr, str, format, copy and pickle of a client and its parts (K19)."""
     server.script(FINE, times=None)
     client = kind(server.url, SECRET, headers={"Authorization": f"Bearer {OTHER}"})
     if kind is polymux.Client:
@@ -237,7 +246,7 @@ def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
 
 
 def test_what_is_logged(server: MisbehavingServer) -> None:
-    """K19: with everything told that can be told, by polymux, asyncio and libcurl."""
+    """With the debug logs of polymux, asyncio and libcurl enabled (K19)."""
     code = """
 import logging, io
 stream = io.StringIO()
@@ -265,7 +274,9 @@ assert secret not in text, text
 
 @pytest.mark.parametrize("bad", ["\r\nX-Injected: 1", "\n", "\x00", " ", "ü", "\x7f", "\ud800"])
 def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
-    """K10: ValueError before a byte is sent, for keys, addresses, fields, paths; never shown."""
+    """Invalid keys, URLs, headers and paths raise ValueError before anything is sent. The message
+    does not show the value (K10).
+    """
 
     def client_of(**options: Any) -> polymux.Client:
         return polymux.Client(server.url, "key", retry=0, **options)
@@ -294,7 +305,9 @@ def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
 def test_keys_of_the_environment_and_the_file(
     server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """K10: the same where they do not come from arguments; a file's text is never shown."""
+    """The same for values from the environment and the file. The file's text is
+    never shown (K10).
+    """
     monkeypatch.setenv("POLYMUX_API_KEY", SECRET + "\n")
     with pytest.raises(ValueError) as caught:
         polymux.Client(server.url).free_chat("x")
@@ -318,7 +331,7 @@ def test_keys_of_the_environment_and_the_file(
      "http://127.0.0.1\\@192.0.2.1", "http://127.0.0.1/<x>", "http://127.0.0.1:80:80"],
 )  # fmt: skip
 def test_addresses_that_are_none(url: str) -> None:
-    """K10: refused when the client is made."""
+    """Invalid URLs are rejected when the client is created (K10)."""
     with pytest.raises(ValueError) as caught, polymux.Client(url, SECRET, retry=0) as client:
         client.free_chat("x", timeout=1)
     check(caught.value)
@@ -327,6 +340,6 @@ def test_addresses_that_are_none(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["@127.0.0.1:1/x", ".example/x", "x", "", ":1/x", "//a/x#", "?x"])
 def test_paths_that_lead_elsewhere(path: str) -> None:
-    """K10: an operation's path is one on the client's own server."""
+    """The path of an operation must be on the client's server (K10)."""
     with pytest.raises(ValueError):
         polymux.Client("http://127.0.0.1:1", SECRET, paths={"free_chat": path})

@@ -1,8 +1,8 @@
-"""One object in many threads at once: what is allowed works, all else is an error and no crash.
+"""One object used by many threads at once: allowed uses work, all others raise an error and never
+crash.
 
-Most telling where threads run at once, in an interpreter without a GIL, and there with
-ThreadSanitizer; see `scripts/check-free-threaded`. Objects without a server are in
-`unit/test_many_threads.py`.
+These tests find most without a GIL, in particular with ThreadSanitizer: see
+`scripts/check-free-threaded`. `unit/test_many_threads.py` tests objects that need no server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from servers.misbehaving import MisbehavingServer
     from servers.reference import ReferenceServer
 
-#: What a stream's reader is told where another reads, or closes it.
+#: Errors for a reader whose stream another thread reads or closes.
 ENDED = (RuntimeError, errors.OperationCancelledError, errors.StreamInterruptedError)
 
 
@@ -47,7 +47,7 @@ def test_a_client_that_is_closed(server: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("end", ["closed", "dropped"])
 def test_a_stream(end: str, server: MisbehavingServer) -> None:
-    """Read by four threads, looked at by two, closed or dropped by the rest."""
+    """Four threads read, two inspect, and the others close or drop the stream."""
     server.script(steps.event_stream(), steps.repeat_forever(CHUNK), times=None)
     with polymux.Client(server.url, KEY, retry=0, timeout=60) as client:
         for _ in range(6):
@@ -90,7 +90,7 @@ def test_a_stream(end: str, server: MisbehavingServer) -> None:
 
 
 def test_an_async_client_in_loops_of_many_threads(reference: ReferenceServer) -> None:
-    """All loops share one thread; streams of each go on at the same time."""
+    """All loops share one thread. Streams of every loop progress at the same time."""
     client = polymux.AsyncClient(reference.url, KEY, timeout=120)
 
     async def call(text: str) -> None:

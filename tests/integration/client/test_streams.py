@@ -1,4 +1,4 @@
-"""Streams that are cut, damaged, slow or strange (C20 to C31)."""
+"""Streams that are cut, damaged, slow or unusual (C20 to C31 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def event(content: str, **more: Any) -> bytes:
 
 
 def read(client: polymux.Client, server: MisbehavingServer, *play: Step) -> polymux.ChatStream:
-    """A stream that is answered so, read to its end; it must end well."""
+    """Read a stream to its end and check that it finished normally."""
     server.script(steps.event_stream(), *play)
     stream = client.chat("hello", stream=True)
     for _ in stream:
@@ -45,7 +45,9 @@ def broken(
     *play: Step,
     text: str = "Hello",
 ) -> Any:
-    """The error of such a stream. The text before it is kept, and told again when asked again."""
+    """Return the error of a stream. Checks that earlier text remains and that reading again raises
+    the same error.
+    """
     server.script(*play)
     stream = client.chat("hello", stream=True)
     with pytest.raises(kind) as caught:
@@ -67,12 +69,12 @@ HELLO = steps.send(event("Hel") + event("lo"))
 
 
 def test_cut_between_chunks(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C20: closed in order, or reset, before the end."""
+    """Closed normally or reset before the end (C20)."""
     end = errors.StreamInterruptedError
     assert broken(end, client, server, steps.event_stream(), HELLO, steps.close()).chunks == 2
     play = steps.event_stream(), HELLO, steps.half_close(), steps.stall()
     broken(end, client, server, *play)
-    # What came before a reset may be lost with it: here it has arrived.
+    # A reset may discard data that was not received. The pause ensures that it was.
     server.script(steps.event_stream(), HELLO, steps.sleep(0.3), steps.reset())
     stream = client.chat("hello", stream=True)
     assert [next(stream).content, next(stream).content] == ["Hel", "lo"]
@@ -95,7 +97,7 @@ FAILURE = b'data: {"error":{"message":"no cards","type":"server_error","code":"g
 def test_an_error_within(
     data: bytes, kind: Any, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """C22, C23: as an event of its own name, as a member of the data, or a chunk that is none."""
+    """As an error event, as a member of the data, or as an invalid chunk (C22 and C23)."""
     play = steps.event_stream(), HELLO, steps.send(data), steps.stall()
     error = broken(kind, client, server, *play)
     if kind is errors.APIError:
@@ -106,7 +108,7 @@ def test_an_error_within(
 
 @pytest.mark.parametrize("rest", [b"", b"5\r\nda", b"zz\r\n"])
 def test_cut_in_http_chunks(rest: bytes, server: MisbehavingServer, client: polymux.Client) -> None:
-    """C20: the connection ends where a chunk of HTTP is due, or within one."""
+    """The connection ends between two HTTP chunks or within one (C20)."""
     hello = steps.chunk(event("Hel") + event("lo"))
     head = steps.chunked_head(content_type="text/event-stream")
     server.script(head, hello, steps.send(rest), steps.close())
@@ -116,7 +118,7 @@ def test_cut_in_http_chunks(rest: bytes, server: MisbehavingServer, client: poly
 
 
 def test_a_line_without_end(server: MisbehavingServer) -> None:
-    """C26: 16 MiB without a line end are refused."""
+    """16 MiB without a line end raise an error (C26)."""
     code = """
 client = polymux.Client(url, key, retry=0)
 list(client.chat("hello", stream=True))
@@ -133,7 +135,9 @@ except polymux.DecodeError:
 
 
 def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
-    """As the client was told; another one that shares its connections may take longer ones."""
+    """The client's limit applies. Another client that shares its connections
+    may have a higher one.
+    """
     long = event("x" * 9000), event("", finish_reason="stop"), DONE
     with polymux.Client(server.url, KEY, retry=0, max_event_bytes=8000) as client:
         play = steps.event_stream(), HELLO, steps.send(long[0])
@@ -148,7 +152,7 @@ def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
 
 
 def test_silence(server: MisbehavingServer) -> None:
-    """C27: longer than the deadlines allow; bytes that are no chunk do not count as one."""
+    """Deadlines expire. Bytes that are not a chunk do not restart them (C27)."""
     deadlines = polymux.Timeout(first_byte=5, idle=0.5, event=20)
     with polymux.Client(server.url, KEY, retry=0, timeout=deadlines) as client:
         play = steps.event_stream(), HELLO, steps.stall()
@@ -161,7 +165,7 @@ def test_silence(server: MisbehavingServer) -> None:
 
 
 def test_plain_json_instead_of_a_stream(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C29: is read as one chunk; HTML and nothing are none."""
+    """JSON is read as one chunk. HTML and an empty body raise an error (C29)."""
     body = {"choices": [{"index": 0, "message": {"content": "Hello"}, "finish_reason": "stop"}]}
     server.script(steps.answer(200, json.dumps(body).encode()))
     assert "".join(client.chat("hello", stream=True).texts()) == "Hello"
@@ -172,14 +176,14 @@ def test_plain_json_instead_of_a_stream(server: MisbehavingServer, client: polym
 
 
 def test_a_stream_that_nobody_asked_for(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C30: is no answer to a request for a whole one."""
+    """A stream is an invalid response to a request without `stream` (C30)."""
     server.script(steps.event_stream(), HELLO, steps.send(DONE), steps.close())
     with pytest.raises(errors.DecodeError):
         client.chat("hello")
 
 
 def test_statuses_instead_of_a_stream(server: MisbehavingServer, client: polymux.Client) -> None:
-    """C01, C22: the error comes from the call, before there is a stream."""
+    """The call itself raises the error, before there is a stream (C01 and C22)."""
     server.script(steps.answer(429, b'{"error":"slower"}'))
     with pytest.raises(errors.RateLimitError, match="slower"):
         client.chat("hello", stream=True)
@@ -189,7 +193,9 @@ def test_statuses_instead_of_a_stream(server: MisbehavingServer, client: polymux
 
 
 def test_a_slow_stream(server: MisbehavingServer) -> None:
-    """C37, in short: longer than every deadline between two chunks, and it completes."""
+    """The stream is longer than every deadline, but its pauses are short, so it completes. A short
+    form of C37.
+    """
     deadlines = polymux.Timeout(first_byte=1, idle=1, event=1)
     words = [one for i in range(20) for one in (steps.send(event(f"{i} ")), steps.sleep(0.1))]
     with polymux.Client(server.url, KEY, retry=0, timeout=deadlines) as client:
@@ -198,7 +204,7 @@ def test_a_slow_stream(server: MisbehavingServer) -> None:
 
 
 def test_a_slow_reader(server: MisbehavingServer) -> None:
-    """C35: whoever does not read makes the server wait, and no memory is filled."""
+    """A slow reader makes the server wait and memory does not grow (C35)."""
     code = """
 client = polymux.Client(url, key, retry=0, timeout=polymux.Timeout(idle=60, event=60))
 stream = client.chat("hello", stream=True)
@@ -217,7 +223,9 @@ stream.close()
 def test_a_compressed_stream_is_told_as_such(
     server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """RFC 9110, 12.5.3: who names no coding may get any; a proxy's is not a broken connection."""
+    """Without Accept-Encoding a server may choose any encoding (RFC 9110, 12.5.3). A compressed
+    stream is not reported as a lost connection.
+    """
     packed = gzip.compress(b"data: [DONE]\n\n")
     server.script(steps.event_stream([("Content-Encoding", "gzip")]), steps.send(packed))
     with pytest.raises(errors.DecodeError):
@@ -225,7 +233,7 @@ def test_a_compressed_stream_is_told_as_such(
     assert server.requests[0].header("accept-encoding") == "identity"
 
 
-#: As much as is kept of a stream that nobody reads: what comes behind it is held back.
+#: The amount that the client buffers of an unread stream. Further data waits.
 KEPT = event("x" * 900) * (MIB // len(event("x" * 900)) + 1)
 COMMENTS = b": nothing to say\n" * (2 * MIB // 17)
 HELD: list[tuple[bytes, type[errors.PolymuxError] | None]] = [
@@ -236,12 +244,12 @@ HELD: list[tuple[bytes, type[errors.PolymuxError] | None]] = [
 
 
 def test_what_was_held_back_ends_the_stream(server: MisbehavingServer) -> None:
-    """It ends as it should, and so does its connection, whether more comes or nothing."""
+    """The stream and its connection end correctly, whether or not more data follows."""
 
     async def read(client: polymux.AsyncClient, failure: Any) -> None:
         count = 0
         stream = await client.chat("hello", stream=True)
-        await asyncio.sleep(1.5)  # Longer than it takes to send all that is kept.
+        await asyncio.sleep(1.5)  # Longer than it takes to send all buffered data.
         with nullcontext() if failure is None else pytest.raises(failure):
             async for _ in stream:
                 count += 1

@@ -1,4 +1,6 @@
-"""Files that change, vanish or are none; bodies of all sizes (K16, K17, M-side of the client)."""
+"""Uploads: files that change, vanish or are invalid, and bodies of all sizes (K16 and K17 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def grows(path: Path) -> None:
 def test_a_file_that_changes_while_it_is_sent(
     kind: type, opens: bool, change: Callable[[Path], None], file: Path, server: MisbehavingServer
 ) -> None:
-    """K16: a typed error that names it; the server never gets a whole body of it."""
+    """The error names the file. The server never gets a complete body (K16)."""
     server.script(steps.read_slowly(48 << 20), TEXT, times=None)
     changed: list[int] = []
 
@@ -85,7 +87,7 @@ async def awaited(*given: bytes) -> Any:
 def test_an_asynchronous_iterable_is_refused_where_no_loop_could_read_it(
     server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """At once, and not by the deadline of the whole."""
+    """The error is raised at once, not when the deadline expires."""
     for file in (awaited(b"x"), ("a.png", awaited(b"x"))):
         with pytest.raises(TypeError, match="AsyncClient"):
             client.read_text(file)
@@ -118,7 +120,9 @@ say(json.dumps([status("VmHWM") * 1024 - before, told[-1], len(told)]))
 @pytest.mark.parametrize("way", ["blocking", "loop"])
 @pytest.mark.parametrize("size", [128 << 20, pytest.param(5 << 30, marks=pytest.mark.long)])
 def test_a_large_upload(size: int, way: str, tmp_path: Path, server: MisbehavingServer) -> None:
-    """K16, K17: a sparse file, with at most 32 MiB of memory; progress is told up to the end."""
+    """A sparse file uses at most 32 MiB of memory. Progress is reported to the
+    end (K16 and K17).
+    """
     server.script(TEXT, times=None)
     path = tmp_path / "a.png"
     growth, (sent, total), told = run_json(SPARSE, server.url, path, size, way, timeout_s=240)
@@ -132,7 +136,7 @@ def test_a_large_upload(size: int, way: str, tmp_path: Path, server: Misbehaving
 def test_what_arrives_is_what_was_sent(
     kind: type, tmp_path: Path, reference: ReferenceServer
 ) -> None:
-    """K17: 3 MiB of noise by every way, byte for byte."""
+    """3 MiB of noise arrive byte for byte in every way to upload (K17)."""
     noise = os.urandom(3 << 20)
     path = tmp_path / "a.png"
     path.write_bytes(noise)
@@ -151,7 +155,7 @@ def test_what_arrives_is_what_was_sent(
 def test_an_answer_before_the_body_is_sent(
     file: Path, server: MisbehavingServer, client: polymux.Client
 ) -> None:
-    """K16: 413 while the file is still going up is what the caller is told."""
+    """A 413 during the upload is the error that the caller gets (K16)."""
     play = steps.respond_before_body(), steps.answer(413, b'{"error":"too large"}')
     for end in ((), (steps.sleep(0.3), steps.close())):
         server.script(*play, *end)
@@ -160,7 +164,7 @@ def test_an_answer_before_the_body_is_sent(
 
 
 def test_a_server_that_goes_while_a_body_is_sent(file: Path, server: MisbehavingServer) -> None:
-    """K16: lost, and told as that; a file is sent anew where that does no harm."""
+    """The error is a lost connection. A file is sent again only if that is safe (K16)."""
     retry = polymux.Retry(2, first_backoff_s=0.01, repeatable=True)
     for end in (steps.reset(), steps.close()):
         server.script(steps.read_nothing(), steps.sleep(0.2), end)
@@ -178,7 +182,7 @@ def test_a_server_that_goes_while_a_body_is_sent(file: Path, server: Misbehaving
 
 
 def test_a_cancelled_upload_lets_go(file: Path, server: MisbehavingServer) -> None:
-    """By itself: no other request has to come for the file to be closed."""
+    """The file is closed without another request."""
     server.script(steps.read_slowly(1e6), steps.stall())
 
     async def main() -> None:

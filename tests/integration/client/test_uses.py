@@ -1,4 +1,4 @@
-"""What docs/client.md promises of the client where nothing goes wrong, over real connections."""
+"""The successful uses that docs/client.md documents, over real connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID = "You said: hello"
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    """The same names and the same arguments, but for close and aclose."""
+    """Names and parameters match, except close and aclose."""
 
     def methods(kind: type) -> dict[str, list[str]]:
         return {
@@ -53,7 +53,6 @@ def test_copies_share_connections(kind: type, reference: ReferenceServer) -> Non
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The configuration file."""
     monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "config.toml"))
     return tmp_path / "config.toml"
 
@@ -61,7 +60,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_where_the_server_is(
     reference: ReferenceServer, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arguments go first, then the environment, then the file; a file's key is for its server."""
+    """Arguments take precedence over the environment, which takes precedence over the file. The
+    file's key applies only to the file's server.
+    """
     file.write_text(f'base_url = "{reference.url}/api/v1/"\napi_key = "{KEY}"\nchat_model = "m"\n')
     with polymux.Client() as client:
         assert client.chat("hello").text == SAID
@@ -85,7 +86,9 @@ def test_where_the_server_is(
 
 @pytest.mark.parametrize("word", ["api_key", "ca_file", "client_certificate", "proxy"])
 def test_a_file_that_names_no_server(word: str, server: MisbehavingServer, file: Path) -> None:
-    """Its key would go to whichever server is asked: it is refused, and nothing is sent."""
+    """Without a server, the key could go to any server. The client raises an error and sends
+    nothing.
+    """
     file.write_text(f'{word} = "file-{KEY}"\n')
     wanted = pytest.raises(InvalidRequestError, match=rf"(?=.*{word}).*base_url")
     with polymux.Client(server.url) as client, wanted as refused:
@@ -102,7 +105,7 @@ def test_a_file_that_names_no_server(word: str, server: MisbehavingServer, file:
 def test_nothing_is_read_from_the_current_folder(
     server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C1: that folder may be a stranger's, who would have all requests, or a key of his sent."""
+    """Another user may own the current folder and redirect requests or send a key there."""
     text = f'base_url = "{server.url}"\napi_key = "of-a-stranger"\n'
     home = tmp_path / "home"
     (home / ".config" / "polymux").mkdir(parents=True)
@@ -127,7 +130,7 @@ def test_nothing_is_read_from_the_current_folder(
         with polymux.Client() as client, pytest.raises(InvalidRequestError, match="BASE_URL"):
             client.free_chat("hello")
     assert not server.connections
-    # The same file in the folder that is the account's own is read.
+    # The same file is read from the user's configuration folder.
     (home / ".config" / "polymux" / "config.toml").write_text(text)
     server.script(FINE)
     with polymux.Client() as client:
@@ -135,7 +138,7 @@ def test_nothing_is_read_from_the_current_folder(
 
 
 def test_what_an_answer_tells_of_itself(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """Bytes, header fields, id, time and repetitions; an error has the same id."""
+    """Bytes, headers, ID, time and retries. An error has the same ID."""
     answer = ours.chat("hello")
     assert answer.raw.startswith(b"{")
     assert answer.json()["object"] == "chat.completion"
@@ -155,7 +158,6 @@ def test_what_an_answer_tells_of_itself(reference: ReferenceServer, ours: polymu
 
 
 def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None:
-    """The list goes on over the server's pages, each asked for when it is reached."""
     made = [ours.generate_image("a boat", wait=False).id for _ in range(205)]
     jobs = ours.predictions.list()
     asked = len(reference.requests)
@@ -168,7 +170,7 @@ def test_pages_of_jobs(reference: ReferenceServer, ours: polymux.Client) -> None
 def test_options_for_one_call_and_for_many(
     reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """A client made of another shares its connections; fields that nobody knows go along."""
+    """`with_options` shares connections. Unknown fields are passed through."""
     other = ours.with_options(headers={"X-Team": "blue"}, chat_model="large")
     assert other.chat("hello", extra_body={"new_thing": 5}).text == SAID
     call = reference.calls[-1]

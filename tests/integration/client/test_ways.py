@@ -1,4 +1,6 @@
-"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2."""
+"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2. The case IDs are
+from docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("status", [301, 303, 307])
 def test_redirects(status: int, server: MisbehavingServer) -> None:
-    """K11, C15: not followed, not to another host, port or scheme, and not to the same."""
+    """Redirects are never followed, not even to the same host (K11 and C15)."""
     with MisbehavingServer() as decoy, MisbehavingServer(host_name="localhost") as named:
         decoy.script(FINE, times=None)
         named.script(FINE, times=None)
@@ -47,7 +49,7 @@ def test_redirects(status: int, server: MisbehavingServer) -> None:
 def test_netrc_and_proxies_of_the_environment(
     server: MisbehavingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """K12: not used unless asked."""
+    """Not used unless requested (K12)."""
     with MisbehavingServer() as decoy:
         decoy.script(FINE, times=None)
         lines = "machine 127.0.0.1 login canary password canary\ndefault login a password b\n"
@@ -77,7 +79,7 @@ asyncio.run(main())
 def test_a_proxy_that_was_asked_for(
     server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """K12: by an argument, or by the environment with `trust_env`; never by HTTP_PROXY."""
+    """Set by an argument, or by the environment with `trust_env`, but never by HTTP_PROXY (K12)."""
     with MisbehavingServer() as proxy:
         proxy.script(FINE, times=None)
         with polymux.Client("http://server.example", KEY, proxy=proxy.url) as client:
@@ -103,7 +105,7 @@ EVERY = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")
 
 @pytest.mark.parametrize("name", ["https_proxy", "ALL_PROXY"])
 def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """K12: by the client's first request; what the variables say later holds for new clients."""
+    """The client's first request reads the variables. Later changes apply to new clients (K12)."""
     url = f"{'https' if name == 'https_proxy' else 'http'}://server.example"
 
     def refused(client: polymux.Client) -> None:
@@ -112,7 +114,7 @@ def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.Monk
 
     with MisbehavingServer() as proxy, MisbehavingServer() as later:
         for one in (proxy, later):
-            # None keeps a connection: each request chooses its way anew.
+            # The connection is not reused, so every request chooses its proxy again.
             one.script(
                 steps.answer(502, b"no", [("Connection", "close")]), steps.close(), times=None
             )
@@ -138,7 +140,7 @@ def test_the_environments_proxy_is_read_once(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("status", [403, 407])
 def test_a_tunnel_that_is_refused(status: int) -> None:
-    """K12: a proxy that says no, and what goes to it: never the key."""
+    """The proxy refuses the tunnel. The API key is never sent to it (K12)."""
     with MisbehavingServer() as proxy:
         proxy.script(steps.answer(status, b"no"))
         with (
@@ -156,7 +158,9 @@ BAD: list[Flavour] = ["expired", "wrong_name", "self_signed", "tls_1_0", "bad_ci
 
 @pytest.mark.parametrize("flavour", BAD)
 def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
-    """K13, C17: refused as that, with nothing sent, and not tried without looking."""
+    """Raises a TLS error and sends nothing. The client does not retry without verification (K13 and
+    C17).
+    """
     certificate = authority.certificate(flavour)
     with MisbehavingServer(tls=certificate.context()) as server:
         for kind, stream in itertools.product(KINDS, (False, True)):
@@ -170,7 +174,7 @@ def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
 
 
 def test_verify_off_for_one_client_only(authority: Authority) -> None:
-    """K13: others still verify, before, after and meanwhile, with the same server."""
+    """Other clients verify before, after and at the same time, with the same server (K13)."""
     certificate = authority.certificate("self_signed")
     with MisbehavingServer(tls=certificate.context()) as server, contextlib.ExitStack() as stack:
         server.script(FINE, times=None)
@@ -188,7 +192,9 @@ def test_verify_off_for_one_client_only(authority: Authority) -> None:
 
 
 def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
-    """K13: https to a server of http, which waits for a request or says that it is none."""
+    """The client uses https, but the server speaks http and either waits or responds with an error
+    (K13).
+    """
     url = server.url.replace("http:", "https:")
     with polymux.Client(url, KEY, retry=0) as client:
         with pytest.raises(errors.RequestTimeoutError) as caught:
@@ -200,13 +206,13 @@ def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
 
 
 def connections_to(port: int) -> int:
-    """How many are open from here."""
+    """The number of open connections from this process to the port."""
     lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return sum(line[2].endswith(f":{port:04X}") and line[3] == "01" for line in lines)
 
 
 def test_http_2(authority: Authority, tmp_path: Path) -> None:
-    """A.1: 40 calls at once over one connection, 40 streams over one each, which are kept."""
+    """40 calls share one connection. 40 streams have one each, and these are reused."""
     with (
         ReferenceServer(token=KEY) as server,
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,
@@ -228,7 +234,7 @@ def test_http_2(authority: Authority, tmp_path: Path) -> None:
                 assert connections_to(proxy.port) == 1
                 for _ in range(3):
                     await asyncio.gather(*map(call, range(40)), *map(stream, range(40)))
-                    await asyncio.sleep(0.5)  # Until the last answer is off every connection.
+                    await asyncio.sleep(0.5)  # Until the last response has left every connection.
                 assert 2 <= connections_to(proxy.port) <= 41
 
         asyncio.run(main())
@@ -243,7 +249,7 @@ def test_http_2(authority: Authority, tmp_path: Path) -> None:
 
 
 def test_faults_over_http_2(authority: Authority, tmp_path: Path) -> None:
-    """C20, K05, K14: cut, reset and cancelled streams end alone; the others go on."""
+    """Cut, reset and canceled streams end individually. The others continue (C20, K05 and K14)."""
     with (
         MisbehavingServer() as server,
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,

@@ -1,4 +1,6 @@
-"""A server for all tests of a module; each has a key of its own and a backend as good as new."""
+"""A server shared by the tests of a module. Each test gets its own API key and a backend in its
+initial state.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,20 @@ NUMBERS = count(1)
 
 @pytest.fixture(autouse=True)
 def _closed_clients() -> Iterator[None]:
-    """The package replicate's, which have no end of their own."""
+    """Close the clients of the package replicate, which has no method for it."""
     with closed_clients():
         yield
 
 
 @pytest.fixture(scope="module")
 def made() -> Scripted:
-    """What the server asks; modules may have another."""
+    """The server's backend. Modules may override this fixture."""
     return Scripted(max_concurrency=4)
 
 
 @pytest.fixture(scope="module")
 def settings() -> dict[str, Any]:
-    """Of the server; modules may have others."""
+    """The server's settings. Modules may override this fixture."""
     return {}
 
 
@@ -46,7 +48,7 @@ def shared(
 
 @pytest.fixture
 def backend(made: Scripted) -> Scripted:
-    """As good as new."""
+    """The backend in its initial state."""
     new = type(made)()
     new.max_concurrency = made.max_concurrency
     vars(made).clear()
@@ -61,6 +63,6 @@ def other_key(server: PolymuxServer) -> str:
 
 @pytest.fixture
 def server(shared: PolymuxServer, backend: Scripted) -> PolymuxServer:
-    """With a key that has done nothing yet."""
+    """The server with an unused API key."""
     shared.key, _ = shared.keys.add(f"test{next(NUMBERS)}")
     return shared

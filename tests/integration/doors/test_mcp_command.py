@@ -1,4 +1,4 @@
-"""The command `polymux mcp` and its words, with the SDK and without it."""
+"""The command `polymux mcp` and its options, with and without the MCP SDK."""
 
 from __future__ import annotations
 

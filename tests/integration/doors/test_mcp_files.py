@@ -1,4 +1,4 @@
-"""What goes into the tools of /mcp and what comes out: files, pictures, resources."""
+"""Inputs and outputs of the tools of /mcp: files, images and resources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made() -> Making:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_comes_back(server: PolymuxServer, backend: Making, mode: str) -> None:
-    """A file is read whole though it is longer than the event that the SDK's client takes."""
+    """A file longer than the SDK client's maximum event size can be read completely."""
     backend.data = bytes(range(256)) * (3 << 12)
 
     async def main() -> None:
@@ -63,7 +63,7 @@ def test_small_pictures_are_in_the_answer_and_large_ones_are_not(
             result = await client.call_tool("generate_image", {"prompt": "waves"})
             pictures = [len(base64.b64decode(one.data)) for one in result.content
                         if one.type == "image"]  # fmt: skip
-            assert pictures == [10, 400 << 10, 20]  # No more than 512 KiB together.
+            assert pictures == [10, 400 << 10, 20]  # At most 512 KiB in total.
             links = links_in(result)
             assert [one.size for one in links] == list(sizes)
             assert [one.name for one in links] == ["0.png", "1.png", "2.png", "3.png"]
@@ -90,7 +90,7 @@ def test_a_file_that_is_too_long_to_be_read_whole(server: PolymuxServer, backend
 
 @pytest.mark.parametrize("mode", MODES)
 def test_files_are_those_of_their_key(server: PolymuxServer, backend: Making, mode: str) -> None:
-    """To list, to read, and to give to another tool."""
+    """Other keys cannot list or read them, or pass them to a tool."""
     key, _ = server.keys.add(f"other {mode}")
 
     async def main() -> None:
@@ -111,12 +111,12 @@ def test_files_are_those_of_their_key(server: PolymuxServer, backend: Making, mo
             upload = backend.began[-1].values["file"]
             assert backend.read[-1] == backend.data
             assert upload.file_name == "a.mp3"
-            # A file of its own: the other may go meanwhile.
+            # The tool gets a copy, because the original may expire meanwhile.
             assert not upload.path.exists()
             count = len(backend.began)
             refused = await other.call_tool("read_text", {"file": link.uri})
             assert code_of(refused) == "invalid_request"
             assert len(backend.began) == count
-            assert await read(client, link.uri) == backend.data  # It is still there.
+            assert await read(client, link.uri) == backend.data  # The original file remains.
 
     run(main())

@@ -1,4 +1,4 @@
-"""/mcp by hand: who may come in, what is no message, sessions, and where the door is."""
+"""Raw requests to /mcp: authentication, invalid messages, sessions and availability."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings() -> dict[str, Any]:
 
 
 def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
-    """The fields that name a new session."""
+    """The header fields of a new session."""
     answer = post(server, handshake(), key=key)
     assert answer.status == 200
     fields = [
@@ -91,7 +91,6 @@ def test_the_rules_of_the_gate_hold(
 
 
 def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
-    """And what an answer says of itself."""
     origin = ("Origin", ORIGIN)
     may = server.ask("OPTIONS", PATH, b"", [origin], key=None)
     assert may.status == 200
@@ -142,7 +141,7 @@ def test_a_session_is_that_of_its_key(server: PolymuxServer, other_key: str) -> 
 def of_few_sessions(
     folder: Path, monkeypatch: pytest.MonkeyPatch, backend: Scripted, most: int
 ) -> Iterator[PolymuxServer]:
-    """A server of its own; two of its sessions are for one key."""
+    """A server with few sessions, two of which one key may have."""
     few = partial(OpenSessions, max_sessions=most, max_per_caller=2)
     monkeypatch.setattr("polymux.server.compat.mcp.OpenSessions", few)
     with PolymuxServer(folder / "s", lambda: [backend]) as server:
@@ -150,7 +149,9 @@ def of_few_sessions(
 
 
 def test_a_key_has_its_share_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more ends the longest idle of its own, none in which a call runs, and none of others."""
+    """A further session ends the key's longest idle one. Sessions with a running call and those of
+    other keys continue.
+    """
     backend = Scripted(max_concurrency=4)
     with of_few_sessions(tmp_path, monkeypatch, backend, 4) as server:
         check_the_share_of_a_key(server, backend)
@@ -202,7 +203,7 @@ def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
 def test_where_the_door_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On addresses of others only where it is wanted; who wants it without its SDK is told."""
+    """With a public URL, /mcp must be enabled in the settings. The log reports a missing SDK."""
     public = {"public_url": "https://tools.example"}
     wanted = {"compat": CompatSettings(mcp=True)}
     assert answer_at_the_door(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404

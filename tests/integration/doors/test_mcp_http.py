@@ -1,4 +1,4 @@
-"""/mcp with the SDK's own client: tools, files, progress, cancellation, who may do what."""
+"""/mcp with the SDK's client: tools, files, progress, cancellation and permissions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_real_conversion(tmp_path: Path, mode: str) -> None:
             assert base64.b64decode(audio.data) == data
             assert link.size == len(data)
             assert [one.uri for one in (await client.list_resources()).resources] == [link.uri]
-            # The answer itself is that of the interface, whose link needs no key.
+            # The structured result has a signed link, which needs no key.
             address = result.structured_content["response"]
             assert result.structured_content["report"]["frames"] > 70
             assert httpx2.get(address).content == data
@@ -146,7 +146,7 @@ def test_estimates_and_quotas_hold(server: PolymuxServer, backend: Making) -> No
             calls = [client.call_tool("read_text", FILE) for _ in range(20)]
             found = await asyncio.gather(*calls, return_exceptions=True)
             assert any(isinstance(one, mcp.MCPError) for one in found)
-        # A slow machine's calls last long enough for a few more than ten.
+        # On a slow machine, slightly more than ten calls may start.
         assert 0 < len(backend.began) < len(found)
 
     run(main())
@@ -191,4 +191,5 @@ def test_a_server_that_stops_says_so(tmp_path: Path) -> None:
         run(main())
         server._thread.join(40)
         assert not server._thread.is_alive()
-        assert time.monotonic() - began < 30  # Of its grace of a minute nothing is waited for.
+        # The stop uses none of the shutdown timeout of a minute.
+        assert time.monotonic() - began < 30

@@ -1,4 +1,4 @@
-"""`polymux mcp` for the SDK's own client: engines of this machine, files, a server, the end."""
+"""`polymux mcp` with the SDK's client: local engines, files, a remote server and shutdown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def beside(service: Service, folder: Path, **options: Any) -> Client:
-    """A client of the same server in this process."""
+    """A client of the same MCP server in this process."""
     from polymux.mcp.executor import LocalExecutor
     from polymux.mcp.files import Folders
     from polymux.mcp.protocol import make_server
@@ -59,7 +59,7 @@ def beside(service: Service, folder: Path, **options: Any) -> Client:
 
 
 def test_a_real_conversion(folder: Path) -> None:
-    """Kept beyond the end, with --output-dir."""
+    """With --output-dir, the result remains after the exit."""
     told: list[float] = []
 
     async def on_progress(progress: float, total: float | None, words: str | None) -> None:
@@ -76,7 +76,7 @@ def test_a_real_conversion(folder: Path) -> None:
             (link,) = links_in(result)
             expected = polymux.convert_to_mp3(folder / "in/song.wav", bitrate="64k").read()
             assert await read(client, link.uri) == expected
-            # The link is the file itself, for whoever is on this machine.
+            # The link is the path of the file.
             path = Path(link.uri.removeprefix("file://"))
             assert path.read_bytes() == expected
             assert result.structured_content["response"] == link.uri
@@ -143,7 +143,9 @@ def test_which_files_may_be_read(
 
 
 def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any]:
-    """What answers came, by number; every line of standard output is one of the protocol."""
+    """Send raw lines and return the responses by number. Checks that standard output has only
+    protocol messages.
+    """
     with subprocess.Popen(
         words, cwd=folder, env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -153,7 +155,7 @@ def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any
         process.stdin.write(b"".join(one + b"\n" for one in lines))
         process.stdin.flush()
         answers: dict[int, Any] = {}
-        # Other lines may come as well: what a line that is no message is told has no number.
+        # Other lines may follow, because the error for an invalid message has no number.
         while wanted - answers.keys():
             line = process.stdout.readline()
             assert line, answers
@@ -168,7 +170,9 @@ def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any
 
 
 def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
-    """Whatever is asked, and whatever prints: engines of another process do it as well."""
+    """Covers all kinds of messages and all prints, including those of engines
+    in other processes.
+    """
     bad = {"name": "convert_to_mp3", "arguments": {"file": "in"}}
     good = {"name": "convert_to_mp3", "arguments": {"file": "in/song.wav"}}
     chat = {"name": "chat", "arguments": {"model": "none", "messages": []}}
@@ -196,7 +200,6 @@ def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
 
 @pytest.mark.parametrize("end", ["input", "SIGTERM"])
 def test_it_ends_with_its_client(folder: Path, end: str) -> None:
-    """A call that goes on then is cancelled, and nothing is left."""
     (folder / "long.wav").write_bytes(wav(600.0))
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(
@@ -224,7 +227,7 @@ def test_it_ends_with_its_client(folder: Path, end: str) -> None:
 
 
 def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> None:
-    """The command's own words for it, for folders, and for a key."""
+    """Tests the command's options for a server, folders and a key."""
     received: list[bytes] = []
     before = backend.run
 

@@ -1,4 +1,4 @@
-"""/v1/audio with a real speech model and with scripted answers, asked by the package openai."""
+"""/v1/audio with the package openai, a real speech model and scripted results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from support.polymux_server import PolymuxServer
 
-#: OpenAI calls translations deprecated, and has them.
+#: The package marks translations as deprecated, but supports them.
 pytestmark = pytest.mark.filterwarnings("ignore:deprecated:DeprecationWarning")
 
 SENTENCES = "The weather is fine today. Tomorrow morning we will travel to London by train."
@@ -50,7 +50,7 @@ def heard(client: openai.OpenAI, talk: Any, **more: Any) -> Any:
 
 
 def test_real_speech(real: PolymuxServer, talk: Path) -> None:
-    """What the forms share is the same."""
+    """The text is equal in all formats."""
     with of(real) as client:
         both = heard(client, talk, response_format="verbose_json",
                      timestamp_granularities=["word", "segment"])  # fmt: skip
@@ -84,7 +84,6 @@ def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedDoor) -
 
 
 def test_what_is_no_recording(real: PolymuxServer, talk: Path) -> None:
-    """The media engine's refusals come in OpenAI's shape."""
     with of(real) as client:
         with pytest.raises(openai.APIStatusError) as refused:
             client.audio.transcriptions.create(file=("a.wav", b"no sound" * 9), model="whisper-1")
@@ -100,7 +99,7 @@ def made() -> ScriptedDoor:
 
 
 def test_all_five_forms(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """Of the same speech; segments and words are there where they are asked for."""
+    """All formats of one recording. Segments and words appear if requested."""
     backend.output, backend.metrics = SPOKEN, {"audio_seconds": 4.5}
     with of(server) as client:
         plain = heard(client, FILE)
@@ -162,7 +161,7 @@ def test_what_is_not_done_is_refused(
 
 
 def test_forms_by_hand(server: PolymuxServer) -> None:
-    """What the package would not send."""
+    """Requests that the package does not send."""
     path = "/v1/audio/transcriptions"
     for fields, param in (
         ((("file", "text"), ("model", "whisper-1")), "file"),

@@ -1,6 +1,6 @@
-"""/v1/chat/completions and /v1/models, asked by the package openai.
+"""/v1/chat/completions and /v1/models with the package openai.
 
-With a real model where its answers matter, else with a scripted one.
+Uses a real model if the answers matter, otherwise a scripted backend.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from support.polymux_server import PolymuxServer
 
 TOKENS = 12
-#: What makes the model answer alike each time.
+#: Makes the model's answers deterministic.
 SAME: dict[str, Any] = {"max_completion_tokens": TOKENS, "temperature": 0, "seed": 1}
 MESSAGES: list[Any] = [{"role": "user", "content": "Name three colours."}]
 ASKED: dict[str, Any] = {"model": "smollm2", "messages": MESSAGES}
@@ -65,7 +65,7 @@ def test_an_answer(client: openai.OpenAI) -> None:
     assert 1 <= answer.usage.completion_tokens <= TOKENS
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer._request_id
-    # By the older name of the longest answer.
+    # max_tokens is the older name of max_completion_tokens.
     answer = client.chat.completions.create(**ASKED, max_tokens=3, temperature=0)
     assert answer.usage is not None
     assert answer.usage.completion_tokens <= 3
@@ -73,7 +73,7 @@ def test_an_answer(client: openai.OpenAI) -> None:
 
 
 def test_a_stream_and_its_usage(client: openai.OpenAI) -> None:
-    """The pieces are the whole answer; the counts come last, where they are wanted."""
+    """The joined chunks equal the full answer. The token counts arrive last, if requested."""
     whole = client.chat.completions.create(**ASKED, **SAME)
     options: Any = {"include_usage": True}
     stream = client.chat.completions.create(**ASKED, **SAME, stream=True, stream_options=options)
@@ -122,7 +122,7 @@ class Colour(BaseModel):
 
 
 def test_an_answer_of_a_schema(client: openai.OpenAI) -> None:
-    """The package makes the schema and reads the answer."""
+    """The package creates the schema and parses the answer."""
     answer = client.chat.completions.parse(
         **ASKED, response_format=Colour, max_completion_tokens=120, temperature=0
     )
@@ -132,7 +132,7 @@ def test_an_answer_of_a_schema(client: openai.OpenAI) -> None:
 
 
 def test_models(client: openai.OpenAI) -> None:
-    """Those that can be asked for, and only those: no speech, no pictures here."""
+    """The list has only models for chats, not for speech or images."""
     found = list(client.models.list())
     assert [one.id for one in found] == ["smollm2", "chat"]
     assert {one.object for one in found} == {"model"}
@@ -145,7 +145,7 @@ def test_models(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_is_none(client: openai.OpenAI, stream: bool) -> None:
-    """404 here, where the operation itself answers 400."""
+    """Returns 404 here, while the operation itself returns 400."""
     with pytest.raises(openai.NotFoundError) as refused:
         client.chat.completions.create(**{**ASKED, "model": "gpt-9"}, stream=stream)
     assert refused.value.code == "model_not_found"
@@ -184,7 +184,6 @@ def test_what_the_model_cannot_do_names_its_field(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], param: str) -> None:
-    """By the contract's own checker."""
     with of(server) as client, pytest.raises(openai.BadRequestError) as refused:
         client.chat.completions.create(**{**SCRIPTED, **given})
     assert refused.value.param == param
@@ -218,7 +217,7 @@ def chunk_of(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]
 
 
 def test_tools(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """They reach the backend as they were given; its calls and what came of them go back."""
+    """Tools reach the backend unchanged. Its calls and their results are returned."""
     backend.message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     messages = list(MESSAGES)
     given: dict[str, Any] = {"model": "default", "tools": [WEATHER], "tool_choice": "required"}
@@ -238,7 +237,7 @@ def test_tools(server: PolymuxServer, backend: ScriptedDoor) -> None:
 
 
 def tool_pieces() -> list[dict[str, Any]]:
-    """Two calls at once, whose arguments come in pieces."""
+    """Two parallel calls whose arguments arrive in pieces."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
     for number, city in enumerate(("Paris", "R\u00f4me")):
         function = {"name": "weather", "arguments": ""}
@@ -253,7 +252,7 @@ def tool_pieces() -> list[dict[str, Any]]:
 def test_the_packages_helper_reads_streams_of_tools(
     server: PolymuxServer, backend: ScriptedDoor
 ) -> None:
-    """Sync and async: it puts the calls together, and parses their arguments by the schema."""
+    """The sync and async helpers join the calls and parse their arguments."""
     given: dict[str, Any] = SCRIPTED | {"tools": [WEATHER]}
     backend.chunks = tool_pieces()
     with of(server) as client, client.chat.completions.stream(**given) as stream:
@@ -274,7 +273,6 @@ def test_the_packages_helper_reads_streams_of_tools(
 
 
 def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """A stream, and an answer."""
     backend.gate.clear()
     backend.chunks = [chunk_of({"content": "a"})]
     with of(server) as client:
@@ -290,7 +288,9 @@ def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) 
 
 
 def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """Before its first piece it has a status; after it, the package raises what it is told."""
+    """An error before the first chunk sets the status. After it, the package raises the error
+    event.
+    """
     server.expect_defects()
     backend.failure = openai.OpenAIError("an engine's secret")
     with of(server) as client:

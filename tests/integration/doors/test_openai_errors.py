@@ -1,4 +1,4 @@
-"""How /v1 refuses: everything in OpenAI's shape, before a body is read where that can be."""
+"""Errors of /v1 have OpenAI's format and are sent before the body is read if possible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def settings() -> dict[str, Any]:
 
 
 def error_of(answer: Answer, status: int) -> dict[str, Any]:
-    """What is told, in the one form that all errors have."""
+    """Return the error after checking its status and format."""
     assert answer.status == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-request-id"]
@@ -122,7 +122,7 @@ def test_bodies_that_are_refused(server: PolymuxServer) -> None:
 
 
 def test_scopes_are_those_of_the_operations(server: PolymuxServer) -> None:
-    """A key for chats chats, here as there; it sees the models of chats alone."""
+    """A key with the scope chat may use chats and list their models, as in the polymux API."""
     keys = KeyFile(server.settings.key_file)
     key, _ = keys.add("chats", scopes=("chat",))
     assert server.json(POSTS[0], HELLO, key=key).status == 200

@@ -1,6 +1,6 @@
-"""/v1/images asked by the package openai, before a backend that does what a test says.
+"""/v1/images with the package openai and a scripted backend.
 
-Before the engine that makes pictures: `engines/diffusion/test_generation_on_server.py`.
+`engines/diffusion/test_generation_on_server.py` tests the real engine.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ def test_pictures_by_their_links(client: openai.OpenAI, backend: ScriptedDoor) -
 
 
 def test_pictures_as_they_are(client: openai.OpenAI, backend: ScriptedDoor) -> None:
-    """By another model, with fields of the operation's own."""
     made = client.images.generate(
         prompt="a lighthouse",
         model=ASTRA,
@@ -90,7 +89,7 @@ def test_edits_and_asyncio(server: PolymuxServer, backend: ScriptedDoor) -> None
     assert (work.values["prompt"], work.values["num_outputs"]) == ("at night", 2)
 
 
-#: What is asked for, and which field is named.
+#: (unsupported request, field in the error).
 NOT_MADE: list[tuple[dict[str, Any], str]] = [
     ({"n": 9}, "n"), ({"size": "1001x1000"}, "size"), ({"prompt": ""}, "prompt"),
     ({"quality": "hd"}, "quality"), ({"extra_body": {"hue": 1}}, "hue"),
@@ -129,13 +128,13 @@ def test_by_hand(server: PolymuxServer) -> None:
     answer = server.ask("POST", "/v1/images/edits", data, headers)
     assert answer.json()["error"]["param"] == "image"
     assert server.json("/v1/images/edits", {"prompt": "x"}).status == 415
-    # Null is as good as nothing.
+    # Null values count as missing.
     value = {"prompt": "x", "n": None, "size": None, "style": None, "user": None, "model": None}
     assert server.json("/v1/images/generations", value).status == 200
 
 
 def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
-    """Their slashes come encoded."""
+    """The slashes in their names are percent-encoded."""
     names = [one.id for one in client.models.list()]
     assert names[:3] == ["default", "turian/insanely-fast-whisper-with-video", "whisper-1"]
     assert {LIGHTNING, ASTRA} < set(names)
@@ -143,7 +142,7 @@ def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
 
 
 def test_where_nothing_makes_pictures(tmp_path: Path) -> None:
-    """501, once: the package is told not to ask again."""
+    """Returns 501 with a header that prevents the package from retrying."""
     chats = ScriptedDoor("chats", "chat")
     with (
         PolymuxServer(tmp_path / "s", lambda: [chats]) as server,

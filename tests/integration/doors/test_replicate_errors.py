@@ -1,4 +1,4 @@
-"""How /replicate/v1 refuses: its shape, and what hostile requests come to."""
+"""Errors of /replicate/v1: their format, and hostile requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def settings() -> dict[str, Any]:
 
 
 def refused(server: PolymuxServer, body: Any, path: str = "predictions") -> tuple[int, str]:
-    """Status and detail of what must be refused, with nothing begun and nothing left."""
+    """Return the status and detail of an error. Checks that nothing was started or stored."""
     answer = server.json(f"{BASE}/{path}", body)
     told = answer.json()
     assert 400 <= answer.status < 500, told
@@ -51,13 +51,13 @@ def test_keys(server: PolymuxServer) -> None:
     for scheme in ("Basic", "Tokens", "Token\t"):
         field = [("Authorization", f"{scheme} {server.key}")]
         assert server.ask("GET", f"{BASE}/predictions", headers=field).status == 401
-    # The other addresses know the one scheme that they have had.
+    # Other paths accept only "Bearer".
     field = [("Authorization", f"Token {server.key}")]
     assert server.ask("GET", "/api/v1/predictions", headers=field).status == 401
 
 
 def test_every_address_wants_a_key(server: PolymuxServer) -> None:
-    """Enumerated from the application: none is forgotten."""
+    """The paths are enumerated from the application."""
     from polymux.server.app import create_app
 
     routes = [one for one in create_app(server.settings).routes if one.path.startswith(BASE)]  # type: ignore[attr-defined]
@@ -130,7 +130,7 @@ def test_inputs_that_are_wrong(
 def test_refusals_name_what_was_sent(
     server: PolymuxServer, given: dict[str, Any], field: str, other: str
 ) -> None:
-    """Not what it is called at the operation's own address."""
+    """The field's name in this API, not in the operation's own API."""
     answer = server.json(f"{BASE}/models/polymux/chat/predictions", {"input": given}).json()
     assert answer["param"] == field
     assert f"{field}" in answer["detail"]

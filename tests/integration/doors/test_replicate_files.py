@@ -1,4 +1,4 @@
-"""Files of /replicate/v1: sent, kept, read, forgotten; and where files of inputs come from."""
+"""Files of /replicate/v1: upload, download, expiry, and sources of input files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def elsewhere() -> Iterator[MisbehavingServer]:
 
 @pytest.fixture(scope="module")
 def settings(elsewhere: MisbehavingServer) -> dict[str, Any]:
-    """It may fetch from the one other server, and from nothing else of this machine."""
+    """The server may download from one other local server only."""
     policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{elsewhere.port}",))
     return {"fetch": policy, "limits": Limits(upload_bytes=1 << 20, image_bytes=100_000)}
 
@@ -72,7 +72,7 @@ def test_a_file_is_kept(server: PolymuxServer) -> None:
 
 
 def test_a_file_is_read(server: PolymuxServer) -> None:
-    """Whole and in part, by its owner, and never as something that a browser would run."""
+    """The owner can read it fully or in part. Browsers never run it."""
     body, headers = form(("content", ("page.html", b"<script>0123456789", "text/html; x=y")))
     made = server.ask("POST", f"{BASE}/files", body, headers).json()
     path = made["urls"]["download"].removeprefix(server.url)
@@ -99,7 +99,7 @@ def test_files_of_others(server: PolymuxServer, backend: ScriptedModels, other_k
         with pytest.raises(ReplicateError, match="422"):
             other.run(CONVERT, input={"file": url})
     assert backend.began == []
-    # What a prediction has made is no file that was sent.
+    # Outputs of predictions are not uploaded files.
     of(server).run(CONVERT, input={"file": made.urls["get"]})
     name = of(server).predictions.list()[0].output.partition("?")[0].rpartition("/")[2]
     assert server.ask("DELETE", f"{BASE}/files/{name}").status == 404
@@ -131,7 +131,7 @@ def test_files_that_are_too_long(server: PolymuxServer, backend: ScriptedModels)
     with pytest.raises(ReplicateError) as refused:
         sent(server, b"x" * (2 << 20))
     assert (refused.value.status, refused.value.title) == (413, "Content too large")
-    # Kept, as other operations take it; for a picture it is too long.
+    # The file is valid for other operations, but too large for an image.
     made = sent(server, b"x" * 200_000)
     for url in (made.urls["get"], "data:image/png," + "x" * 200_000):
         with pytest.raises(ReplicateError) as too_long:
@@ -158,7 +158,7 @@ def test_files_outlive_the_server_and_expire(tmp_path: Path) -> None:
 
 
 def test_a_file_may_go_once_it_is_asked_for(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """The job has its own copy, and the server asks itself nothing over the network."""
+    """The job has its own copy, and the server makes no request to itself."""
     made = sent(server)
     backend.gate.clear()
     held = of(server).predictions.create(version=CONVERT, input={"file": made.urls["get"]})
@@ -173,7 +173,7 @@ def test_a_file_may_go_once_it_is_asked_for(server: PolymuxServer, backend: Scri
 
 
 def test_outputs_are_inputs(server: PolymuxServer, backend: ScriptedModels, other_key: str) -> None:
-    """By their links, which are keys by themselves, and by their names to whom they belong."""
+    """A signed link works for any key. An unsigned URL works only for its owner."""
     of(server).run(CONVERT, input={"file": "data:,x"})
     link = of(server).predictions.list()[0].output
     other = of(server, key=other_key)
@@ -187,7 +187,7 @@ def test_outputs_are_inputs(server: PolymuxServer, backend: ScriptedModels, othe
 def test_files_at_addresses(
     server: PolymuxServer, backend: ScriptedModels, elsewhere: MisbehavingServer
 ) -> None:
-    """Brought before there is a place at work, by the operations that know no addresses too."""
+    """Downloaded before the job gets a concurrency slot, also for operations without URL inputs."""
     elsewhere.script(steps.answer(200, PICTURE, [("Content-Type", "image/png")]))
     url = f"{elsewhere.url}/a/letter.png?size=large"
     made = of(server).run("polymux/read-text", input={"file": url})
@@ -236,7 +236,7 @@ def test_addresses_with_nothing_good(
 def test_addresses_of_this_server_that_are_no_files(
     server: PolymuxServer, backend: ScriptedModels
 ) -> None:
-    """What only looks like a file of this server gives nothing away."""
+    """URLs that only look like files of this server reveal nothing."""
     base = f"{server.url}{BASE}/files"
     for url in (f"{base}/", f"{base}/x", f"{base}/../../../etc/passwd", f"{server.url}/media/x",
                 f"{server.url}/media/{'0' * 40}.mp3?exp=9999999999&sig=x"):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Models and versions of /replicate/v1: what the contract says, as others read it."""
+"""Models and versions of /replicate/v1: the contract in Replicate's format."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def references(value: Any) -> list[str]:
 
 
 def test_what_a_schema_says(server: PolymuxServer) -> None:
-    """Types, bounds, choices, defaults and files, as the contract has them."""
+    """Types, bounds, choices, defaults and files match the contract."""
     members = schemas_of(server, "lorenzomarines/astra")["Input"]["properties"]
     (variant,) = (
         one for one in contract.operation("generate_image").variants
@@ -95,7 +95,7 @@ def test_what_there_is_none_of(server: PolymuxServer) -> None:
 
 
 def test_only_what_can_be_done_is_listed(tmp_path: Path) -> None:
-    """All can be read about; a key with scopes sees its own."""
+    """Every model can be read individually. A key with scopes lists only its own."""
     able = ScriptedModels("convert_to_mp3", "transcribe")
     with PolymuxServer(tmp_path / "s", lambda: [able]) as running:
         named = [one.id for one in of(running).models.list()]

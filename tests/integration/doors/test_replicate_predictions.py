@@ -1,4 +1,4 @@
-"""Predictions of /replicate/v1: begun in every way, found, listed, cancelled; whose they are."""
+"""Predictions of /replicate/v1: create, get, list, cancel and ownership."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_a_prediction_is(server: PolymuxServer) -> None:
 def test_who_waits(
     server: PolymuxServer, backend: ScriptedModels, prefer: str | None, waits: bool
 ) -> None:
-    """Who does is told of the end; who does not, at once that it begins."""
+    """With "Prefer: wait" the response has the result, otherwise the initial status."""
     if not waits:
         backend.gate.clear()
     headers = () if prefer is None else (("Prefer", prefer),)
@@ -144,7 +144,7 @@ def test_cancel_after(
 
 
 def test_idempotency(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """Files that are not here yet are told apart by where they lie; what is gone stays so."""
+    """Files at URLs are compared by their URL. A deleted job is not recreated."""
     body = {"version": CONVERT, "input": FILE}
     key = ("Idempotency-Key", "k")
     first = create(server, body, key, ("Prefer", "wait"))
@@ -178,7 +178,9 @@ def test_others_see_nothing(server: PolymuxServer, other_key: str) -> None:
 
 
 def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """Those of the operations; a key that may not is told before its body is read."""
+    """The scopes and quotas of the operations apply. A missing scope is an error before the body is
+    read.
+    """
     key, _ = server.keys.add("narrow", scopes=("convert_to_mp3", "predictions"))
     narrow = of(server, key=key)
     narrow.run(CONVERT, input=FILE)
@@ -208,7 +210,7 @@ def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> No
 
 
 def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
-    """What was asked for elsewhere is a prediction here, and the other way round."""
+    """Jobs of other APIs are predictions here, and vice versa."""
     with polymux.Client(server.url, server.key) as own:
         own.generate_image("a boat", num_outputs=2)
         told = of(server).predictions.list().results[0]

@@ -1,4 +1,4 @@
-"""/replicate/v1 over TLS, asked by the package replicate: run, its files, and its waiting."""
+"""/replicate/v1 over TLS with the package replicate: run, files and waiting."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_file_in_and_a_file_out(
     (told,) = client.predictions.list()
     assert told.input == {"file": sent.urls["get"], "bitrate": "128k"}
     assert (told.model, told.status) == ("polymux/convert-to-mp3", "succeeded")
-    # The same job, as this server's own interface tells of it.
+    # The same job in the polymux API.
     with polymux.Client(server.url, server.key, verify=authority.ca) as own:
         (job,) = own.predictions.list()
         assert job.id == told.id
@@ -75,7 +75,7 @@ def test_a_file_in_and_a_file_out(
 
 
 def test_the_media_engine(tmp_path: Path, settings: dict[str, Any], authority: Authority) -> None:
-    """No script: a WAV file becomes MP3, with ``version`` and without."""
+    """Uses the real engine: a WAV file becomes MP3, with and without ``version``."""
     sound = media.wav(8_000)
     engines = {"media": EngineSettings("media", threads=1)}
     with PolymuxServer(tmp_path / "s", engines=engines, **settings) as running:
@@ -132,7 +132,9 @@ def test_outputs_that_are_none(
 def test_outputs_that_are_lists_of_pieces(
     client: replicate.Client, backend: ScriptedModels
 ) -> None:
-    """With a version the package reads the schema, and gives what it says is to be iterated."""
+    """With a version, the package reads the schema and iterates outputs that it
+    marks as iterators.
+    """
     version = client.models.get("polymux/chat").latest_version
     assert version is not None
     answer = client.run(f"polymux/chat:{version.id}", input={"prompt": "Hi"})
@@ -146,7 +148,7 @@ def test_outputs_that_are_lists_of_pieces(
 def test_who_waits_in_vain_asks_on(
     server: PolymuxServer, client: replicate.Client, backend: ScriptedModels
 ) -> None:
-    """The package takes any status but ``starting`` for the end, once it has waited."""
+    """After waiting, the package takes any status except ``starting`` as final."""
     client.poll_interval = 0.05
     backend.gate.clear()
     begun = client.predictions.create(
@@ -184,7 +186,7 @@ def test_who_leaves_leaves_it_running(
 
 
 def test_files_inside_of_inputs(client: replicate.Client, backend: ScriptedModels) -> None:
-    """``file_encoding_strategy`` "base64", and what RFC 2397 has besides."""
+    """``file_encoding_strategy`` "base64", and other data URLs of RFC 2397."""
     client.run(
         "polymux/convert-to-mp3",
         input={"file": recording(b"\0\1\2" * 900)},

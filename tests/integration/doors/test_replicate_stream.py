@@ -1,4 +1,4 @@
-"""Outputs of /replicate/v1 while they come, over TLS and by hand."""
+"""Streamed outputs of /replicate/v1, over TLS and with raw requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begun(server: PolymuxServer, model: str, given: dict[str, Any], **more: Any)
 
 
 def streamed(server: PolymuxServer, told: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names and data of all events."""
+    """The names and data of all events."""
     answer = server.ask("GET", told["urls"]["stream"].removeprefix(server.url))
     assert answer.headers["content-type"].startswith("text/event-stream")
     found = []
@@ -58,7 +58,7 @@ def streamed(server: PolymuxServer, told: dict[str, Any]) -> list[tuple[str, str
 
 
 def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
-    """The first is read while the rest is held back."""
+    """The first token is read before the others are sent."""
     box = Box()
     with scripted_door(tmp_path, box, authority) as server:
         box.backend.gate.clear()
@@ -91,7 +91,7 @@ def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
 
 
 def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """Line ends within a piece, empty pieces, and what looks like a field of an event."""
+    """Line ends within a chunk, empty chunks, and text that looks like an event field."""
     backend.pieces = ["one\ntwo", "a\r\nb\rc", "", "data: x", "\n", "\u00e9\u4e2d"]
     told = begun(server, "polymux/chat", {"prompt": "Hi"})
     assert streamed(server, told) == [
@@ -105,7 +105,7 @@ def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> 
 
 
 def test_other_jobs(server: PolymuxServer) -> None:
-    """Their logs as they come, and their outputs at the end, where that was asked for."""
+    """Logs arrive live and outputs at the end, if a stream was requested."""
     told = begun(server, "bytedance/sdxl-lightning-4step", {"prompt": "x", "num_outputs": 2},
                  stream=True)  # fmt: skip
     logs, first, second, done = streamed(server, told)

@@ -1,4 +1,4 @@
-"""Webhooks of /replicate/v1: what they say, whose signature they bear, where they never lead."""
+"""Webhooks of /replicate/v1: content, signatures and SSRF protection."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def release(server: PolymuxServer, backend: ScriptedModels) -> None:
 
 
 def told_last(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    """Waits for a message behind all others: what is told at all has been told then."""
+    """Wait for a further webhook, after which all earlier ones have been sent."""
     begun(server, f"{receiver.url}/last", ["completed"])
     until(lambda: any(one.path == "/last" and one.body_complete for one in receiver.requests))
     until(lambda: not watching(server))
 
 
 def watching(server: PolymuxServer) -> bool:
-    """Whether any task of a webhook runs."""
+    """Whether any webhook task is running."""
 
     async def names() -> list[str]:
         return [one.get_name() for one in asyncio.all_tasks()]
@@ -94,7 +94,7 @@ def watching(server: PolymuxServer) -> bool:
 
 
 def verified(server: PolymuxServer, request: Request, key: str | None = None) -> Any:
-    """The prediction in a message, once two verifiers have found its signature right."""
+    """The prediction in a webhook. Two verifiers check its signature."""
     secret = of(server, key=key).webhooks.default.secret()
     headers = {name.decode(): value.decode() for name, value in request.headers}
     Webhooks.validate(headers=headers, body=request.body.decode(), secret=secret, tolerance=60)
@@ -124,7 +124,7 @@ def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     assert prediction["status"] == "succeeded"
     assert prediction["webhook"] == f"{receiver.url}/hook?x=1"
     assert prediction["webhook_events_filter"] == ["completed"]
-    # By its older name as well.
+    # Uses the older field name.
     body = {"version": CONVERT, "input": FILE, "webhook_completed": receiver.url}
     assert server.json(f"{BASE}/predictions", body).status == 201
     request = receiver.wait_requests(2)[1]
@@ -134,7 +134,7 @@ def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
 def test_everything_in_its_order(
     server: PolymuxServer, backend: ScriptedModels, receiver: MisbehavingServer
 ) -> None:
-    """At most twice a second: whatever comes meanwhile comes together."""
+    """At most two webhooks per second. Changes in between are combined."""
     backend.pieces = [f"{number} " for number in range(100)]
     backend.gate.clear()
     told = begun(server, receiver.url, version="polymux/chat", input={"prompt": "Hi"})
@@ -184,7 +184,6 @@ def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServ
 
 
 def test_tries_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    """What fails for good costs the job nothing."""
     receiver.script(steps.answer(503, b""), path="/gone", times=None)
     assert begun(server, f"{receiver.url}/gone", ALL, wait=True).status == "succeeded"
     until(lambda: [one["status"] for one in bodies(receiver)].count("succeeded") == 3)
@@ -221,7 +220,7 @@ def test_addresses_that_are_refused(
 def test_no_decoy_is_ever_hit(
     server: PolymuxServer, receiver: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not by an address that was judged well and leads elsewhere by the time that it counts."""
+    """Covers a URL that passes the first check, but then resolves to a private address."""
     with MisbehavingServer() as decoy:
         addresses = (decoy.url, decoy.url.replace("http://", "https://"))
         for hook in addresses:
@@ -235,7 +234,7 @@ def test_no_decoy_is_ever_hit(
         for hook in addresses:
             begun(server, hook)
         until(lambda: not watching(server))
-        # The proxy judges by itself.
+        # The proxy checks again when it connects.
         monkeypatch.setattr(webhooks, "ajudged", judged_well)
         for hook in addresses:
             begun(server, hook)
@@ -244,7 +243,7 @@ def test_no_decoy_is_ever_hit(
 
 
 def test_over_tls(tmp_path: Path) -> None:
-    """Certificates are checked, by the bundle that the operator names."""
+    """Certificates are verified with the operator's CA bundle."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     known, unknown = Authority(tmp_path / "one"), Authority(tmp_path / "two")
@@ -260,14 +259,14 @@ def test_over_tls(tmp_path: Path) -> None:
             begun(server, good.url, ["completed"])
             (request,) = good.wait_requests(1)
             assert verified(server, good.wait_complete(request))["status"] == "succeeded"
-            # One that was kept would have a place among those of everybody's messages.
+            # An idle connection would count toward the limit for all webhooks.
             good.wait_closed(request.connection, 5)
             until(lambda: not watching(server))
             assert bad.requests == []
 
 
 def test_a_receiver_that_is_silent_holds_up_nothing(tmp_path: Path, port: int) -> None:
-    """Neither its job, nor another message, nor the end of the server."""
+    """It delays neither its job, nor other webhooks, nor the shutdown."""
     policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{port}",))
     with MisbehavingServer(port=port) as receiver:
         receiver.script(steps.answer(200, b"{}"), times=None)
@@ -279,7 +278,7 @@ def test_a_receiver_that_is_silent_holds_up_nothing(tmp_path: Path, port: int) -
             until(lambda: any(one.path == "/other" for one in receiver.requests))
             request = next(one for one in receiver.requests if one.path == "/silent")
             began = time.monotonic()
-        assert time.monotonic() - began < 20  # Its silence would last much longer.
+        assert time.monotonic() - began < 20  # The receiver stays silent for much longer.
         receiver.wait_closed(request.connection)
 
 
@@ -300,7 +299,7 @@ def test_failures_and_cancellation_are_ends(
 def test_each_key_has_its_own_secret(
     server: PolymuxServer, receiver: MisbehavingServer, other_key: str
 ) -> None:
-    """In a file that nobody else reads."""
+    """The secret's file is readable only by the server's user."""
     path = server.settings.store.folder / "webhook-secret"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     begun(server, receiver.url, ["completed"])

@@ -1,4 +1,4 @@
-"""One site for all tests of downloads."""
+"""The website that all tests of downloads share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _room_for_shadows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An instrumented downloader maps terabytes before it begins."""
+    """Sanitizers reserve terabytes of address space."""
     if SANITIZED:
         monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", 1 << 60)
 
@@ -30,7 +30,7 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For 127.0.0.1, signed by itself; its key is beside it in ``both.pem``."""
+    """A self-signed certificate for 127.0.0.1. ``both.pem`` next to it also has the key."""
     return certified(tmp_path_factory.mktemp("tls"), "IP:127.0.0.1")
 
 

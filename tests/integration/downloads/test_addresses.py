@@ -1,4 +1,4 @@
-"""Media files at addresses: fetched by the guard, then as if they had been sent."""
+"""URLs of media files: downloaded with SSRF protection, then handled like uploads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 
 
 def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Path) -> None:
-    """On the route, both clients, the command, `Local`, and through redirects."""
+    """The result equals that of an upload with the HTTP API, both clients, the command, `Local`,
+    and through redirects.
+    """
     data = site_bytes(site, "tone.wav")
     wanted = polymux.convert_to_mp3(data, vbr_quality=0).read()
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
@@ -175,7 +177,7 @@ def test_pages_are_seen_as_such(tmp_path: Path, page: bytes, is_page: bool) -> N
 
 
 def test_a_slow_address_holds_nobodys_place(tmp_path: Path) -> None:
-    """While one file comes, the engine's only place is free for others."""
+    """During the download, the engine's only concurrency slot is free for other requests."""
 
     async def stalls(exchange: Exchange) -> None:
         await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Which of a page's forms is taken: the highest, then what plays everywhere; of sound the best."""
+"""Format selection: the largest video, then the most compatible one, and the best audio."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ avc/list.m3u8
 #EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=320x240,CODECS="vp09.00.10.08,mp4a.40.2"
 vp9/list.m3u8
 """
-#: Of the same size, what plays everywhere is taken, though it is said to be worse.
+#: If the sizes are equal, the more compatible format wins, even if it claims a lower quality.
 _TIED = (
     _MASTER.replace("avc/", "absent/")
     .replace("192x144", "320x240")
@@ -35,7 +35,7 @@ _TIED = (
     .replace("vp09.00.10.08", "avc1.42e00a")
     .replace("300000", "900000", 1)
 )
-#: Picture and sound apart, each of byte ranges of one file.
+#: Separate video and audio, each in byte ranges of one file.
 _APART = """#EXTM3U
 #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en",DEFAULT=YES,URI="sound/list.m3u8"
 #EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144,CODECS="avc1.42e00a,mp4a.40.2",AUDIO="a"
@@ -51,7 +51,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = ("-f", "lavfi", "-i", _PICTURE.format(size="192x144"))
     large = ("-f", "lavfi", "-i", _PICTURE.format(size="320x240"))
     codecs = ("-c:v", "mpeg2video", "-c:a", "aac")
-    # What the master says of their codecs counts, and what the encoders of this machine know.
+    # Selection uses the codecs that the master list declares. The files use codecs that every
+    # ffmpeg build can encode.
     _ffmpeg(*small, *_TONE, *codecs, *_HLS, str(folder / "avc" / "list.m3u8"))
     _ffmpeg(*large, *_TONE, *codecs, *_HLS, str(folder / "vp9" / "list.m3u8"))
     ranges = ("-hls_flags", "single_file")
@@ -72,7 +73,7 @@ def _ffmpeg(*words: str) -> None:
 
 
 class Ranged(Site):
-    """Gives the ranges that are asked for; each is written down."""
+    """Serves byte ranges and records them."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -111,7 +112,7 @@ def streams(data: bytes, path: Path) -> list[dict[str, Any]]:
 def test_the_highest_before_what_plays_everywhere(
     ranged: tuple[Ranged, Server], tmp_path: Path, name: str, resolution: str, height: int
 ) -> None:
-    """A codec that some players lack makes 320x240 no worse than 192x144 (`contracts.md` G.2.9)."""
+    """Resolution is more important than codec compatibility."""
     _, web = ranged
     with AddressedServer(tmp_path, web) as server:
         body = {"url": web.url(f"/{name}.m3u8"), "resolution": resolution}
@@ -121,7 +122,7 @@ def test_the_highest_before_what_plays_everywhere(
 
 
 def test_the_best_sound(ranged: tuple[Ranged, Server], tmp_path: Path) -> None:
-    """Opus of 160 kbit/s before AAC of 32: it is converted whatever it is."""
+    """160 kbit/s Opus wins over 32 kbit/s AAC, because the audio is converted in any case."""
     _, web = ranged
     with AddressedServer(tmp_path, web) as server:
         server.made("convert_to_mp3", web.url("/sounds/list.mpd"))

@@ -1,7 +1,8 @@
-"""The corpus of URLs over every field that makes a server fetch: nobody within is reached.
+"""Hostile URLs in every field that makes a server download: no host in the private network may be
+reached.
 
-A sample of it, one URL of each class, directly and by one redirect each; all of it is asked of what
-they fetch through: `test_fetching_network`, `test_decoys_by_the_way_out`.
+Uses one URL of each class, directly and after a redirect. `test_fetching_network` and
+`test_decoys_by_the_way_out` use the whole corpus.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from support.url_corpus import PLAIN, PUBLIC, SAMPLE, urls
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Of a refusal. No failure that nobody foresaw is one: it says nothing of what was reached before.
+#: Codes of a rejected URL. An unexpected error is not among them, because it does not show what was
+#: reached before.
 REFUSED = {"url_refused", "invalid_request"}
-#: Through redirects also a path at the site itself, what leads nowhere, and too long a header.
+#: A redirect may also lead to a path on the same site, to an unreachable host, or have a header
+#: that is too long.
 LED = REFUSED | {"succeeded", "upstream_failed", "too_large"}
 
 
@@ -40,7 +43,7 @@ def test_nobody_was_reached(found: dict[str, Any]) -> None:
 def test_all_was_refused(found: dict[str, Any], field: str) -> None:
     assert set(SAMPLE) <= set(found[field])
     assert {found[field][url] for url in PLAIN} == {"url_refused"}
-    # An empty field of a form is none: nothing is asked for.
+    # An empty form field counts as missing, so no URL is requested.
     direct = [code for url, code in found[field].items() if url or code != "succeeded"]
     assert len(direct) >= len(SAMPLE) - 1
     assert direct.count("url_refused") > 0.7 * len(direct)
@@ -49,13 +52,13 @@ def test_all_was_refused(found: dict[str, Any], field: str) -> None:
 
 @pytest.mark.parametrize("field", LED_FIELDS)
 def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
-    """Each redirect was sent; where it leads is refused, or no address to who follows it."""
+    """Every redirect was sent and its target rejected or invalid."""
     told, said = found[f"{field} redirected"], found["said"]
     led = told["led"]
     sample = SAMPLE[::PAGES_STEP] if field in PAGES else SAMPLE
     assert len(led) == len(sample)
     assert {f"http://{PUBLIC}{path}" for path in told["served"]} == set(led), told["early"]
-    # What ended before it came to its redirect, and was asked for again.
+    # A download may fail before the redirect and be repeated.
     assert len(told["early"]) <= 1, told["early"]
     for code, url in zip(led.values(), sample, strict=True):
         assert code == "url_refused" or url not in PLAIN, (code, url)
@@ -64,12 +67,14 @@ def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
 
 
 def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
-    """U19 to U22. One that changes its answer is asked anew for each connection, and judged."""
+    """A name whose address changes is resolved and checked for every connection (U19 to U22 in
+    docs/testing.md).
+    """
     for asked, code in found["names"].items():
         name = asked.rpartition(" ")[2]
         expected = {
             "rebinding": {"url_refused", "succeeded", "upstream_failed"},
-            "many": {"succeeded"},  # Two thousand times the public side.
+            "many": {"succeeded"},  # Two thousand public addresses.
             "servfail": {"upstream_failed", "invalid_request"},
             "unknown": {"upstream_failed", "invalid_request"},
         }.get(name, {"url_refused"})
@@ -77,7 +82,9 @@ def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
 
 
 def test_every_field_is_asked_for() -> None:
-    """Every field of kind ``url`` that the contract has, members of objects too, and no other."""
+    """The test covers exactly the contract's fields of kind ``url``, including
+    members of objects.
+    """
     fields = {
         f"{operation.name}.{path}"
         for operation in contract.operations()

@@ -1,4 +1,4 @@
-"""The corpus of URLs, asked of a downloader's way out itself: whatever yt-dlp may come upon."""
+"""The whole corpus of hostile URLs, requested from the downloader's proxy, as yt-dlp might."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from support import decoy_proxy
 from support.decoy_network import NAMES
 from support.url_corpus import PUBLIC, urls
 
-#: Refused, no request of HTTP, nobody there or no such name, and a head that is too long: that may
-#: be cut off while it is sent.
+#: Rejected URL, invalid HTTP request, unreachable or unknown host, and oversized header (which may
+#: be cut off while it is sent).
 REFUSALS = {"400", "403", "431", "502"}
 _LONG = 60_000
 
@@ -28,7 +28,7 @@ def test_nobody_within_is_reached(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["GET", "CONNECT", "CONNECT 443"])
 def test_what_may_not_be_asked_for_is_refused(found: dict[str, Any], kind: str) -> None:
-    """Neither as an address nor as a tunnel; what leads to the public side may be reached."""
+    """Neither as a plain request nor as a tunnel. Public hosts are reachable."""
     statuses = found["statuses"][kind]
     assert set(urls()) <= set(statuses)
     assert statuses[f"http://{PUBLIC}/"] == "200"

@@ -1,4 +1,4 @@
-"""`polymux doctor` on downloads: the command itself, as people and as programs read it."""
+"""`polymux doctor` on downloads, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.programs import find
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Of a process whose kernel makes no network for it, nor for those that it starts.
+#: Run by a shell: the following program cannot create network namespaces.
 NO_NETWORKS = (
     "echo 0 > /proc/sys/user/max_net_namespaces && echo 0 > /proc/sys/user/max_user_namespaces "
     '&& exec "$@"'
@@ -32,6 +32,7 @@ def test_the_one_way_out(tmp_path: Path, enforced: bool) -> None:
         )  # fmt: skip
         return done.stdout.decode()
 
-    has_ports = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 4  # Landlock's.
+    # The Landlock ABI version.
+    has_ports = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 4
     found = json.loads(doctor("--json"))["downloads"]["way_out"]
     assert found == ("network namespace" if enforced else "ports" if has_ports else "open")

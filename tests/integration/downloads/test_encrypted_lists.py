@@ -1,4 +1,4 @@
-"""Lists of parts that are encrypted, as many sites have them: no program decrypts them."""
+"""Encrypted HLS lists, which are decrypted without external programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.web import Server
 
 KEY = b"0123456789abcdef"
-#: What only a site's own players decrypt.
+#: DRM formats that only a site's own player can decrypt.
 PROTECTED = {
     "protected": 'METHOD=SAMPLE-AES,KEYFORMAT="com.apple.streamingkeydelivery",URI="skd://x"',
     "samples": 'METHOD=SAMPLE-AES,URI="key"',
@@ -28,7 +28,7 @@ PROTECTED = {
 
 @pytest.fixture(scope="module")
 def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``good/list.m3u8``, and ``wrong/`` and ``short/``, whose keys are others."""
+    """``good/list.m3u8``, and ``wrong/`` and ``short/`` with invalid keys."""
     folder = tmp_path_factory.mktemp("encrypted")
     (folder / "good").mkdir()
     (folder / "good" / "key").write_bytes(KEY)
@@ -61,7 +61,7 @@ def server(encrypted: Path, tmp_path: Path) -> Iterator[tuple[Server, AddressedS
 
 
 def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) -> None:
-    """On machines with the ffmpeg program, too, to which yt-dlp would leave it."""
+    """yt-dlp would use the ffmpeg program if it is installed."""
     assert shutil.which("ffmpeg")
     web, running = server
     found = polymux.probe(running.made("download_video", web.url("/good/list.m3u8")))

@@ -1,6 +1,7 @@
-"""The way out of a downloader is enforced: by a network of its own, else by Landlock's ports.
+"""The downloader's proxy cannot be bypassed, because of a network namespace or Landlock port rules.
 
-Which of them a machine has is told by `polymux doctor`; both are tried here, where its kernel can.
+`polymux doctor` shows which one a machine supports. The tests cover both if the kernel supports
+them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from support.web import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Run in a process like the downloader's: `argv` has whether it may leave the network, the way out
-#: and a port of loopback that is somebody else's.
+#: Runs in a process confined like the downloader. `argv`: whether it may leave the network, the
+#: proxy, and another service's loopback port.
 _CONFINED = """
 import json, socket, sys
 from polymux.engines.process import child, egress
@@ -77,21 +78,26 @@ def test_a_network_of_its_own(tmp_path: Path) -> None:
 
 
 def test_landlock_bounds_the_ports(tmp_path: Path) -> None:
-    """Where the kernel lets no process leave: the proxy's port alone, if Landlock knows ports."""
+    """If the kernel does not allow leaving the network, Landlock restricts the process to the
+    proxy's port.
+    """
     found, came = confined(tmp_path, leaves=False)
     assert egress.ONE_WAY_OUT not in found["in_force"]
-    assert "@127.0.0.1:" in found["proxy"]  # Others reach it as well: it wants its password.
+    # Other processes can reach the proxy, so it requires a password.
+    assert "@127.0.0.1:" in found["proxy"]
     assert found["way_out"] == "reached"
     if landlock_version() >= 4:
         assert sandbox.ONLY_PORTS in found["in_force"]
         assert (found["decoy"], came) == ("PermissionError", 0)
-    else:  # What is not enforced is not said to be.
+    else:  # The report must not claim a restriction that is not enforced.
         assert sandbox.ONLY_PORTS not in found["in_force"]
         assert (found["decoy"], came) == ("reached", 1)
 
 
 def landlock_version() -> int:
-    """Of this kernel's interface, asked by a process that confines nothing; 0 without it."""
+    """The kernel's Landlock ABI version, or 0. Asked in a separate process that
+    confines nothing.
+    """
     code = "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     return max(0, int(done.stdout))
@@ -105,7 +111,8 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
         calls.append((number, arguments))
         if number != 444:
             return 0
-        # One asks for the version, the other for a set of rules: a descriptor that is closed.
+        # One call asks for the version, the other creates a rule set, whose descriptor is closed
+        # later.
         return version if arguments[2] == 1 else socket.socket().detach()
 
     class Nothing:
@@ -124,7 +131,7 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
     assert (sandbox.ONLY_PORTS in in_force) == (version >= 4)
     assert made[0][1] == (8 if version < 4 else 16 if version < 6 else 24)
     network = int.from_bytes(made[0][0][8:16], "little")
-    assert network == (0b11 if version >= 4 else 0)  # To bind and to connect.
+    assert network == (0b11 if version >= 4 else 0)  # bind and connect.
     rules = [(one[2][:8], int.from_bytes(one[2][8:16], "little")) for one in of_ports]
     connect = (0b10).to_bytes(8, "little")
     assert rules == ([(connect, 8080)] if version >= 4 else [])
@@ -147,7 +154,7 @@ def test_what_doctor_says(
     assert health.lines(found)[-1].startswith(says)
 
 
-#: What `outlet` finds where no process may leave the network.
+#: The result of `outlet` if processes cannot leave the network.
 _STAYING = """
 import runpy
 from polymux.engines.process import sandbox

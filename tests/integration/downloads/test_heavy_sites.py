@@ -1,4 +1,7 @@
-"""Sites that send too much: more than they say, more than it looks, more than anybody can hold."""
+"""Sites that send too much data, more than they declare or more after decompression.
+
+Case IDs such as U34 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +34,15 @@ if TYPE_CHECKING:
     from support.web import Exchange, Script
 
 _MIB = 1 << 20
-#: What a downloader may hold here, instead of what it may elsewhere.
+#: The downloader's memory limit in these tests, instead of the default.
 _DATA_BYTES = 300 * _MIB
-#: What a connection holds on its way, at both ends and in between.
+#: Data in transit on a connection: at both ends and in between.
 _UNDER_WAY_BYTES = 64 * _MIB
-#: Of a process, what is resident and no data: its libraries.
+#: Resident memory of a process that is not data, such as libraries.
 _LIBRARIES_BYTES = 64 * _MIB
-#: What may come for one download in all: twice its file, and its pages.
+#: The transfer limit of one download: twice its file plus its pages.
 _PAGES_BYTES = 66 * _MIB
-#: Zeros, packed by brotli: 64 MiB.
+#: 64 MiB of zeros, compressed with brotli.
 _BROTLI = bytes.fromhex(
     "cfffff7ff82700e2b14020f7fe9ffffffff04f00c4610180eefd3fffffffe19f0088c32200ddfb7ffeffffc33f011087"
     "0500baf7ff03"
@@ -59,7 +62,7 @@ def sent() -> list[int]:
 
 
 def pouring(head: str, sent: list[int]) -> Script:
-    """Sends a page that never ends behind a head, for as long as it is taken."""
+    """Sends headers and an endless page until the connection closes. `sent` counts the bytes."""
 
     async def script(exchange: Exchange) -> None:
         await exchange.send(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n<html>".encode())
@@ -77,7 +80,7 @@ def pouring(head: str, sent: list[int]) -> Script:
 def test_ten_gibibytes_are_refused_before_they_come(
     tmp_path: Path, sent: list[int], operation: str, kind: str
 ) -> None:
-    """U34."""
+    """Case U34."""
     script = pouring(f"Content-Type: {kind}\r\nContent-Length: {10 << 30}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         assert server.failure(operation, site.url("/a"))[:2] == (413, "too_large")
@@ -85,7 +88,7 @@ def test_ten_gibibytes_are_refused_before_they_come(
 
 
 def test_a_page_without_end(tmp_path: Path, sent: list[int]) -> None:
-    """U33. How long a page may be nobody knows; all that comes for a download is counted."""
+    """Pages have no length limit, but all bytes of a download are counted (U33)."""
     script = pouring(f"Content-Type: {PAGE}", sent)
     with Server(script) as site, AddressedServer(tmp_path, site) as server, Watched() as watched:
         status, code, words = server.failure("summarize_video", site.url("/page"))
@@ -105,7 +108,7 @@ def packed_page() -> bytes:
     ids=["gzip", "br"],
 )
 def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed: bytes) -> None:
-    """U37: it is unpacked as far as files are taken."""
+    """Decompression stops at the file size limit (U37)."""
     fields = (f"Content-Encoding: {encoding}", f"Content-Type: {PAGE}")
     with Server(answering(200, packed, *fields)) as site, AddressedServer(tmp_path, site) as server:
         with Grown() as grown:
@@ -116,7 +119,7 @@ def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed
 
 
 def test_a_bomb_is_no_page(tmp_path: Path) -> None:
-    """U37: its process takes what it may have, and no more; by brotli: `test_imitated_browsers`."""
+    """The process stays within its memory limit (U37). `test_imitated_browsers` tests brotli."""
     fields = ("Content-Encoding: gzip", f"Content-Type: {PAGE}")
     with (
         Server(answering(200, packed_page(), *fields)) as site,
@@ -132,7 +135,7 @@ LIST = """<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="
 <AdaptationSet mimeType="video/mp4"><SegmentTemplate {template}
 <Representation id="1" bandwidth="1"/></AdaptationSet></Period></MPD>"""
 _LINE = '<SegmentTimeline><S t="0" d="1" r="1000000000"/></SegmentTimeline></SegmentTemplate>'
-#: How the parts are named: with those of a billion, what they may cost is what counts.
+#: Segment name templates. With a billion segments, their total cost must be limited.
 TEMPLATES = {
     "a billion": 'media="$Number$.m4s" duration="1" timescale="10000000"/>',
     "a billion of a line": f'media="$Time$.m4s" timescale="1">{_LINE}',
@@ -156,13 +159,12 @@ def test_lists_of_parts(tmp_path: Path, template: str) -> None:
 
 
 def half_a_file(data: bytes) -> Script:
-    """``/drips``, ``/stalls`` and ``/resets`` begin to send it; below ``/page`` pages show these.
-
-    ``/silent`` answers nothing at all.
+    """``/drips``, ``/stalls`` and ``/resets`` start to send the file and ``/silent`` never
+    responds. Pages below ``/page`` show these files.
     """
 
     async def script(exchange: Exchange) -> None:
-        end = unquote(exchange.target).strip("/")  # Of a search all is one segment.
+        end = unquote(exchange.target).strip("/")  # A search query is one escaped path segment.
         if end.startswith("page"):
             page = f'<!doctype html><video src="/{end.removeprefix("page/")}"></video>'
             await exchange.answer(200, page.encode(), f"Content-Type: {PAGE}")
@@ -186,7 +188,7 @@ def half_a_file(data: bytes) -> Script:
     ("total_s", "asked"),
     [
         (1.0, [("convert_to_mp3", "/drips"), ("transcribe", "/stalls"), ("transcribe", "/silent")]),
-        # A downloader takes seconds to begin where others work beside it.
+        # The downloader takes seconds to start on a busy machine.
         (8.0, [("download_video", "/drips"), ("download_video", "/silent")]),
         (40.0, [("convert_to_mp3", "/resets"), (MUSIC, "/page/resets")]),
     ],
@@ -195,7 +197,7 @@ def half_a_file(data: bytes) -> Script:
 def test_half_a_file(
     site_folder: Path, tmp_path: Path, total_s: float, asked: list[tuple[str, str]]
 ) -> None:
-    """U36: ended by the deadline, told as what it is, and nothing of it is left."""
+    """The deadline ends it, the error names the cause, and no file remains (U36)."""
     script = half_a_file((site_folder / "low.mp4").read_bytes())
     with (
         Server(script) as site,
@@ -210,7 +212,7 @@ def test_half_a_file(
             assert any(one.target == path.removeprefix("/page") for one in site.requests)
 
 
-#: U32; a byte that is none in UTF-8, and percents that encode nothing.
+#: U32, invalid UTF-8, and invalid percent-encoding.
 NO_ADDRESSES = {
     "empty": "",
     "null": "null",
@@ -223,11 +225,11 @@ NO_ADDRESSES = {
 
 
 def test_what_is_no_address_costs_nothing(site: Server, tmp_path: Path) -> None:
-    """U32: refused by every operation; the guard takes less than 50 ms of this process's time."""
+    """Every operation rejects it. The check takes less than 50 ms of CPU time (U32)."""
     with AddressedServer(tmp_path, site) as server:
         for name, url in NO_ADDRESSES.items():
             for operation in OPERATIONS:
-                # Of the longest, the form's own limit may be first.
+                # The longest URL may exceed the form's own limit first.
                 refused = (400, 413) if name == "3 MiB" else (400,)
                 assert server.fetches(operation, url).status in refused, (name, operation)
         assert server.json("/api/v1/downloadvideo", {"url": None}).status == 400
@@ -248,7 +250,7 @@ def test_a_downloader_that_says_too_much(
     caplog: pytest.LogCaptureFixture,
     family: str,
 ) -> None:
-    """U54: nobody waits for who reads it, and the log gets what it can hold."""
+    """Nothing blocks if the output is read slowly, and the log is limited (U54)."""
     monkeypatch.setattr("polymux.downloads.downloader._FAMILY", family)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     caplog.set_level("INFO", "polymux.engines")

@@ -1,4 +1,7 @@
-"""Sites that mean harm: where their pages, lists and names lead, and what is planted around."""
+"""Hostile sites: URLs in their pages, lists and names, and files planted in the environment.
+
+Case IDs such as U41 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 HTML = "text/html; charset=utf-8"
 M3U8 = "application/vnd.apple.mpegurl"
 MPD = "application/dash+xml"
-#: Lists of parts, with a line before the part, and the part.
+#: HLS lists, with a line before the segment and the segment's URL.
 PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n{}#EXTINF:1,\n{}\n#EXT-X-ENDLIST\n"
 KEY = '#EXT-X-KEY:METHOD=AES-128,URI="{}"\n'
 MAP = '#EXT-X-MAP:URI="{}"\n'
@@ -65,7 +68,7 @@ MANIFEST = (
     '<BaseURL>{}/</BaseURL><Period><AdaptationSet mimeType="video/mp4"><Representation id="1" '
     'bandwidth="1"><BaseURL>{}</BaseURL></Representation></AdaptationSet></Period></MPD>'
 )
-#: ``DECOY`` stands for the address of somebody within.
+#: ``DECOY`` stands for the URL of a private host.
 HARMFUL = {
     "video": (HTML, '<html><video src="DECOY/a.mp4"></video></html>'),
     "iframe": (HTML, '<html><iframe src="DECOY/embed.html"></iframe></html>'),
@@ -88,7 +91,7 @@ def test_where_pages_lead(site_folder: Path, tmp_path: Path, decoy: Server, name
     with Server(showing({"/page": (kind, text), "/low.mp4": low(site_folder)})) as site:
         error = failure(served(tmp_path, site, total_s=30), site.url("/page"))
     assert error.status in (400, 404, 415, 422, 502), error
-    assert "--" not in str(error)  # Advice of the downloader's to its operator.
+    assert "--" not in str(error)  # yt-dlp's advice about its own options.
     if name in ("file segment", "file key", "file map"):
         assert (error.status, error.code) == (400, "url_refused")
     assert "root:" not in str(error.body)
@@ -111,7 +114,7 @@ def test_titles_are_names_and_nothing_else(site_folder: Path, tmp_path: Path) ->
 
 
 def test_ten_thousand_videos_on_a_page(site_folder: Path, tmp_path: Path) -> None:
-    """U41: the first is taken."""
+    """The first video is used (U41)."""
     videos = "".join(f'<video src="/low.mp4?{n}"></video>' for n in range(10_000))
     page = HTML, f"<html>{videos}</html>"
     with (
@@ -130,7 +133,7 @@ def watched_environments(site: Server) -> list[bytes]:
 
     async def script(exchange: Exchange) -> None:
         for pid in downloaders():
-            with suppress(OSError):  # It may have gone.
+            with suppress(OSError):  # The process may have ended.
                 found.append(Path(f"/proc/{pid}/environ").read_bytes())
         await answer(exchange)
 
@@ -145,7 +148,7 @@ def test_what_is_planted_around_is_not_read(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """U48, U49: configuration, plugins, netrc, cookies, proxies and secrets of the machine."""
+    """Configuration, plugins, netrc, cookies, proxies and secrets of the machine (U48 and U49)."""
     caplog.set_level("DEBUG")
     home = tmp_path / "home"
     (home / ".config" / "yt-dlp").mkdir(parents=True)
@@ -190,7 +193,7 @@ def test_what_is_planted_around_is_not_read(
 def test_options_are_no_addresses(
     site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """U31: neither by their own words nor by those of a file that they name."""
+    """Neither as options nor as names of files that contain options (U31)."""
     home = tmp_path / "home"
     home.mkdir()
     canary = home / "canary"
@@ -203,7 +206,7 @@ def test_options_are_no_addresses(
         ):  # fmt: skip
             for path in ("downloadvideo", "videosummarization"):
                 assert server.json(f"/api/v1/{path}", {"url": word}).status == 400
-            # Without an engine for speech nobody looks at what a transcription is asked of.
+            # Without an engine for transcription, its URL is not checked.
             for path, status in (("convert2mp3", 400), ("modelhost/stt", 501)):
                 body, headers = form(("url", word))
                 assert server.ask("POST", f"/api/v1/{path}", body, headers).status == status
@@ -214,7 +217,7 @@ def test_options_are_no_addresses(
 
 
 def test_cookies_of_one_download_are_not_anothers(site_folder: Path, tmp_path: Path) -> None:
-    """U50; the operator's own cookies go where they belong, and their file stays as it is."""
+    """The operator's cookies are sent only to their sites, and their file does not change (U50)."""
     seen: list[dict[str, str]] = []
 
     async def script(exchange: Exchange) -> None:
@@ -260,11 +263,11 @@ def test_resolutions_that_are_none(site: Server, tmp_path: Path) -> None:
 
 
 def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
-    """U54: it is told as a failure, and nothing of it is left."""
+    """The download fails with an error and leaves no files (U54)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         body, headers = form(("url", site.url("/page/slow/high.mp4")))
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
-        for _ in range(2):  # What went before its first word is begun once more.
+        for _ in range(2):  # A process that ends before its first message is restarted once.
             wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
             os.kill(downloaders("polymux.downloads.engine")[0], signal.SIGKILL)
             site.requests.clear()
@@ -276,7 +279,7 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
 
 
 def test_the_servers_own_results_are_addresses_like_others(site: Server, tmp_path: Path) -> None:
-    """U55: its own address is one within, unless it is allowed."""
+    """The server's own URL is a private address unless it is allowed (U55)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         made = client.convert_to_mp3(url=site.url("/tone.wav"))
         with pytest.raises(errors.BadRequestError) as caught:

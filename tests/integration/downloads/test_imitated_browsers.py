@@ -1,4 +1,4 @@
-"""Sites that let nothing but browsers through: asked as by one, by the same way out as ever."""
+"""Sites that only serve browsers: the request imitates a browser and uses the same proxy."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
     from support.web import Script
 
-#: What a downloader may hold where it is sent too much.
+#: The downloader's memory limit against oversized responses.
 _DATA_BYTES = 400 << 20
 SHOWN = b'<!doctype html><html><title>Rivers</title><video src="%s"></video></html>'
 _REFUSED = ("cf-mitigated: challenge", "Content-Type: text/html", "Connection: close")
 
 
 def is_browser(exchange: Exchange) -> bool:
-    """Whether what browsers alone send is there (client hints, w3c.github.io/webappsec)."""
+    """Whether the request has headers that only browsers send (client hints,
+    w3c.github.io/webappsec).
+    """
     return "sec-ch-ua" in {name.lower() for name, _ in exchange.headers}
 
 
@@ -48,12 +50,12 @@ def picky(video: bytes, seen: list[bool], *, lets_through: bool = True) -> Scrip
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest, certificate: Path) -> Iterator[Server]:
-    """Nobody's yet; over TLS it is the operator's certificates that are believed."""
+    """A site without content. With TLS, the downloader trusts the operator's certificates."""
 
     async def nothing(exchange: Exchange) -> None:
         await exchange.answer(404)
 
-    # Plain where a test does not say otherwise.
+    # Plain HTTP by default.
     scheme = getattr(request, "param", "http")
     safe = certificate.with_name("both.pem") if scheme == "https" else None
     with Server(nothing, certificate=safe) as running:
@@ -73,7 +75,7 @@ def test_it_is_asked_again_as_by_a_browser(
         answer = server.fetches(operation, site.url("/page"))
         assert answer.status == 200, answer.body
         server.has_nothing_left()
-    # Not as a browser before it is wanted, and to the end from then on.
+    # The downloader imitates a browser only after the first refusal, then for all requests.
     assert seen[0] is False
     assert seen[-2:] == [True, True]
     assert seen == sorted(seen)
@@ -98,8 +100,6 @@ def test_one_that_wants_more_than_a_browser(
 def test_a_browser_is_led_nowhere_else(
     site: Server, certificate: Path, tmp_path: Path, how: str
 ) -> None:
-    """What is judged for others is judged for it: a decoy hears nothing."""
-
     async def leading(exchange: Exchange) -> None:
         if not is_browser(exchange):
             await exchange.answer(403, b"<html></html>", *_REFUSED)
@@ -134,7 +134,9 @@ def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """U37: a gibibyte of a page in less than a kilobyte; its process takes what it may have."""
+    """A gibibyte page compressed to less than a kilobyte. The process stays within its memory limit
+    (U37 in docs/testing.md).
+    """
     if not SANITIZED:
         monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", _DATA_BYTES)
 

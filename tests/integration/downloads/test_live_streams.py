@@ -1,4 +1,4 @@
-"""Live streams, of which a page does not say that they are: no piece of one is a video."""
+"""Live streams that a page does not declare as live: no part of one is returned as a video."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANIFEST = (
     "</Period></MPD>"
 )
 SOURCE = '<html><video><source src="{}"></video></html>'
-#: Pages, and what they are asked for.
+#: Case -> (page, operation).
 LIVE = {
     "master": (SOURCE.format("/master.m3u8"), "download_video"),
     "sound apart": (SOURCE.format("/apart.m3u8"), "download_video"),
@@ -80,7 +80,7 @@ def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
 
 
 def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path) -> None:
-    """And its list is asked for no more often than before; of HLS: `test_pages`."""
+    """A recording is downloaded without additional list requests. `test_pages` tests HLS."""
     path = "/static.mpd"
     part = (site_folder / "hls" / "list0.ts").read_bytes()
     with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:

@@ -1,4 +1,7 @@
-"""Videos that nobody may see, and such that last longer than they may."""
+"""Private videos, and videos over the duration limit.
+
+Case IDs such as U52 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ PAGE = "Content-Type: text/html; charset=utf-8"
 
 
 def described(duration: str) -> Script:
-    """A page that says how long its video is; of that, the beginning is looked at."""
+    """A page that declares the duration of its video. Only the start of the video is requested."""
 
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":
@@ -45,7 +48,7 @@ def described(duration: str) -> Script:
 
 
 def listed(duration_s: int) -> Script:
-    """A list of parts of ten seconds each, none of which is wanted."""
+    """A list of ten-second segments, none of which is requested."""
 
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":
@@ -63,7 +66,7 @@ def listed(duration_s: int) -> Script:
     [("download_video", described("PT10H")), ("convert_to_mp3", listed(36_000))],
 )  # fmt: skip
 def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
-    """U52: what lasts longer than is taken is not fetched at all."""
+    """A video over the limit is not downloaded at all (U52)."""
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/page"))
         assert (status, code) == (413, "too_large"), words
@@ -78,7 +81,7 @@ def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
 def test_videos_that_are_not_for_everybody(
     tmp_path: Path, operation: str, answer: int, status: int, code: str
 ) -> None:
-    """U52: the page is there; what it shows is not."""
+    """The page exists, but its video is private (U52)."""
 
     async def script(exchange: Exchange) -> None:
         if exchange.target == "/page":
@@ -92,12 +95,12 @@ def test_videos_that_are_not_for_everybody(
         assert str(answer) in told[2]
 
 
-#: Of videos that last three.
+#: In seconds. The videos last three seconds.
 MAX_S = 2.0
 
 
 class LyingSite(Site):
-    """Says of its list of parts, and of its page's video, that they last a second."""
+    """The list of segments and the video on the page claim to last one second."""
 
     async def answer(self, exchange: Exchange) -> None:
         if exchange.target == "/short.m3u8":
@@ -125,7 +128,7 @@ def lying(site_folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """As anybody starts it; only the limit is another. No model is loaded for what is refused."""
+    """A server with default settings except the limit. Rejected input loads no model."""
     folder = tmp_path_factory.mktemp("limited")
     limits = Limits(duration_s=MAX_S)
     engines = {
@@ -152,7 +155,9 @@ def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_what_lasts_too_long(
     server: PolymuxServer, lying: Server, operation: str, path: str
 ) -> None:
-    """Found by a list that says so before its parts are fetched, else as the file is written."""
+    """Detected from the list before the segments are downloaded, otherwise while the file is
+    written.
+    """
     answer = fetched(server, operation, lying.url(path))
     assert (answer.status, answer.json()["code"]) == (413, "too_large"), answer.body
     assert re.search(r"\b2\b", answer.json()["error"]), answer.body

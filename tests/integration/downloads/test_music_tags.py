@@ -1,4 +1,4 @@
-"""What a page says of a recording: tags and cover of the MP3, where the file has none."""
+"""Tags and a cover from the page, if the file lacks them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = """<!doctype html><html><head><title>Blue &amp; Danube</title></head>
 </body></html>"""
 
 
-#: yt-dlp numbers what stands on a page.
+#: yt-dlp appends a number to the page's title.
 TITLE = "Blue & Danube (1)"
 
 
@@ -94,7 +94,7 @@ def downloaded(server: AddressedServer) -> polymux.MediaInfo:
 def test_of_a_page(
     server: AddressedServer, music: tuple[MusicSite, Server], poster: bytes, kind: str
 ) -> None:
-    """Where its picture is none the music comes all the same."""
+    """The music is downloaded even if the cover image is invalid."""
     site, _ = music
     site.recording, site.poster = "plain.mp4", poster
     info = downloaded(server)

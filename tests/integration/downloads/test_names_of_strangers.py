@@ -1,4 +1,4 @@
-"""What sites call their files: words for people at most, and never a place of ours."""
+"""File names from sites are shown to people, but never used as paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = [
 
 
 def called(data: bytes, kind: str, name: str) -> Script:
-    """A file, which its site calls what it likes, in both ways there are."""
+    """A file with a name given in both forms of Content-Disposition."""
     quoted = name.replace("\\", "\\\\")
     encoded = "".join(f"%{one:02X}" for one in name.encode())
 
@@ -53,7 +53,7 @@ def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
 
 
 def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> None:
-    """U44: what the downloader makes of it is the name of nothing, nor the type."""
+    """The name determines neither the path nor the type (U44 in docs/testing.md)."""
     script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", "../../x\u202egpj.exe")
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         *kept, data = saved(server, "download_video", site.url("/talk.mp4"))
@@ -64,7 +64,7 @@ def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> Non
 
 
 def saved(server: AddressedServer, operation: str, url: str) -> tuple[str, str, bytes]:
-    """Name, type and content of a result, as a browser would get them."""
+    """The name, type and content of a result as a browser receives them."""
     answer = server.fetches(operation, url)
     assert answer.status == 200, answer.body
     link = answer.json()["response"].removeprefix(server.url)
@@ -73,7 +73,7 @@ def saved(server: AddressedServer, operation: str, url: str) -> tuple[str, str, 
     return name, got.headers["content-type"], got.body
 
 
-#: ``/page`` is text that is called a video, ``/shows`` a page that shows it.
+#: ``/page`` declares text as a video, and ``/shows`` links to it.
 SCRIPT = showing(
     {
         "/page": ("video/mp4", "<html>this is no video</html>"),
@@ -87,7 +87,6 @@ SCRIPT = showing(
     [("download_video", "/page"), ("convert_to_mp3", "/shows")],
 )
 def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
-    """Its folders count as secrets: no answer may have one in it."""
     with Server(SCRIPT) as web, AddressedServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url(path))
         assert (status, code) == (415, "unsupported_media")

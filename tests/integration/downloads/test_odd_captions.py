@@ -1,4 +1,4 @@
-"""Captions that a page or a list names: read where they can be, else speech is written down."""
+"""Captions of a page or list are used if they are readable, otherwise the speech is transcribed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 READ = "The river carries stones. They become round."
 HEARD = "Somebody speaks."
-#: The captions of this site in other forms.
+#: This site's captions as SubRip.
 SUBRIP = f"1\n{CAPTIONS.removeprefix('WEBVTT').lstrip()}"
 
 
@@ -27,7 +27,7 @@ SUBRIP = f"1\n{CAPTIONS.removeprefix('WEBVTT').lstrip()}"
     ("status", "data", "path", "read"),
     [
         (404, b"<html>nothing here</html>", "/captions.vtt", HEARD),
-        # What the file holds does where its address tells no form.
+        # If the URL does not give the format, the content does.
         (200, SUBRIP.encode(), "/given?id=5", READ),
     ],
     ids=["not there", "SubRip"],
@@ -40,7 +40,7 @@ def test_captions_of_pages(
     path: str,
     read: str,
 ) -> None:
-    """What else is none: `tests/unit/summaries/test_transcripts.py`."""
+    """`tests/unit/summaries/test_transcripts.py` tests other invalid captions."""
     site, web = told_site
     site.captions = status, data
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
@@ -55,7 +55,9 @@ def test_captions_of_pages(
 def test_captions_that_lead_within(
     told_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
 ) -> None:
-    """U38: nobody within is reached; the video is told of without them."""
+    """No private host is reached, and the summary is made without captions (U38 in
+    docs/testing.md).
+    """
     _, web = told_site
     with Server(answering(200, CAPTIONS.encode())) as decoy:
         place = decoy.url("/captions.vtt")
@@ -78,7 +80,7 @@ END = "#EXT-X-ENDLIST\n"
 
 
 class Listed(Site):
-    """``/master.m3u8`` names captions in parts; without an end they are live."""
+    """``/master.m3u8`` lists captions in segments. A list without an end is live."""
 
     def __init__(self, folder: Path, parts: list[str], end: str) -> None:
         super().__init__(folder)

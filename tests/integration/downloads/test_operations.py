@@ -1,4 +1,6 @@
-"""What reaches out, by every way in: the route, both clients, `Local`, the commands."""
+"""Operations that download, through every interface: the HTTP API, both clients, `Local` and the
+commands.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def server(site: Server, tmp_path: Path) -> Iterator[PolymuxServer]:
 
 
 def test_a_video(server: PolymuxServer, site: Server, tmp_path: Path) -> None:
-    """By the command, which is the synchronous client's, the asynchronous one and `AsyncLocal`."""
+    """With the command (which uses the sync client), the async client and `AsyncLocal`."""
     url = site.url("/low.mp4")
     words = ["download-video", url, "--resolution", "144p", "--output-dir", "kept"]
     run(*words, cwd=tmp_path, **environment_of(server))
@@ -111,7 +113,7 @@ def test_options_of_summaries_are_heard(site: Server) -> None:
         local.summarize_video(site.url("/page/high.mp4"))
 
 
-#: The command as its user has it, but for what it may reach: a site of this machine.
+#: The command, which may also reach a local test site.
 COMMAND = """
 import functools, sys
 from polymux import cli
@@ -133,7 +135,7 @@ def converted(site: Server, path: str, *words: str, cwd: Path, code: int = 0) ->
 
 
 def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: Path) -> None:
-    """What the file gives that lies there; a server of the environment is not asked for it."""
+    """The URL gives the same result as the local file. A server in the environment is not used."""
     wanted = polymux.convert_to_mp3(site_folder / "tone.wav", bitrate="64k").read()
     words = ("--bitrate", "64k")
     assert converted(site, "/tone.wav", *words, cwd=tmp_path)[1].startswith(

@@ -1,4 +1,6 @@
-"""Addresses that only the operator's cookies or proxy can reach, and the proxy behind the guard."""
+"""URLs that need the operator's cookies or proxy, and the upstream proxy behind the SSRF
+protection.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ COOKIES = "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tmember\t1
 
 
 def members_only(status: int, video: bytes) -> Script:
-    """``/page`` shows ``/video``, and both are there for who has the cookie."""
+    """``/page`` shows ``/video``. Both need the cookie."""
 
     async def script(exchange: Exchange) -> None:
         fields = {name.lower(): value for name, value in exchange.headers}
@@ -71,7 +73,7 @@ def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> N
         told = server.failure("convert_to_mp3", web.url("/page"))
         assert told[:2] == (502, "upstream_failed")
         assert str(status) in told[2], told
-        # What is the site's own failure is no matter of who asks.
+        # For a server error of the site, the downloader does not try again as a browser.
         assert (len(web.requests) == 1) == (status == 500)
 
 
@@ -94,7 +96,7 @@ def leading(*to: Server) -> Script:
 
 @pytest.fixture
 def out_of_reach() -> Server:
-    """A site that takes no connections from here."""
+    """A site that refuses connections from this machine."""
     with Server(answering(200)) as closed:
         pass
     return closed
@@ -113,7 +115,6 @@ def test_by_the_operators_proxy(site: Server, out_of_reach: Server, tmp_path: Pa
 
 @pytest.mark.parametrize("redirected", [False, True])
 def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool) -> None:
-    """Neither the proxy nor what lies within hears of it."""
     with (
         Server(answering(200, b"secret")) as decoy,
         Server(leading(decoy)) as proxy,
@@ -127,7 +128,7 @@ def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool
 
 
 def test_fragments_tell_yt_dlp_nothing(site: Server, tmp_path: Path) -> None:
-    """By one of its own it would send what a caller wants as ``Referer``."""
+    """A fragment with yt-dlp's internal marker could set headers such as ``Referer``."""
     words = quote(json.dumps({"referer": "http://canary.example/", "to_generic": True}))
     url = site.url(f"/low.mp4#__youtubedl_smuggle={words}")
     with AddressedServer(tmp_path, site) as server:
@@ -143,7 +144,7 @@ MANY_BYTES = 1 << 30
 async def come_through(
     folder: Path, near: FetchPolicy, upstream_proxy: UpstreamProxy | None, url: str
 ) -> bytes:
-    """What the guard answers that has this proxy behind it."""
+    """The response from the SSRF proxy, which forwards to this upstream proxy."""
     async with GuardedProxy(near, MANY_BYTES, upstream_proxy=upstream_proxy, idle_s=5) as guard:
         await guard.start(folder / "near")
         reader, writer = await asyncio.open_unix_connection(folder / "near")
@@ -154,7 +155,7 @@ async def come_through(
 
 
 def asked(folder: Path, near: FetchPolicy, far: FetchPolicy, url: str) -> tuple[bytes, int]:
-    """What comes through both proxies, and how much the far one received."""
+    """The response through both proxies, and the number of bytes that the far one received."""
 
     async def body() -> tuple[bytes, int]:
         async with GuardedProxy(far, MANY_BYTES) as behind:
@@ -200,7 +201,7 @@ def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
 
 
 def test_a_page(site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it comes by way of the proxy, whose password is in a variable."""
+    """All requests use the proxy, whose password is in an environment variable."""
 
     async def body() -> None:
         async with GuardedProxy(allowing(site), MANY_BYTES) as far:

@@ -1,4 +1,4 @@
-"""Pages with media: yt-dlp in a process that has one way out, and the guard at its end."""
+"""Pages with media: yt-dlp runs in a process whose only connection is the SSRF proxy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
 
 
 def test_a_video_that_its_site_calls_a_page(site_folder: Path, tmp_path: Path) -> None:
-    """U45: what it is counts, and not what it is called."""
+    """The content decides the type (U45 in docs/testing.md)."""
     data = (site_folder / "low.mp4").read_bytes()
     with (
         Server(answering(200, data, "Content-Type: text/html; charset=utf-8")) as site,
@@ -63,7 +63,7 @@ def probed(kept: Path) -> tuple[dict[str, Any], float]:
 def test_a_video_is_one_file_that_plays(
     site: Server, tmp_path: Path, path: str, codec: str
 ) -> None:
-    """Picture and sound that came apart are joined, parts that came as a list are one."""
+    """Separate video and audio are merged, and segments of a list are joined."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         made = client.download_video(site.url(path))
         kept = made.save(tmp_path / "video.bin")
@@ -75,7 +75,8 @@ def test_a_video_is_one_file_that_plays(
     run("ffmpeg", "-v", "error", "-xerror", "-i", kept, "-f", "null", "-")
 
 
-#: Lists of lists: of two heights, and of one above all that are asked for, where a larger is gone.
+#: Master lists with two heights. In LARGE, both exceed the requested height and the larger file is
+#: missing.
 HEIGHTS = "#EXTM3U\n" + "#EXT-X-STREAM-INF:BANDWIDTH={},RESOLUTION={}\n{}\n" * 2
 BOTH = HEIGHTS.format(300_000, "192x144", "low.m3u8", 900_000, "320x240", "hls/list.m3u8")
 LARGE = HEIGHTS.format(300_000, "640x480", "absent.m3u8", 900_000, "320x240", "hls/list.m3u8")
@@ -88,7 +89,7 @@ LARGE = HEIGHTS.format(300_000, "640x480", "absent.m3u8", 900_000, "320x240", "h
 def test_the_best_at_or_below_what_was_asked_for(
     site: Server, site_folder: Path, tmp_path: Path, text: str, resolution: str, height: int
 ) -> None:
-    """The smallest above where none is below."""
+    """If none is small enough, the next larger one is used."""
     (site_folder / "lists.m3u8").write_text(text)
     low = site_folder / "low.m3u8"
     if not low.exists():
@@ -138,14 +139,14 @@ def test_cancelled_its_processes_are_gone(site: Server, tmp_path: Path) -> None:
         body, headers = form(("url", site.url("/page/slow/high.mp4")))
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
         wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
-        assert len(processes()) == 2  # The downloader, and its way out.
+        assert len(processes()) == 2  # The downloader and its proxy.
         assert client.predictions.cancel(begun.json()["id"]).status == "canceled"
         wait_until(lambda: processes() == [])
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
 
 
 def test_cancelled_while_the_page_is_read(tmp_path: Path) -> None:
-    """yt-dlp hears of nothing while it waits for a site: its process is ended."""
+    """yt-dlp cannot be interrupted while it waits for a site, so its process is killed."""
     begun = threading.Event()
 
     async def drips(exchange: Exchange) -> None:

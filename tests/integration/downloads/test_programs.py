@@ -1,4 +1,4 @@
-"""Programs that yt-dlp would start: none but deno, which may do nothing but reckon."""
+"""yt-dlp must not start programs, except deno for JavaScript without any permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.odd_downloaders import SCRIPTS
 from support.supervised import TESTS
 from support.web import Server
 
-#: It gives what it is asked for into its file, as the program would.
+#: Writes a video to the output file, as the real program would.
 STAND_IN = """#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 cat {video} > "$2"
@@ -45,7 +45,7 @@ def test_streams_of_other_ways_are_not_taken(
     (programs / "rtmpdump").chmod(0o755)
     (programs / "video").write_bytes((site_folder / "low.mp4").read_bytes())
     monkeypatch.setenv("PATH", str(programs), prepend=":")
-    # What is imported from is what a downloader may read.
+    # The downloader may read the folders on its import path.
     monkeypatch.syspath_prepend(programs)
     script = answering(200, PAGES[name].encode(), "Content-Type: text/html")
     with Server(script) as web, AddressedServer(tmp_path, web) as server:
@@ -54,7 +54,7 @@ def test_streams_of_other_ways_are_not_taken(
     assert ("'mms'" if name == "other" else "'rtmp'") in words
 
 
-#: In a process of its own, as it changes what is imported there.
+#: Runs in a separate process, because it changes imported modules.
 _STARTS = """
 import sys
 from polymux.downloads.ytdlp import loaded_library
@@ -84,10 +84,12 @@ def test_no_program_but_that_for_scripts_is_started(tmp_path: Path) -> None:
 
 
 def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has all that deno can allow; network, files and memory are the process's own bounds."""
+    """deno has all permissions here, so network, files and memory are limited only by the process's
+    sandbox.
+    """
     monkeypatch.setattr("polymux.downloads.downloader._FAMILY", SCRIPTS)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
-    # Of this run alone: what another has left there says nothing of it.
+    # A unique name, because an earlier run may have left a file.
     written = Path("/tmp", f"polymux-was-here-{secrets.token_hex(8)}")
     sink = ProgressSink(lambda: None, lambda _: pytest.fail("it makes no drafts"))
 
@@ -97,7 +99,7 @@ def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         async with pages.downloaded(site.url(f"/{written.name}"), "audio", sink):
             pass
 
-    # It is where the downloader may go by its proxy; a script knows of none.
+    # The downloader may reach this site through its proxy, but scripts have no proxy.
     with Server(answering(200, b"secret")) as site:
         asyncio.run(ran(site))
         assert site.connections == 0

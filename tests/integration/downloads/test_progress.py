@@ -1,4 +1,4 @@
-"""How far a download is: told by a job's events, and to who waits on this machine."""
+"""Download progress in a job's events and in local callbacks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MAX_S = 60.0
 
 
 class HeldSite(Site):
-    """Sends the first three quarters of each file, and the rest when it is asked to.
+    """Sends three quarters of each file at first and the rest on request.
 
-    So whatever is told of a job before that is told while it is fetched.
+    Progress reported before the request therefore belongs to the download.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ def held(site_folder: Path) -> Iterator[tuple[HeldSite, Server]]:
 
 
 class Seen:
-    """The progress of a job while its file comes; the first that is any lets the rest come."""
+    """The job's progress during the download. The first progress releases the rest of the file."""
 
     def __init__(self, held: tuple[HeldSite, Server]) -> None:
         self._site, self._server = held

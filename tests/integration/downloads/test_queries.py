@@ -1,4 +1,4 @@
-"""What is looked for by who wants music: any text, and nothing but a text."""
+"""Music search queries: any text, and never interpreted as anything else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_texts_that_are_none(site: Server, tmp_path: Path) -> None:
     ['"; NEAR( * % a&b=1#? ../.. %(id)s {query} a\x00b Ü 🎵', "http://127.0.0.1:9/"],
 )
 def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query: str) -> None:
-    """O02: a search gets them as they are, in one segment of its address."""
+    """The text is sent as one escaped path segment (O02 in docs/testing.md)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         assert len(client.download_music(query).read()) > 1000
     found = site.requests[0].target.removeprefix("/find/")
@@ -57,9 +57,9 @@ def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query
     assert not set(found) & set("/?#&: ")
 
 
-#: Where yt-dlp's own search asks, in its words.
+#: The host of yt-dlp's own search.
 PROVIDER: str = INNERTUBE_CLIENTS["web"]["INNERTUBE_HOST"]
-#: A list of what was found, with nothing on it.
+#: An empty list of results, in yt-dlp's format.
 NOTHING_FOUND: dict[str, Any] = {
     "contents": {
         "twoColumnSearchResultsRenderer": {
@@ -70,7 +70,9 @@ NOTHING_FOUND: dict[str, Any] = {
 
 
 class Provider:
-    """The provider of yt-dlp's own search, on loopback: it finds nothing, and keeps what it got."""
+    """A local stand-in for the provider of yt-dlp's search. It finds nothing
+    and records requests.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.queries: list[Any] = []
@@ -93,9 +95,9 @@ class Provider:
 def test_the_search_that_is_there_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    """yt-dlp is asked to search for it, whatever it looks like: one host alone hears of it.
+    """yt-dlp searches for every query, even if it looks like a URL, and contacts only one host.
 
-    All its ways out are the proxy's, where the test says what names lead to.
+    All its requests use the proxy, whose name resolution the test controls.
     """
     provider = Provider(tmp_path)
     ways: list[str] = []

@@ -1,4 +1,7 @@
-"""Addresses that lead on, and on: every operation that fetches gives up, and says so."""
+"""Long redirect chains and redirects between protocols, for every operation that downloads.
+
+Case IDs such as U24 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     from support.web import Exchange, Script
 
-#: Requests that one address costs at most: five redirects are followed, in pages too.
+#: The maximum number of requests per URL: five redirects are followed, also for pages.
 _MAX_HOPS = 6
 
 
@@ -26,7 +29,7 @@ async def in_a_ring(exchange: Exchange) -> None:
 
 
 async def in_a_chain(exchange: Exchange) -> None:
-    """Fifty hops, and something worth having behind the last."""
+    """Fifty redirects and a file at the end."""
     number = int(re.sub(r"\D", "", exchange.target) or 0)
     if number < 50:
         await exchange.answer(302, b"", f"Location: /{number + 1}")
@@ -39,7 +42,7 @@ async def in_a_chain(exchange: Exchange) -> None:
     [("convert_to_mp3", in_a_ring), ("download_video", in_a_chain)],
 )  # fmt: skip
 def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
-    """U24: after five redirects, of a file and of a page."""
+    """The limit is five redirects, for files and pages (U24)."""
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (502, "upstream_failed"), words
@@ -49,7 +52,7 @@ def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
 
 
 def test_what_a_page_shows_may_lead_on_too(tmp_path: Path) -> None:
-    """U24: the page is there, and its video is behind the redirects."""
+    """The page loads, but its video has too many redirects (U24)."""
 
     async def page(exchange: Exchange) -> None:
         if exchange.target == "/page":
@@ -62,7 +65,7 @@ def test_what_a_page_shows_may_lead_on_too(tmp_path: Path) -> None:
     with Server(page) as site, AddressedServer(tmp_path, site) as server:
         status, code, words = server.failure("convert_to_mp3", site.url("/page"))
         assert (status, code) == (502, "upstream_failed"), words
-        # The page, by the fetcher and by the downloader, and its video, three times tried.
+        # The page, requested by the fetcher and the downloader, and its video with three tries.
         assert site.connections <= 2 + 3 * _MAX_HOPS
 
 
@@ -81,7 +84,7 @@ def test_five_are_followed(tmp_path: Path) -> None:
 
 
 def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
-    """U26: a file that was asked for over TLS does not come without."""
+    """A file requested with https is never downloaded without TLS (U26)."""
     with (
         Server(answering(200, wav(1), "Content-Type: audio/wav")) as plain,
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
@@ -100,7 +103,7 @@ def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
 def test_a_page_over_tls_may_lead_to_one_without(
     tmp_path: Path, certificate: Path, site_folder: Path
 ) -> None:
-    """U26: by a redirect, and by what it shows; each connection is judged like any other."""
+    """By a redirect or as the page's video. Every connection is checked (U26)."""
 
     def redirect(to: Server) -> Script:
         return answering(302, b"", f"Location: {to.url('/a')}")
@@ -128,7 +131,7 @@ def test_a_page_over_tls_may_lead_to_one_without(
 
 
 def test_nobody_is_believed_whose_certificate_is_not(tmp_path: Path, certificate: Path) -> None:
-    """U26: where the certificate is a stranger's no page is asked for, over TLS or without."""
+    """An untrusted certificate fails the download, which is not repeated without TLS (U26)."""
     with (
         Server(
             answering(200, b"<html></html>"), certificate=certificate.with_name("both.pem")

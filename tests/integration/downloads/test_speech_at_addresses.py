@@ -1,4 +1,4 @@
-"""What is said at an address, by a real model: the file itself, and the page that shows it."""
+"""Transcription of URLs with a real model: a media file, and a page that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries: captions or speech of a page, told in short, and what one may cost."""
+"""Summaries of a page's captions or speech, and their limits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_captions_are_read_where_there_are_any(site: Server, tmp_path: Path) -> 
 
 
 def test_a_summary_that_was_cut_is_not_kept(site: Server, tmp_path: Path) -> None:
-    """It is given, as it was paid for, and says so; the next caller gets a whole one."""
+    """It is returned with a warning but not cached, so the next client gets a complete one."""
     with Served(tmp_path, site) as server, Client(server.url, server.key) as client:
         server.model.finish_reason = "length"
         assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"
@@ -63,7 +63,7 @@ def test_a_summary_that_was_cut_is_not_kept(site: Server, tmp_path: Path) -> Non
 
 
 def test_speech_is_written_down_where_captions_are_not_wanted(site: Server, tmp_path: Path) -> None:
-    """Where there are none: `test_odd_captions`."""
+    """`test_odd_captions` tests videos without captions."""
     with Served(tmp_path, site, language="German", words=50, captions=False) as server:
         with Client(server.url, server.key) as client:
             assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"
@@ -75,7 +75,9 @@ def test_speech_is_written_down_where_captions_are_not_wanted(site: Server, tmp_
 
 
 def test_long_ones_are_read_in_parts(site: Server, tmp_path: Path) -> None:
-    """Ten parts: ten notes, two texts of eight and two of them, one of those."""
+    """Ten parts give ten notes. These are summarized as eight and two, then the
+    two results as one.
+    """
     with Served(tmp_path, site, captions=False, part_characters=500) as server:
         sentence = "The river carries every stone down to the sea."
         server.model.heard = [
@@ -116,7 +118,7 @@ def test_without_a_chat_model(site: Server, tmp_path: Path) -> None:
 
 
 def test_what_an_upstream_writes_nothing_for(site: Server, tmp_path: Path) -> None:
-    """It is the upstream that has failed; what a model only thinks is nothing."""
+    """The upstream failed. Reasoning without an answer counts as an empty answer."""
     message = {"role": "assistant", "content": "<think>Hm.</think> "}
     whole = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
     with MisbehavingServer() as other:
@@ -143,7 +145,7 @@ TOO_LONG = r"\b10\b.*\b3\b.*max_parts"
 def test_the_server_answers_while_captions_are_at_work(
     site: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While they are read, and while they are cut into parts."""
+    """The server responds while captions are parsed and split into parts."""
     steps_begun = [threading.Event(), threading.Event()]
     steps_answered = [threading.Event(), threading.Event()]
 
@@ -182,7 +184,7 @@ def test_a_transcript_of_too_many_parts(site: Server, tmp_path: Path) -> None:
 
 
 def test_time_for_all_of_it(site: Server, tmp_path: Path) -> None:
-    """Chats count, as the download does; what is at work is ended."""
+    """Chats count as well as the download. Running work ends at the deadline."""
     with Served(tmp_path, site, total_s=10.0) as server:
         server.model.holds(server, "chat")
         told = pytest.raises(errors.InternalServerError, match=r"10 s.*total_s")
@@ -195,7 +197,7 @@ def test_time_for_all_of_it(site: Server, tmp_path: Path) -> None:
 
 
 def test_a_model_that_nobody_has(site: Server, tmp_path: Path) -> None:
-    """No fault of the caller's, and known before anything is fetched."""
+    """The error is the operator's, not the client's, and occurs before the download."""
     with Served(tmp_path, site, model="typo") as server, Client(server.url, server.key) as client:
         with pytest.raises(errors.NoBackendError) as caught:
             client.summarize_video(site.url("/page/high.mp4"))

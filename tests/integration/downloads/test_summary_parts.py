@@ -1,4 +1,4 @@
-"""Summaries of many parts: how far they are, how they are left, what is told twice."""
+"""Summaries of many parts: progress, cancellation and caching."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def heard(count: int) -> list[Any]:
 
 
 def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
-    """Looked at while each of them is asked for; none is answered before."""
+    """Checks progress during each chat, before any of them completes."""
     with Served(tmp_path, site, part_characters=500) as server:
         model = server.model
         model.heard = heard(40)
@@ -45,7 +45,6 @@ def test_progress_grows_with_each_part(site: Server, tmp_path: Path) -> None:
 
 
 def test_left_in_the_middle(site: Server, tmp_path: Path) -> None:
-    """What is asked is ended, and nothing more is asked."""
     number = 3
     with Served(tmp_path, site, part_characters=500) as server:
         model = server.model
@@ -58,7 +57,7 @@ def test_left_in_the_middle(site: Server, tmp_path: Path) -> None:
             asked = len(model.asked)
             assert client.predictions.cancel(begun).status == "canceled"
             assert model.ended == ["cancelled"]
-            # Its place is free again: the same is done from its beginning.
+            # The slot is free, so the same summary starts from its beginning.
             server.loop.call_soon_threadsafe(model.hold.set)
             assert client.summarize_video(body["url"]).text == f"summary {len(model.chats)}"
             assert len(model.asked) == asked + 6
@@ -79,7 +78,7 @@ def test_left_while_an_engine_hears_speech(
         body = {"url": site.url("/high.mp4")}
         begun = server.json(SUMMARIZE, body, LATER).json()["id"]
         wait_until((tmp_path / "began").exists)
-        # Half of what comes between the download and the parts.
+        # Halfway between the download and the parts.
         wait_until(lambda: client.predictions.get(begun).extra["progress"] == pytest.approx(0.45))
         assert not (tmp_path / "cancelled").exists()
         assert client.predictions.cancel(begun).status == "canceled"
@@ -111,7 +110,9 @@ def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_
 def test_what_is_told_again_is_told_by_its_words(
     told_site: tuple[ToldSite, Server], tmp_path: Path
 ) -> None:
-    """Not by its address: the words may be others, and so may the operator's wishes."""
+    """The cache key is the transcript and not the URL, because the video or the settings may have
+    changed.
+    """
     site, web = told_site
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
 

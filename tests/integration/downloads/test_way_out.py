@@ -1,4 +1,4 @@
-"""The one way out of a downloader: what its process can reach, and what the proxy lets through."""
+"""The downloader's only connection: what its process can reach and what the proxy allows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.web import Server
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Run in a process that has left the network: what can be reached there.
+#: Runs in a process without a network and reports what it can reach.
 _CONFINED = """
 import json, os, socket, sys
 from polymux.engines.process.egress import open_outlet
@@ -112,7 +112,7 @@ def test_it_goes_to_whom_it_may(tmp_path: Path) -> None:
         data, _ = through(tmp_path, allowing(web), tunnel.encode())
         assert data.startswith(b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200")
         assert data.endswith(b"hello")
-        # On loopback a password is wanted.
+        # On loopback the proxy requires a password.
         data, _ = through(tmp_path, allowing(web), get(web.url("/")), key=False)
         assert data.startswith(b"HTTP/1.1 407")
         assert web.connections == 2
@@ -140,7 +140,7 @@ def test_too_much_and_too_slow(tmp_path: Path) -> None:
 
 
 def test_heads_of_answers_are_counted_too(tmp_path: Path) -> None:
-    """Those of all connections together: of redirects there is nothing else."""
+    """The total of all connections, because redirects have only headers."""
     head = b"HTTP/1.1 302 Found\r\nX: " + b"y" * 30_000 + b"\r\n\r\n"
     with Server(sending(head)) as web:
 
@@ -172,7 +172,7 @@ def test_heads_of_answers_are_counted_too(tmp_path: Path) -> None:
 def test_heads_without_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, sent: bytes, again: bytes
 ) -> None:
-    """What never ends is cut off at 64 KiB, and what comes too slowly after its seconds."""
+    """Endless headers end at 64 KiB, slow ones at the timeout."""
     monkeypatch.setattr(proxy_module, "_HEAD_S", 0.5)
 
     async def asked() -> tuple[bytes, int]:
@@ -188,7 +188,7 @@ def test_heads_without_an_end(
             reading = asyncio.ensure_future(reader.read())
             while not reading.done() and given < 50 << 20:
                 with suppress(OSError):
-                    # One byte at a time where nothing else is said: it moves, and is too slow.
+                    # By default one byte at a time: data arrives, but too slowly.
                     writer.write(again or b"y" * bool(sent))
                     await writer.drain()
                 given += len(again)
@@ -199,7 +199,7 @@ def test_heads_without_an_end(
             return b"", given
 
     data, given = asyncio.run(asked())
-    # Whoever does not stop writing may be told nothing: the connection is reset before.
+    # A client that keeps writing may get a reset before the response.
     assert data == b"" or (again and data.startswith(b"HTTP/1.1 431")), data
     assert given < 5 << 20
 
@@ -210,7 +210,9 @@ def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:
 
 
 def test_an_answer_is_the_last_of_its_connection(tmp_path: Path) -> None:
-    """Else a server that keeps it open would get the request that is for another."""
+    """Otherwise a server that keeps the connection open could receive a request
+    for another host.
+    """
     fields = (
         b"Content-Length: 5\r\nConnection: keep-alive\r\nKeep-Alive: timeout=99\r\nX-Own: 1\r\n"
     )

@@ -1,4 +1,6 @@
-"""What tests of engines share: their own engine for children, speech of a program, a chat model."""
+"""Fixtures for tests of engines: the test engine for child processes, synthesized speech and a chat
+model.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _tests_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Children of the supervisor find the tests' engine."""
+    """Make the tests' engine importable in the supervisor's child processes."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
 @pytest.fixture(scope="session")
 def spoken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Words to a WAV in which a program says them."""
+    """Synthesize a text with a speech program and return the WAV file."""
 
     def say(words: str, *options: str) -> Path:
         path = tmp_path_factory.mktemp("talk") / "talk.wav"
@@ -37,7 +39,9 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def chat_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """The small model with two places, as ``chat``; its short context ends its answers."""
+    """A server with the small model as ``chat`` and a concurrency of two. Its short context ends
+    long answers.
+    """
     options = {"model": str(model_path()), "context": 160}
     engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
     with PolymuxServer(tmp_path_factory.mktemp("chat") / "s", engines=engines) as running:

@@ -1,4 +1,4 @@
-"""Work that nobody waits for and that does not stop: its process ends, and costs others little."""
+"""Abandoned work that does not stop: its process is killed with little effect on other requests."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ async def test_two_that_do_not_stop_end_at_once(service: Service, backend: Engin
     assert 0.25 < time.monotonic() - began < 15
     assert service.places["faulty"].running == 0
     assert (await service.call(asked("echo x"))).output["pid"] != pid
-    assert backend.health().state == "ready"  # That was no crash.
+    assert backend.health().state == "ready"  # The kill does not count as a crash.
 
 
 @served()
 async def test_what_waits_in_the_process_does_not_keep_it(backend: EngineBackend) -> None:
-    """It was not begun, so that the next process does it."""
+    """The process has not started the waiting request, so the next process runs it."""
     deaf = begun(backend, "deaf 30")
     await until(lambda: backend.process is not None and backend.process.told_at)
     waiting = begun(backend, "echo x")
@@ -59,7 +59,7 @@ async def test_what_waits_in_the_process_does_not_keep_it(backend: EngineBackend
 
 
 def test_others_are_not_kept_by_a_process_that_is_mute(tmp_path: Path) -> None:
-    """What does not stop holds up everybody: another process does what they wait for."""
+    """A process that stops responding blocks its other requests, so another process runs them."""
     mark = tmp_path / "mark"
 
     @served(QUICK._replace(silence_s=1.5), max_concurrency=2)
@@ -80,7 +80,7 @@ def test_others_are_not_kept_by_a_process_that_is_mute(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four hours of sound, which take many seconds to decode: frames of MP3 one after another."""
+    """Four hours of audio, which take many seconds to decode: one MP3 frame repeated."""
     made = polymux.convert_to_mp3(wav(60), bitrate="32k", channels=1, tags="none").read()
     path = tmp_path_factory.mktemp("hours") / "hours.mp3"
     path.write_bytes(made * 240)

@@ -1,4 +1,4 @@
-"""An engine that crashes again and again: how often it is started, and what callers are told."""
+"""An engine that crashes repeatedly: how often it restarts and which errors clients get."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When processes were started."""
+    """The times at which processes started."""
     found: list[float] = []
     start = EngineProcess.start
 
@@ -34,7 +34,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def crash_twice(service: Service) -> None:
-    """The first is tried again: who sees the last is told of a failure, not to come back."""
+    """The first crash is retried. The error after the last one does not suggest to try again."""
     for _ in range(2):
         with pytest.raises(InternalServerError) as failed:
             await service.call(asked("crash"))
@@ -48,7 +48,7 @@ def test_three_crashes_are_three_starts(tmp_path: Path, starts: list[float]) -> 
         assert len(starts) == 3
         assert starts[1] - starts[0] > 0.2
         assert starts[2] - starts[1] > 0.4
-        # A job for it is not begun, and not kept.
+        # A job for a broken engine is rejected and not stored.
         for refused_by in (service.call(asked("echo x")), service.submit(work_of())):
             with pytest.raises(OverloadedError) as refused:
                 await refused_by
@@ -60,7 +60,7 @@ def test_three_crashes_are_three_starts(tmp_path: Path, starts: list[float]) -> 
         newest = service.store.jobs.newest
         owner = work_of().caller.id
         assert await service.store.run(lambda: newest(owner, before=None, most=10)) == ([], None)
-        # The next backend does what it cannot.
+        # The next backend handles the request.
         other: Any = Scripted("other", operations=("chat",))
         routes = {"chat": [Route("faulty"), Route("other")]}
         async with running(tmp_path / "b", backend, other, routes=routes) as both:

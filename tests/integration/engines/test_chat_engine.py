@@ -1,4 +1,4 @@
-"""Chat with a real small model, by route, by Local, and by the client."""
+"""Chat with a small real model through the HTTP API, Local and the client."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_answer_whole_and_streamed(chat_client: polymux.Client) -> None:
 
 
 def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Client) -> None:
-    """The library reads 32 bits of whole numbers: it would take one as another, or as none."""
+    """The library reads integers as 32 bits, so larger values must not be truncated or ignored."""
     plain = said(chat_client, seed=7, max_completion_tokens=12)
     stop = plain[4:7]
     stopped = said(chat_client, seed=7, max_completion_tokens=12, stop=[stop])
@@ -99,7 +99,6 @@ def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Clie
 
 
 def test_freellm(chat_client: polymux.Client) -> None:
-    """All of its names are the local chat's."""
     for name in ("gpt-4o", "gpt-3.5-turbo", "gpt-4"):
         assert chat_client.free_chat("Say hello.", model=name).text
     ask = [{"role": "user", "content": "Say hello."}]
@@ -124,7 +123,9 @@ def test_what_it_cannot_do(chat_client: polymux.Client) -> None:
 def test_patterns_that_the_grammar_lacks_are_checked(
     chat_client: polymux.Client,
 ) -> None:
-    """Grammars of them made strings that are not JSON, which the library could not read itself."""
+    """The library's grammars for such patterns produced invalid JSON, so polymux checks the answer
+    instead.
+    """
     odd = {"type": "string", "pattern": '^say "hi"$', "maxLength": 8}
     schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": odd}}}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
@@ -134,7 +135,7 @@ def test_patterns_that_the_grammar_lacks_are_checked(
 
 
 def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> None:
-    """In the header, whole and streamed; `Local` is asked below."""
+    """In the response header, with and without streaming. `Local` is tested below."""
     given = {**HELLO, "max_completion_tokens": 4, "seed": 1}
     for stream in (False, True):
         answer = chat_server.json(CHAT, given | {"service_tier": "flex", "stream": stream})
@@ -145,7 +146,7 @@ def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> No
 
 @pytest.fixture(scope="module")
 def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatting]:
-    """A service whose model stays loaded over several tests, in an event loop of its own."""
+    """A service in its own event loop, whose model stays loaded over several tests."""
     options = {"model": str(model_path()), "max_concurrency": 2, "context": 1024}
     how = Supervision(threads=1)
     names = ["chat", "free_chat"]
@@ -160,7 +161,7 @@ def chatting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatting]:
 def in_chat(
     body: Callable[[Service, EngineBackend], Coroutine[Any, Any, None]],
 ) -> Callable[[Chatting], None]:
-    """Makes a test of a coroutine that takes that service and its engine."""
+    """Decorator that runs a coroutine test with this service and its engine."""
 
     def test(chatting: Chatting) -> None:
         runner, service, backend = chatting
@@ -190,7 +191,7 @@ async def test_leaving_while_the_prompt_is_read(service: Service, backend: Engin
         await asyncio.sleep(wait_s)
         await leave(task, 10)
         assert service.places["chat"].running == 0
-    # The model is there still, and answers at once.
+    # The model is still loaded.
     answer = await service.call(chat_of(max_completion_tokens=2))
     assert answer.output["choices"]
 
@@ -209,7 +210,7 @@ async def test_leaving_one_of_two_streams(service: Service, backend: EngineBacke
 
 @in_chat
 async def test_a_job_at_work_tells_its_version(service: Service, backend: EngineBackend) -> None:
-    """SHA-256 of the file, not only once it is done."""
+    """The version is the SHA-256 of the model file and is known before the job ends."""
     work = chat_of(
         stream=True, messages=QUESTION, max_completion_tokens=100, seed=3,
         logit_bias={"2": -100, "0": -100},
@@ -243,7 +244,7 @@ def test_local_and_its_missing_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_usage", [False, True])
 def test_a_stream_has_the_shape_of_groq_s(chat_server: PolymuxServer, with_usage: bool) -> None:
-    """The role first, the counts in the last chunk, and `usage` in each where it is asked for."""
+    """The role comes first and the token counts last. `usage` is in each chunk if requested."""
     body = {**HELLO, "stream": True, "max_completion_tokens": 6, "seed": 1}
     body |= {"stream_options": {"include_usage": True}} if with_usage else {}
     lines = chat_server.json(CHAT, body).body.decode().split("\n\n")

@@ -1,4 +1,4 @@
-"""What an engine's process gets, and what it may still do."""
+"""The environment and the sandbox of an engine's process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from polymux.service.service import Service
 
-#: Run by a shell, in a user namespace of its own: no program after it makes namespaces.
+#: Run by a shell in its own user namespace: the following programs cannot create network
+#: namespaces.
 NO_NETWORKS = (
     "echo 0 > /proc/sys/user/max_net_namespaces && echo 0 > /proc/sys/user/max_user_namespaces "
     '&& exec "$@"'
@@ -33,7 +34,7 @@ NO_NETWORKS = (
 
 
 def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys, no proxies, no descriptors; offline; one thread for its libraries."""
+    """No keys, proxies or file descriptors, offline mode, and one thread for its libraries."""
     monkeypatch.setenv("POLYMUX_API_KEY", "secret-canary")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     read, write = os.pipe()
@@ -47,7 +48,7 @@ def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "https_proxy" not in environment
         assert environment["OMP_NUM_THREADS"] == environment["OMP_THREAD_LIMIT"] == "1"
         assert environment["HF_HUB_OFFLINE"] == "1"
-        # 0, 1, 2 and the connection.
+        # Standard streams 0 to 2 and the connection.
         assert len(found["descriptors"]) == 4
 
     try:
@@ -60,7 +61,7 @@ def test_what_a_process_inherits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def tried(
     tmp_path: Path, paths: str, confinement: dict[str, Any] | None = None
 ) -> tuple[dict[str, bool], list[str]]:
-    """What a process may still do, and what it says is in force."""
+    """The actions that remain possible in a process, and the restrictions that it reports."""
     found: list[Any] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -76,7 +77,9 @@ def tried(
 
 
 def test_a_confined_process(tmp_path: Path) -> None:
-    """Landlock and a network namespace, where the kernel has them; it tells what is in force."""
+    """Landlock and a network namespace, if the kernel supports them. The process reports which are
+    in force.
+    """
     allowed, secret = tmp_path / "allowed", tmp_path / "secret"
     for folder in (allowed, secret):
         folder.mkdir()
@@ -100,7 +103,7 @@ def test_a_confined_process(tmp_path: Path) -> None:
         assert not done[f"write {secret / 'file'}"]
     if sandbox.NO_NETWORK in in_force:
         assert not done["connect"]
-    # What this machine's kernel can is known: the test may not pass because it does nothing.
+    # Every supported kernel enforces at least one, so the test cannot pass without any effect.
     assert any("landlock" in one or one == sandbox.NO_NETWORK for one in in_force), in_force
 
 
@@ -114,7 +117,7 @@ def test_a_process_with_a_model_has_no_network_and_all_files(tmp_path: Path) -> 
     assert done[f"read {path}"]
 
 
-#: What a process with a model gives up, where its kernel lets nobody leave the network.
+#: The restrictions of a model process if the kernel does not allow leaving the network.
 STAYING = """
 import json, os, socket, sys
 from pathlib import Path
@@ -141,7 +144,7 @@ print(json.dumps({"in_force": in_force, "done": done}))
 
 
 def without_namespaces(*command: str) -> bytes:
-    """What a program says that can make no namespaces, as in a container."""
+    """The output of a program that cannot create namespaces, as in a container."""
     limited = [find("unshare"), "--user", "--map-root-user", "sh", "-c", NO_NETWORKS, "sh"]
     done = subprocess.run([*limited, *command], capture_output=True, check=True, timeout=60)
     return done.stdout
@@ -162,7 +165,7 @@ def test_who_cannot_leave_the_network_has_no_tcp_there(tmp_path: Path, kind: str
         assert not found["done"]["listen"]
     else:
         assert sandbox.NO_TCP not in found["in_force"]
-    # Files stay as they are, for a model.
+    # Model processes may not change files.
     assert found["done"]["move"] == (kind == "model")
 
 
@@ -172,7 +175,7 @@ def landlock_version() -> int:
 
 
 def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
-    """The same as the process that opens strangers' files has, limits aside."""
+    """Equals the report of the process that opens untrusted files, except for resource limits."""
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     how = Supervision(threads=1, confinement=media_confinement(settings))
 

@@ -1,6 +1,8 @@
-"""Pictures in chats: sent or fetched, opened in the media process, seen by the model as pixels.
+"""Images in chats: uploaded or downloaded, decoded in the media process and passed to the model as
+pixels.
 
-The model's eyes are random weights: that pixels arrive is shown, and not that they are understood.
+The vision model has random weights, so the tests show that pixels arrive, not that the model
+understands them.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def asking(*urls: str, text: str = "What is this?") -> list[dict[str, Any]]:
 
 
 async def answer(exchange: Exchange) -> None:
-    """/red.png; /moved leads into the machine; /page is no picture."""
+    """/red.png is an image, /moved redirects to a private host, and /page is not an image."""
     if exchange.target == "/moved":
         await exchange.answer(302, b"", "Location: http://127.0.0.1:1/secret.png")
         return
@@ -87,13 +89,13 @@ def test_pixels_reach_the_model(client: polymux.Client, pictures: Server) -> Non
     seen = client.chat(asking(inline(png("red"))), max_completion_tokens=2)
     assert blind.usage is not None
     assert seen.usage is not None
-    # A picture of 56 x 56 is 16 patches of 14 x 14, each a token.
+    # An image of 56 x 56 is 16 patches of 14 x 14 with one token each.
     assert seen.usage.prompt_tokens >= blind.usage.prompt_tokens + 16
     red = likelihoods(client, inline(png("red")))
     assert likelihoods(client, inline(png("red"))) == pytest.approx(red, abs=1e-3)
     assert likelihoods(client, inline(png("blue"))) != pytest.approx(red, abs=1e-3)
     assert likelihoods(client, pictures.url("/red.png")) == pytest.approx(red, abs=1e-3)
-    # Formats that the model's library does not know, and a picture that lies on its side.
+    # Formats that the model's library does not support, and a rotated image.
     webp = png("red", kind="WEBP", lossless=True)
     assert likelihoods(client, inline(webp, "image/webp")) == pytest.approx(red, abs=1e-3)
     two = client.chat(asking(inline(png("red")), inline(png("blue"))), max_completion_tokens=2)
@@ -102,7 +104,9 @@ def test_pixels_reach_the_model(client: polymux.Client, pictures: Server) -> Non
 
 
 def refused(server: PolymuxServer, *urls: str) -> tuple[int, str, str]:
-    """Status, code and text, asked by hand: a client refuses much of this before it is sent."""
+    """The status, code and text of a raw request, because the client rejects
+    many of these itself.
+    """
     answer = server.json(CHAT, {"model": "default", "messages": asking(*urls)})
     told = answer.json()
     assert "/" not in told.get("code", "")
@@ -143,7 +147,7 @@ def test_too_large(server: PolymuxServer) -> None:
 
 def test_addresses_that_lead_where_they_may_not(server: PolymuxServer, pictures: Server) -> None:
     before = len(pictures.requests)
-    # Names of no machine would only be looked up.
+    # Names of nonexistent hosts would only test DNS.
     for url in [one for one in urls() if "example" not in one][::4]:
         status, code, _ = refused(server, url)
         assert (status, code) in ((400, "url_refused"), (400, "invalid_request")), url

@@ -1,4 +1,4 @@
-"""What engines promise beside their answers: progress, ends between steps, shut sockets."""
+"""Engines' progress reports, cancellation between steps, and closed sockets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-#: No process is ended by force here: what ends early has looked whether it should.
+#: With this timeout no process is killed: work that ends early has checked its cancellation.
 PATIENT = Supervision(threads=1, cancel_timeout_s=200)
 CHAPTERS = (
     "The weather is fine today, and the children are playing in the garden.",
@@ -34,7 +34,7 @@ CHAPTERS = (
 
 
 class Heard:
-    """An engine, and all that its process says of work, also when nobody listens any more."""
+    """An engine and all messages of its process, including those after the request has ended."""
 
     def __init__(self, backend: EngineBackend, store: Store, frames: list[Any]) -> None:
         self.backend, self._draft, self._frames = backend, store.media.draft, frames
@@ -44,7 +44,7 @@ class Heard:
         return [one.header["progress"] for one in self._frames if one.kind == "progress"]
 
     async def leave_at_the_first_step(self, work: OperationRequest) -> None:
-        """The process must end the work by itself."""
+        """Cancel at the first progress report. The process must end the work itself."""
         self._frames.clear()
         begun = asyncio.Event()
 
@@ -74,7 +74,7 @@ class Heard:
 def heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str, Any, Callable[[Heard], Coroutine[Any, Any, None]]], None]:
-    """Runs what is asked of an engine: its family, its operation and its options."""
+    """Run a test with an engine of the given family, operation and options."""
     frames: list[Any] = []
     handle = EngineProcess._handle
 
@@ -100,7 +100,7 @@ def heard(
 
 
 def picture(path: Path, height: int, width: int, channels: int) -> OperationRequest:
-    """A picture to enlarge, as the media engine hands it on."""
+    """An image for the upscaler, in the form in which the media engine passes it on."""
     shape = (height, width, channels)
     numpy.random.default_rng(1).integers(0, 255, shape, numpy.uint8).tofile(path)
     facts = {"width": width, "height": height, "channels": channels, "bits": 8}
@@ -117,7 +117,7 @@ def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -
         assert 1 <= len(engine.steps) < 24
         await engine.end(work)
         assert engine.steps == pytest.approx([number / 48 for number in range(1, 49)])
-        # Transparency goes through the network a second time.
+        # The network processes the alpha channel separately.
         await engine.end(picture(tmp_path / "more", 64, 33, 4))
         assert engine.steps == pytest.approx([number / 8 for number in range(1, 9)])
 
@@ -127,7 +127,7 @@ def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -
 def test_every_segment_is_told_of_and_may_be_the_last(
     tmp_path: Path, spoken: Callable[..., Path], heard: Any
 ) -> None:
-    # Longer than Whisper takes at once, which is half a minute.
+    # Longer than Whisper's window of half a minute.
     talk = spoken(" ".join(CHAPTERS + CHAPTERS[:2]), "-s", "110")
     path = tmp_path / "samples"
     path.write_bytes(polymux.decode_audio(talk).samples.cast("B"))
@@ -154,7 +154,7 @@ def test_every_segment_is_told_of_and_may_be_the_last(
     heard("speech", "transcribe", options, body)
 
 
-#: Looks at the socket while it is open, and asks it without the key; then for any that listens.
+#: Checks that the socket rejects requests without the key, then looks for listening sockets.
 LOOKING = """
 import contextlib, json, os, socket, sys, time
 
@@ -208,7 +208,7 @@ os._exit(0)
 
 
 def test_the_socket_of_a_chat_s_library_is_no_file_and_is_shut_at_once(tmp_path: Path) -> None:
-    """A load that is killed leaves nothing behind, and who comes in time would need a key."""
+    """A killed load leaves no socket file. Connecting in time would still need a key."""
     command = [sys.executable, "-c", LOOKING, str(model_path())]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     said = subprocess.run(

@@ -1,4 +1,4 @@
-"""What work will take is told before it is begun, by its file's header."""
+"""The estimated duration and memory, calculated from the file's header before the work starts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 
 @pytest.fixture(scope="module")
 def hurried(server: PolymuxServer) -> str:
-    """A key that may ask for 2 s of work."""
+    """A key that allows requests of up to 2 s of work."""
     key, _ = server.keys.add("hurried", max_estimate_s=2.0)
     return key
 
@@ -63,7 +63,7 @@ def refused(answer: Answer, *words: str) -> str:
 def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hurried: str) -> None:
     answer = post(server, CONVERT, hurried, ("file", ("a.wav", wav(600))))
     refused(answer, "6 s", "2 s", "600.0 s")
-    # What was measured replaces the guess.
+    # A measurement replaces the initial estimate.
     short = ("file", ("a.wav", wav(5)))
     impatient, _ = server.keys.add("impatient", max_estimate_s=1e-6)
     guessed = refused(post(server, CONVERT, impatient, short))
@@ -79,7 +79,7 @@ def test_pictures(server: PolymuxServer, hurried: str) -> None:
         return post(server, UPSCALE, key, image, ("scale", scale))
 
     refused(upscale(hurried, 800, 500, "2"), "1.6 megapixels")
-    # Too much memory for the server, whoever asks.
+    # Exceeds the server's memory limit, which applies to every key.
     answer = upscale(server.key, 1000, 1000, "4")
     assert answer.status == 422
     assert "MiB" in answer.json()["error"]

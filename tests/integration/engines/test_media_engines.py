@@ -1,4 +1,7 @@
-"""Text of pictures and upscaling with real models, through the media engine."""
+"""OCR and upscaling with real models through the media engine.
+
+Case IDs such as I10 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def test_pages_and_transparency(client: polymux.Client) -> None:
     assert words_of(client.read_text(encoded(clear)).text) == words_of(PAGE[0])
 
 
-#: What other programs take for pictures, in files that Pillow would read or as their first bytes.
+#: Formats that other programs treat as images, as complete files or as their first bytes.
 OTHER_FORMATS = {
     **{kind: encoded(Image.new("RGB", (64, 64), "white"), kind)[1]
        for kind in ("JPEG2000", "AVIF", "ICO", "EPS", "PDF", "TGA")},
@@ -104,7 +107,7 @@ OTHER_FORMATS = {
 
 @pytest.mark.parametrize("kind", OTHER_FORMATS)
 def test_formats_that_are_not_taken(kind: str, client: polymux.Client) -> None:
-    """I10: whatever their file is called."""
+    """Under any file name (I10)."""
     with pytest.raises(polymux.APIStatusError) as refused:
         client.read_text(("page.png", OTHER_FORMATS[kind]))
     assert (refused.value.status, refused.value.code) == (415, "unsupported_media"), kind
@@ -116,7 +119,7 @@ def upscaled(client: polymux.Client, picture: Any, scale: float = 2) -> Image.Im
 
 
 def test_a_bitmap_in_runs_is_a_bitmap(client: polymux.Client) -> None:
-    """I10: BMP is taken, and so is its packed kind: 64 rows of one run of white."""
+    """Run-length encoded BMP is accepted: 64 rows of one white run (I10)."""
     rows = (b"\x40\0" + b"\0\0") * 64 + b"\0\1"
     palette = b"\xff\xff\xff\0" * 256
     size = struct.pack("<IiiHHIIiiII", 40, 64, 64, 1, 8, 1, len(rows), 2835, 2835, 256, 0)
@@ -128,7 +131,7 @@ def test_a_bitmap_in_runs_is_a_bitmap(client: polymux.Client) -> None:
 
 
 def test_what_is_no_picture(client: polymux.Client) -> None:
-    """I01, I02, I06."""
+    """Cases I01, I02 and I06."""
     whole = encoded(page())[1]
     claimed = bytearray(whole)
     claimed[16:24] = (100_000).to_bytes(4, "big") * 2
@@ -149,7 +152,7 @@ def test_what_is_no_picture(client: polymux.Client) -> None:
 
 
 def test_columns_are_read_one_after_the_other(tesseract: polymux.Local, tmp_path: Path) -> None:
-    """Also where they stand so close that tesseract takes two lines for one."""
+    """Includes columns so close that tesseract joins their lines."""
     picture = Image.new("RGB", (760, 420), "white")
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(28)
     draw.text((150, 20), HEADING, "black", font)
@@ -158,7 +161,7 @@ def test_columns_are_read_one_after_the_other(tesseract: polymux.Local, tmp_path
         draw.text((420, 120 + number * 50), right, "black", font)
     picture.save(tmp_path / "page.png")
     text = tesseract.read_text(tmp_path / "page.png").text
-    # What finds out how a page lies is no language.
+    # "osd" detects the page orientation and is not a language.
     with pytest.raises(polymux.BadRequestError) as refused:
         tesseract.read_text(tmp_path / "page.png", lang="osd")
     assert [line for line in text.splitlines() if line] == [HEADING, *LEFT, *RIGHT]
@@ -186,7 +189,7 @@ def sharpness(picture: Image.Image) -> float:
 
 
 def test_a_picture_is_upscaled(client: polymux.Client) -> None:
-    """Sharper edges than bicubic, and the same colours."""
+    """Has sharper edges than bicubic scaling and the same colors."""
     picture = page().resize((200, 160), Image.Resampling.BICUBIC)
     ImageDraw.Draw(picture).rectangle((10, 140, 60, 155), (200, 40, 30))
     larger = upscaled(client, encoded(picture)).convert("RGB")
@@ -218,7 +221,7 @@ def test_modes_sizes_and_factors(
 
 
 def test_colours_of_16_bits_keep_them(client: polymux.Client) -> None:
-    """A slope whose steps are smaller than 8 bits can tell."""
+    """A gradient whose steps are smaller than an 8-bit level."""
     channels = 4
     slope = numpy.linspace(20_000, 22_000, 64).astype(numpy.uint16)
     picture = numpy.stack([numpy.tile(slope + 9000 * n, (48, 1)) for n in range(channels)], axis=2)
@@ -236,7 +239,7 @@ def test_colours_of_16_bits_keep_them(client: polymux.Client) -> None:
 
 
 def test_tiles_leave_no_trace() -> None:
-    """Equal to the network without tiles within 6 levels."""
+    """Equals the result without tiles within 6 levels."""
     picture = encoded(page().resize((130, 100), Image.Resampling.BICUBIC))
     made = []
     for tile in (64, 1000):
@@ -248,7 +251,7 @@ def test_tiles_leave_no_trace() -> None:
 
 
 def test_what_upscaling_refuses(client: polymux.Client, server: PolymuxServer) -> None:
-    """I16."""
+    """Case I16."""
     picture = encoded(page())
     with pytest.raises(polymux.NoBackendError, match="face_enhance"):
         client.upscale_image(picture, model=ESRGAN, scale=2, face_enhance=True).raise_for_status()

@@ -1,4 +1,4 @@
-"""Memory for models: counted before they are loaded, and taken from those that rest."""
+"""Memory for models: checked before loading, and freed by unloading idle models."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def engine(name: str, budget: MemoryBudget, needed: int, **options: Any) -> Engi
 async def sharing(
     folder: Path, names: str, total: int
 ) -> AsyncIterator[tuple[Service, list[EngineBackend]]]:
-    """Engines of 100 MiB in so much memory, each the model of its name."""
+    """Engines of 100 MiB each, with the given names as models, that share `total` bytes."""
     engines: list[EngineBackend] = []
     budget = MemoryBudget(
         free=lambda: total - sum(100 * MIB for one in engines if one.process is not None)
@@ -62,7 +62,7 @@ async def sharing(
 @in_loop
 async def test_what_rests_longest_makes_room(tmp_path: Path) -> None:
     async with sharing(tmp_path, "abc", 200 * MIB) as (service, engines):
-        for name in "aba":  # Now b rests longest.
+        for name in "aba":  # Now b is idle for the longest time.
             await service.call(asked("echo", model=name))
         pids = [one.process.pid or 0 for one in engines if one.process]
         await service.call(asked("echo", model="c"))
@@ -92,7 +92,9 @@ async def loaded(one: EngineBackend) -> None:
 
 @in_loop
 async def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
-    """One has it from the moment that it was told so; the other has it when that has failed."""
+    """A reservation counts immediately. The other engine gets the memory if the
+    first load fails.
+    """
     budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
     first, second = (engine(name, budget, 100 * MIB) for name in "ab")
     done, refused = await asyncio.gather(loaded(first), loaded(second), return_exceptions=True)
@@ -130,7 +132,9 @@ async def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
 
 @in_loop
 async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
-    """Of a real chat model, once loaded and used; not twice as much and not half."""
+    """For a loaded and used chat model, the estimate is between half and twice
+    the measured memory.
+    """
     options = {"model": str(model_path()), "context": 2048, "max_concurrency": 2}
     needed = needed_bytes("chat", options)
     assert needed is not None
@@ -160,7 +164,7 @@ def test_files_that_are_no_models(tmp_path: Path, head: bytes) -> None:
     assert needed_bytes("chat", {"model": str(path)}) is None
 
 
-#: A shape of a model; what is odd stands in the place of one of these.
+#: A valid model shape. Each test replaces one value by an invalid one.
 SHAPE = {"attention.head_count": 2, "attention.head_count_kv": 1, "embedding_length": 64,
          "block_count": 3}  # fmt: skip
 ODD = [
@@ -175,7 +179,7 @@ ODD = [
 
 @pytest.mark.parametrize(("name", "value"), ODD)
 def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> None:
-    """Its file is loaded all the same, so that it is reckoned with; no more is known."""
+    """Only the file size is counted, because the shape is unusable."""
     path = tmp_path / "model.gguf"
     path.write_bytes(gguf(SHAPE))
     assert context_bytes_per_token(gguf_facts(path)) == 3 * 1 * 32 * 2 * 2
@@ -184,7 +188,7 @@ def test_shapes_that_no_model_has(tmp_path: Path, name: str, value: object) -> N
 
 
 def gguf(shape: Mapping[str, object]) -> bytes:
-    """A file that says so of its model, and holds none."""
+    """A GGUF file with this metadata and without tensors."""
     facts = {"general.architecture": "llama"} | {f"llama.{one}": shape[one] for one in shape}
     head = struct.pack("<4sIQQ", b"GGUF", 3, 0, len(facts))
     return head + b"".join(_text(name) + _typed(value) for name, value in facts.items())
@@ -195,7 +199,7 @@ def _text(words: str) -> bytes:
 
 
 def _typed(value: object) -> bytes:
-    """With GGUF's number of its type before it."""
+    """The value, preceded by GGUF's number of its type."""
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Pictures of odd shapes to engines, and disks that are full when one has been made."""
+"""Images of unusual shapes, and full disks when a result is written."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_threads_hold_no_text(
 def test_models_see_no_page_that_would_take_gigabytes(
     reader: RapidOcrEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    """They make the shorter side 736 pixels long."""
+    """The models scale the shorter side to 736 pixels."""
     seen: list[tuple[int, ...]] = []
     monkeypatch.setattr(reader, "_engine", lambda page: seen.append(page.shape))
     assert read(reader, tmp_path, Image.new("RGB", size, "grey")) == ""
@@ -71,7 +71,9 @@ def test_models_see_no_page_that_would_take_gigabytes(
 def test_a_narrow_page_is_read(
     reader: RapidOcrEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """White on black, and higher than pages are to be: of the real height, models take long."""
+    """White on black and taller than the (lowered) limit, because models take long for the real
+    one.
+    """
     monkeypatch.setattr(rapidocr, "_HIGHEST", 3)
     page = Image.new("RGB", (150, 660), "black")
     words = ["garden", "river"]
@@ -81,7 +83,7 @@ def test_a_narrow_page_is_read(
 
 
 def test_a_long_line_is_read_whole(reader: RapidOcrEngine, tmp_path: Path) -> None:
-    """Made as small as other pages, it would have no letters left."""
+    """Scaled like other pages, its letters would be unreadable."""
     width, height = 2600, 60
     words = [f"{('station', 'bridge', 'river')[at % 3]} {at}" for at in range(width // 260)]
     page = Image.new("RGB", (width, height), "white")
@@ -111,7 +113,7 @@ def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: P
 def test_a_strip_that_would_take_gigabytes_is_refused(
     reader: RapidOcrEngine, tmp_path: Path, size: tuple[int, int]
 ) -> None:
-    """Before anything of it is read; it names the sides, and how long strips may be."""
+    """Rejected before the image is read. The error has its size and the limit."""
     with pytest.raises(polymux.RequestTooLargeError, match="50,000") as refused:
         read(reader, tmp_path, Image.new("RGB", size, "white"))
     assert refused.value.status == 413
@@ -120,7 +122,7 @@ def test_a_strip_that_would_take_gigabytes_is_refused(
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Files take 16 bytes; a limit is told as a full disk is."""
+    """Limit files to 16 bytes. Exceeding the limit is reported like a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
     try:
@@ -156,7 +158,7 @@ def test_the_factor_is_learned(factor: int) -> None:
 
 
 def test_a_network_that_does_not_enlarge_by_a_whole_number(tmp_path: Path) -> None:
-    """Half as wide and high, by a convolution of one sample with a stride of 2."""
+    """The network halves the image: a 1x1 convolution with a stride of 2."""
     weights = numpy.zeros(9 * 9 + 1, numpy.float32)
     (tmp_path / "net.bin").write_bytes(weights.tobytes())
     layers = "Input in 0 1 data", "Convolution half 1 1 data output 0=3 1=1 3=2 5=0 6=9"

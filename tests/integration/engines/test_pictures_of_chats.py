@@ -1,4 +1,4 @@
-"""Pictures that lie at addresses: while one comes, nobody's place at the model is taken."""
+"""Images at URLs: their download does not occupy a concurrency slot of the model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def picture(width: int = 40) -> bytes:
 
 
 async def site(exchange: Exchange) -> None:
-    """A picture wherever one asks, of which one never comes whole."""
+    """Returns an image at every path. One of them never completes."""
     data = picture()
     if exchange.target == STALLED:
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n"
@@ -61,7 +61,7 @@ def web() -> Iterator[Server]:
 
 @asynccontextmanager
 async def served(folder: Path, web: Server) -> AsyncIterator[tuple[Service, Scripted]]:
-    """A model with one place, and what opens pictures for it."""
+    """A model with a concurrency of one and a media engine."""
     model = Scripted("model", ("chat", "free_chat"))
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
     policy = FetchPolicy(allowed_hosts=(web.authority,))
@@ -72,7 +72,7 @@ async def served(folder: Path, web: Server) -> AsyncIterator[tuple[Service, Scri
 
 
 async def answered(service: Service, work: OperationRequest) -> None:
-    """Whole, or in pieces."""
+    """Run the request with or without streaming."""
     if work.streamed:
         assert [one async for one in service.stream(work)] == [{"n": 1}]
     else:
@@ -105,7 +105,7 @@ def test_a_slow_address_holds_nobodys_place(
 
 @in_loop
 async def test_a_picture_that_takes_too_long(tmp_path: Path, web: Server) -> None:
-    """freellm's time is for all of it."""
+    """freellm's timeout includes the download."""
     async with served(tmp_path, web) as (service, model):
         work = asking("free_chat", web.url(STALLED), stream=True, timeout=1)
         with pytest.raises(errors.InternalServerError) as caught:
@@ -116,7 +116,7 @@ async def test_a_picture_that_takes_too_long(tmp_path: Path, web: Server) -> Non
 
 @in_loop
 async def test_the_model_gets_what_was_fetched(tmp_path: Path, web: Server) -> None:
-    """In the order of the conversation, and nothing of where it came from."""
+    """In the order of the conversation, without the URLs."""
     async with served(tmp_path, web) as (service, model):
         inline = f"data:image/png;base64,{base64.b64encode(picture(1)).decode()}"
         forged = {"fetched_1": {"path": "/etc/passwd"}, "pictures": [{"width": 9}]}
@@ -132,9 +132,9 @@ async def test_the_model_gets_what_was_fetched(tmp_path: Path, web: Server) -> N
 
 @in_loop
 async def test_large_pictures_are_made_smaller(tmp_path: Path, web: Server) -> None:
-    """One that lies on its side, as its tag says."""
+    """Includes an image that its Exif tag rotates."""
     exif, buffer = Image.Exif(), io.BytesIO()
-    exif[0x0112] = 6  # Turned by 90 degrees.
+    exif[0x0112] = 6  # Rotated by 90 degrees.
     Image.new("RGB", (4000, 1000), "green").save(buffer, "JPEG", exif=exif)
     url = f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
     async with served(tmp_path, web) as (service, model):
@@ -145,7 +145,7 @@ async def test_large_pictures_are_made_smaller(tmp_path: Path, web: Server) -> N
 
 @in_loop
 async def test_twenty_and_no_more(tmp_path: Path, web: Server) -> None:
-    """They are counted before the first is fetched."""
+    """Counted before the first download."""
     async with served(tmp_path, web) as (service, model):
         with pytest.raises(errors.BadRequestError, match=r"\b20\b"):
             await service.call(asking("chat", *[web.url("/a.png")] * 21))

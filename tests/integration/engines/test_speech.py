@@ -1,4 +1,4 @@
-"""Speech that is written down or translated by Whisper, and recordings that hold none."""
+"""Transcription and translation with Whisper, and recordings without speech."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_words_of_samples_that_are_not_all_numbers(client: polymux.Client, talk:
     made = client.transcribe(
         float_wav(samples), timestamp="word", language="english", batch_size=1, task="transcribe"
     )
-    # What the model makes of a synthetic voice differs between processors.
+    # The transcript of a synthetic voice differs between processors.
     assert {"children", "garden"} <= set(words_of(made.text))
     assert "3 samples are no numbers" in made.logs
     assert len(made.chunks) > 12
@@ -86,7 +86,7 @@ def test_words_of_samples_that_are_not_all_numbers(client: polymux.Client, talk:
 def test_sentences_do_not_run_over_pauses(
     client: polymux.Client, talk: Path, spoken: Callable[..., Path]
 ) -> None:
-    """Longer ones: `tests/unit/engines/test_pauses.py`."""
+    """`tests/unit/engines/test_pauses.py` tests longer ones."""
     pause_s = 3
     first, second = (
         numpy.array(polymux.decode_audio(one).samples).reshape(-1) for one in (talk, spoken(LATER))
@@ -117,7 +117,7 @@ def test_a_translation_is_in_english(client: polymux.Client, spoken: Callable[..
     ("file", "status", "code"),
     [
         (float_wav(numpy.zeros(32_000)), 422, "no_speech"),
-        # At the rate of the model they have no sample at all.
+        # At the model's sample rate, this has no sample at all.
         (float_wav([0.5], 48_000), 422, "no_audio"),
         (("a.mp3", b"#EXTM3U\nhttp://127.0.0.1/x\n" * 10), 415, "unsupported_media"),
     ],

@@ -1,4 +1,4 @@
-"""Engines in their processes: every way to fail, to hang, to be cancelled and to be ended."""
+"""Engine processes: failures, hangs, cancellation and shutdown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> No
 
 @served(max_concurrency=2)
 async def test_cancelling_one_of_two(service: Service, backend: EngineBackend) -> None:
-    """Two at work in one process: the one that does not stop is waited for, not killed."""
+    """With two requests in one process, a request that does not stop is waited for instead of
+    killing the process.
+    """
     deaf = service.stream(asked("deaf 0.8", stream=True))
     await anext(deaf)
     process = backend.process
@@ -61,7 +63,7 @@ async def test_cancelling_one_of_two(service: Service, backend: EngineBackend) -
 
 @pytest.mark.parametrize("fault", ["crash", "exit 0", "garbage ffffffffffffffff"])
 def test_a_process_that_goes_is_tried_once_more(tmp_path: Path, fault: str) -> None:
-    """Nothing was delivered, so it is tried again; then it is the engine's failure."""
+    """Nothing was delivered, so the request is retried once. Then the engine has failed."""
 
     @served()
     async def test(service: Service, backend: EngineBackend) -> None:
@@ -179,12 +181,12 @@ async def test_memory_is_free_when_it_is_unloaded(service: Service, backend: Eng
 async def test_who_is_gone_before_work_began_leaves_no_process(
     backend: EngineBackend,
 ) -> None:
-    """It was started for a request that was cancelled while it was being sent."""
+    """The process was started for a request that was canceled while it was sent."""
     values = {"messages": [{"role": "user", "content": "echo " + "x" * 30_000_000}]}
     work = OperationRequest("chat", "", "", values, frozenset())
     call = asyncio.create_task(backend.run(work, ProgressSink(lambda: None, None)))
     while backend.process is None or not backend.process.busy:
-        await asyncio.sleep(0)  # No longer: it is not sent yet.
+        await asyncio.sleep(0)  # Exactly one turn of the loop: the request is not sent yet.
     pid = backend.process.pid or 0
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

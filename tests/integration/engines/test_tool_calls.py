@@ -1,4 +1,6 @@
-"""Tools of a chat with a real model: its template tells of them, and its calls come as calls."""
+"""Tool calls with a real model: the template describes the tools and calls are
+returned as calls.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ WEATHER = tool("weather_of")
 
 
 def called(city: str, number: int) -> list[dict[str, Any]]:
-    """A question, and the call that was its answer."""
+    """A question and the tool call that answered it."""
     function = {"name": "weather_of", "arguments": json.dumps({"city": city})}
     call = {"id": f"call_{number}", "type": "function", "function": function}
     return [
@@ -40,13 +42,13 @@ def called(city: str, number: int) -> list[dict[str, Any]]:
     ]
 
 
-#: So small a model calls a tool where it sees how it has called it before.
+#: Such a small model calls a tool only after it has seen an example.
 TALK = [one for number, city in enumerate(CITIES) for one in called(city, number)] + [QUESTION]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
-    """Of a server with two models: the small one as it is, and with a template for tools."""
+    """A client of a server with the small model, with and without a template for tools."""
     folder = tmp_path_factory.mktemp("tools")
     knowing = {"model": str(with_tools(folder / "knowing.gguf")), "context": 1024}
     plain = {"model": str(model_path()), "context": 1024}
@@ -62,7 +64,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]
 
 
 def asked(client: polymux.Client, messages: Any = TALK, **more: Any) -> Any:
-    """The answer as JSON."""
+    """The response as JSON."""
     return client.chat(messages, **{"model": "knowing", **STEADY, **more}).json()
 
 
@@ -78,7 +80,7 @@ def test_tools_reach_the_template(client: polymux.Client) -> None:
         tokens(asked(client, alone, **more, max_completion_tokens=1))
         for more in ({}, {"tools": tools[:1]}, {"tools": tools})
     )
-    # The name, the description and the parameters, at least.
+    # At least the name, the description and the parameters.
     assert one > without + 20
     assert two > one + 20
 
@@ -97,7 +99,7 @@ def test_a_call_comes_as_a_call(client: polymux.Client, choice: str | None) -> N
 
 
 def test_arguments_keep_to_the_tool_s_schema(client: polymux.Client) -> None:
-    """By a grammar: left to itself, the model would say Paris."""
+    """A grammar enforces the schema. Without it, the model would answer "Paris"."""
     bound = tool("weather_of", enum=["Bern", "Lima"])
     (found,) = asked(client, tools=[bound], tool_choice="required")["choices"]
     (call,) = found["message"]["tool_calls"]
@@ -105,7 +107,6 @@ def test_arguments_keep_to_the_tool_s_schema(client: polymux.Client) -> None:
 
 
 def test_no_tool_is_called_where_none_is_to_be(client: polymux.Client) -> None:
-    """The words of a call are words then."""
     (found,) = asked(client, tools=[WEATHER], tool_choice="none")["choices"]
     assert found["finish_reason"] in ("stop", "length")
     assert not found["message"].get("tool_calls")
@@ -113,7 +114,7 @@ def test_no_tool_is_called_where_none_is_to_be(client: polymux.Client) -> None:
 
 
 def test_a_call_in_pieces(client: polymux.Client) -> None:
-    """The name once, the arguments bit by bit."""
+    """The name arrives once, the arguments in pieces."""
     stream = client.chat(TALK, model="knowing", tools=[WEATHER], stream=True, **STEADY)
     choices = [choice for one in stream for choice in one.json()["choices"]]
     bits = [call for one in choices for call in one["delta"].get("tool_calls") or ()]
@@ -126,7 +127,6 @@ def test_a_call_in_pieces(client: polymux.Client) -> None:
 
 
 def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
-    """Its answer is part of the next prompt."""
     before = called("Paris", 7)
     said = {"role": "tool", "tool_call_id": "call_7", "content": "sunshine and 21 degrees"}
     without = tokens(asked(client, before[:1], tools=[WEATHER]))
@@ -139,7 +139,6 @@ NAMED = {"type": "function", "function": {"name": "weather_of"}}
 
 
 def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
-    """Whatever the model would rather call."""
     choice = {"type": "function", "function": {"name": "time_of"}}
     (found,) = asked(client, tools=[WEATHER, tool("time_of")], tool_choice=choice)["choices"]
     (call,) = found["message"]["tool_calls"]

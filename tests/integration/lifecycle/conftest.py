@@ -1,4 +1,4 @@
-"""`polymux serve` in a process of its own."""
+"""Fixtures for `polymux serve` in a separate process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _tests_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Engines' processes find those of the tests."""
+    """Make the tests' engine importable in engine processes."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[ServedProgram]:
-    """Not started; whatever becomes of it, it is ended."""
+    """A server that is not started yet. It is stopped at the end in any case."""
     with ServedProgram(tmp_path) as made:
         yield made

@@ -1,4 +1,4 @@
-"""D10: the time of day is set under a server, and between two of them."""
+"""The system clock changes while a server runs and between two servers (D10 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.serving import ServedProgram
 
 YEAR_S = 365 * 86400
-#: The time of day, and no other clock, is off by the seconds that the file of MOVED_BY holds.
+#: Shifts only the wall clock, by the seconds in the file MOVED_BY.
 MOVED = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ time_t time(time_t* now) {
 
 
 class TimeOfDay:
-    """What a server that is started by `start` takes for it."""
+    """The wall clock of a server that is started with `start`."""
 
     def __init__(self, program: ServedProgram, folder: Path) -> None:
         self.program = program
@@ -114,7 +114,7 @@ def moments(found: dict[str, Any]) -> list[float]:
 
 
 def check_is_fresh(clock: TimeOfDay, name: str) -> None:
-    """The job and its file are there, and no older than they are, by the clock of today."""
+    """Check that the job and its file exist and have the right age by today's clock."""
     program = clock.program
     found = job(program, name)
     before = clock.now()
@@ -124,26 +124,26 @@ def check_is_fresh(clock: TimeOfDay, name: str) -> None:
 
 
 def test_the_clock_is_set_and_set_right_again(program: ServedProgram, clock: TimeOfDay) -> None:
-    """A year on, and back again."""
     asked = program.convert(sound(0.2, 1))
     assert asked.status == 200, asked.body
     link = path_of(asked.json()["response"])
     (first,) = program.request("GET", JOBS).json()["results"]
     check_is_fresh(clock, first["id"])
 
-    clock.move(YEAR_S)  # While it runs: nothing is over, and what is made now is made after that.
+    clock.move(YEAR_S)  # While it runs, nothing expires and new jobs sort after older ones.
     assert program.request("GET", link).status == 200
     assert program.convert(sound(0.2, 2)).status == 200
     second, again = program.request("GET", JOBS).json()["results"]
     assert again == first
     assert 0 <= moments(second)[0] - moments(first)[0] < 300
 
-    clock.start_again()  # It believes the clock now, and the jobs are as old as they were.
+    # After a restart it uses the new clock and the jobs have the same age as before.
+    clock.start_again()
     check_is_fresh(clock, first["id"])
     check_is_fresh(clock, second["id"])
 
     assert program.stop() == 0
-    clock.move(-YEAR_S)  # While none runs.
+    clock.move(-YEAR_S)  # While no server runs.
     clock.start()
     check_is_fresh(clock, first["id"])
     check_is_fresh(clock, second["id"])

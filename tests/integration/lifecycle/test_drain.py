@@ -1,4 +1,7 @@
-"""SIGTERM and Ctrl-C with work under way: everybody is told, and the process is gone in time."""
+"""SIGTERM and Ctrl-C during work: every client gets a response and the process ends in time.
+
+Case IDs such as P01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GRACE_S = 3.0
-#: For a slow machine; the contract has a second.
+#: Tolerance for slow machines. The specified limit is one second.
 SLACK_S = 20.0
 SLOTS = """
 [engines.media]
@@ -80,7 +83,9 @@ def is_refused(answer: Answer) -> bool:
 def streaming(
     program: ServedProgram, pool: ThreadPoolExecutor, what: str, count: int
 ) -> list[Future[Answer]]:
-    """So many streams, each of which has begun: until then a stop is told by a status."""
+    """Start streams and wait until each has begun. Before that, a stop would be reported as a
+    status.
+    """
     answered: list[bool] = []
 
     def begin() -> Answer:
@@ -92,9 +97,10 @@ def streaming(
 
 
 def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    """P01: each stream is ended by an event, each call by an answer; exit 0 by the grace limit.
+    """Each stream ends with an event and each call with a response. The exit code is 0 by the
+    shutdown timeout (P01).
 
-    One engine hears nothing, and a conversion would take minutes.
+    One engine ignores cancellation, and a conversion would take minutes.
     """
     with started(tmp_path, GRACE_S) as program:
         assert program.chat("echo x").status == 200
@@ -117,7 +123,8 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
             assert b'"code":"draining"' in body.splitlines()[-2]
             assert b"[DONE]" not in body
         assert time.monotonic() - began < SLACK_S
-        # The door is open meanwhile, for those who ask what becomes of their jobs.
+        # The server still accepts connections, because clients may ask for the status of their
+        # jobs.
         assert is_refused(program.chat("echo x"))
         assert is_refused(program.convert(b"x" * 1000))
         assert program.request("GET", "/readyz").status == 503
@@ -135,13 +142,14 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         for job in jobs:
             found = program.request("GET", f"{JOBS}/{job}").json()
             assert (found["status"], found.get("output")) == ("failed", None)
-        # Those whose callers were still there as well: the server gave them up, not they.
+        # All five jobs failed because of the shutdown, including those whose clients were still
+        # connected.
         listed = program.request("GET", JOBS).json()["results"]
         assert [one["status"] for one in listed] == ["failed"] * 5
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
-    """P02: whatever is under way, and engines that do not stop."""
+    """Ends at once, whatever is running, including engines that do not stop (P02)."""
     with started(tmp_path, 60) as program:
 
         def broken(call: Any, *arguments: Any) -> bool:
@@ -173,7 +181,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecuto
 
 
 def upload(program: ServedProgram) -> tuple[socket.socket, bytes]:
-    """A form of which half was sent, and the other half."""
+    """A form of which one half is sent, and its other half."""
     body, headers = form(("file", ("a.wav", bytes(2_000_000))))
     headers.append(("Connection", "close"))
     half = len(body) // 2
@@ -181,7 +189,7 @@ def upload(program: ServedProgram) -> tuple[socket.socket, bytes]:
 
 
 def test_uploads_under_way(tmp_path: Path) -> None:
-    """One that comes to its end is told why it is not taken; one that does not is cut."""
+    """A completed upload gets an error response. An incomplete one is disconnected."""
     with started(tmp_path, 2) as program:
         ending, rest = upload(program)
         stuck, _ = upload(program)
@@ -203,8 +211,8 @@ def test_uploads_under_way(tmp_path: Path) -> None:
 
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
-    """P13: the client tries again, and sends the whole file."""
-    # So much that half of it is told of before all of it is sent.
+    """The client retries and sends the whole file (P13)."""
+    # Large enough that half of it is reported before all of it is sent.
     data = sound(60, 3)
     source = tmp_path / "a.wav"
     source.write_bytes(data)
@@ -248,7 +256,7 @@ print("alive")
     [(("0", "143", "130"), 143), (("0", "close"), None)],
 )
 def test_what_hangs_is_left(told: tuple[str, ...], status: int | None) -> None:
-    """A process that does not end by itself is ended; one whose server has closed goes on."""
+    """A process that hangs is killed. The watchdog does nothing after the server has closed."""
     hangs_s = "1" if status is None else "60"
     made = subprocess.run(
         [sys.executable, "-c", LAST_RESORT, hangs_s, *told],

@@ -1,4 +1,6 @@
-"""Engines that crash, hang, grow and lie: what callers are told, and that the next is served."""
+"""Engines that crash, hang, grow and send invalid messages: clients' errors, and the next request
+succeeds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def children() -> set[int]:
-    """Of this process; those that have ended and were not waited for are among them."""
+    """Child processes, including zombies."""
     found = set()
     for one in Path("/proc/self/task").glob("*/children"):
         found |= {int(pid) for pid in one.read_text().split()}
@@ -27,7 +29,7 @@ def children() -> set[int]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(tmp_path: Path) -> Any:
-    """No process, no zombie, no descriptor, no draft."""
+    """Check that no process, zombie, descriptor or temporary file remains."""
     before, open_ones = children(), len(list(Path("/proc/self/fd").iterdir()))
     yield
     assert children() == before
@@ -36,7 +38,7 @@ def _nothing_is_left(tmp_path: Path) -> Any:
 
 
 async def well(service: Service, backend: EngineBackend) -> None:
-    """The next request is served, and everybody sees it."""
+    """Check that the next request succeeds and that health and metrics are good."""
     assert (await service.call(asked("echo back"))).output["text"] == "back"
     assert backend.health().state == "ready"
     place = service.places["faulty"]
@@ -45,7 +47,7 @@ async def well(service: Service, backend: EngineBackend) -> None:
 
 @pytest.mark.parametrize("fault", ["close", "crash late"])
 def test_the_end_of_a_process_at_work(tmp_path: Path, fault: str) -> None:
-    """By itself, or by hanging up; in a stream it is told at once."""
+    """The process exits or closes its connection. A stream reports it at once."""
 
     async def body() -> None:
         async with engine(tmp_path) as (service, backend):
@@ -84,7 +86,7 @@ def test_nonsense_on_the_connection(tmp_path: Path, garbage: str) -> None:
 
 
 def test_work_of_others_that_it_speaks_of(tmp_path: Path) -> None:
-    """Frames for requests that do not exist change nothing; so do those of an unknown kind."""
+    """Messages for unknown requests or of an unknown kind are ignored."""
 
     async def body() -> None:
         async with engine(tmp_path, max_concurrency=2) as (service, backend):
@@ -101,12 +103,12 @@ def test_work_of_others_that_it_speaks_of(tmp_path: Path) -> None:
 
 
 def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
-    """It is ended with its process; that was nobody's crash."""
+    """It is killed with its process, which does not count as a crash."""
 
     async def body() -> None:
         async with engine(tmp_path, QUICK._replace(cancel_timeout_s=0.5)) as (service, backend):
             begun = tmp_path / "begun"
-            for _ in range(4):  # More often than crashes are allowed.
+            for _ in range(4):  # More often than the allowed number of crashes.
                 begun.unlink(missing_ok=True)
                 call = asyncio.create_task(service.call(asked(f"touch {begun}")))
                 await until(begun.exists)
@@ -121,7 +123,7 @@ def test_a_loop_that_hears_nothing(tmp_path: Path) -> None:
 
 
 def test_loading_may_hold_the_interpreter(tmp_path: Path) -> None:
-    """Libraries do while they read large models: that is no silence of a process that works."""
+    """Libraries hold the GIL while they load large models, which must not count as a hang."""
 
     async def body() -> None:
         async with engine(tmp_path, QUICK._replace(silence_s=2), load="silent") as (service, made):

@@ -1,4 +1,8 @@
-"""The disk fails at the n-th call, for every n: nothing acknowledged is lost, nothing is torn."""
+"""System calls on files fail at the n-th call, for every n: acknowledged data is never lost or
+partial.
+
+Case IDs such as D01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ BROKEN = (("ok", 200), ("store_failed", 503))
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """In memory, where there is room: which calls fail is decided here, and not by a disk."""
+    """A folder in memory: only the test decides which calls fail."""
     memory = Path("/dev/shm")
     base = memory if os.access(memory, os.W_OK) else tmp_path
     with tempfile.TemporaryDirectory(dir=base, prefix="polymux-test-") as folder:
@@ -39,7 +43,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rounds(library: Path, folder: Path, *what: str) -> Iterator[dict[str, Any]]:
-    """What became of it at each call."""
+    """The outcome with a failure at each call."""
     done = subprocess.run(
         [sys.executable, "-m", "support.store_under_faults", str(folder), *what],
         env={**os.environ, "PYTHONPATH": str(TESTS), **preloaded(library)},
@@ -55,14 +59,14 @@ def rounds(library: Path, folder: Path, *what: str) -> Iterator[dict[str, Any]]:
 
 
 def check(one: dict[str, Any]) -> None:
-    """What must hold whatever has failed."""
+    """Check the invariants that hold after every failure."""
     assert one["lost"] == [], one
     assert one["torn"] == [], one
     assert one["drafts"] == [], one
     assert one["sound"] == "ok", one
     assert one["used"] == 0, one
     assert one.get("reserved", 0) == 0, one
-    # The disk is well again, and so is the store, without being opened anew.
+    # The store works again without being reopened.
     assert [step[1] for step in one["again"]] == ["ok"] * 4, one
 
 
@@ -71,11 +75,11 @@ def check(one: dict[str, Any]) -> None:
     [("ENOSPC", "write", "once"), ("ENOSPC", "mkdir", "once"), ("EDQUOT", "write", "lasting")],
 )
 def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str) -> None:
-    """D01, D02: 507, whichever write it is: of a file, or of the catalogue."""
+    """Returns 507 for failed writes of files and of the database (D01 and D02)."""
     for one in rounds(library, place, call, error, lasting, "work"):
         check(one)
         for _, code, status, failed in one["steps"]:
-            # SQLite knows a full disk by one error alone, and only where it writes.
+            # SQLite only detects a full disk by ENOSPC from write.
             plain = call == "write" and error == "ENOSPC"
             assert (code, status) in (FULL if plain else (*FULL, *BROKEN)), one
             assert not (failed and code == "ok") or call == "mkdir", one
@@ -86,7 +90,7 @@ def test_no_room(library: Path, place: Path, error: str, call: str, lasting: str
     [*(("EIO", call) for call in ("write", "fsync", "rename", "read")), ("EACCES", "open")],
 )
 def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> None:
-    """D03, D04: what was not synced is never said to be there."""
+    """Data that was not synced is never acknowledged (D03 and D04)."""
     for one in rounds(library, place, call, error, "once", "work"):
         check(one)
         for _, code, status, failed in one["steps"]:
@@ -96,16 +100,19 @@ def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> Non
 
 @pytest.mark.parametrize("call", ["write", "rename", "unlink"])
 def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
-    """D05, D06: between any two changes of the disk, such as a rename and its row."""
+    """Killed between any two changes on disk, such as a rename and its database
+    row (D05 and D06).
+    """
     for one in rounds(library, place, call, "SIGKILL", "once", "start"):
         check(one)
 
 
 @pytest.mark.parametrize("call", ["write", "rename"])
 def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, call: str) -> None:
-    """D08: an older store is whole at any moment, and the next start brings it to the end.
+    """An older store stays complete at every moment, and the next start finishes the migration
+    (D08).
 
-    A copy of the old tables is there, whole, whenever the process went; nothing half made is.
+    A complete copy of the old tables exists at all times, and nothing partial.
     """
     versions = set()
     for one in rounds(library, place, call, "SIGKILL", "once", "older"):
@@ -116,7 +123,7 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
         assert 1 in one["copies"], one
         assert 0 not in one["copies"], one
         versions.update(one["copies"])
-    # Some were ended between two versions, which had a copy of their own.
+    # Some were killed between two versions, which have separate copies.
     assert versions >= ({1, 2} if call == "write" else {1})
 
 
@@ -130,7 +137,7 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
     ],
 )
 def test_at_the_start(library: Path, place: Path, error: str, call: str) -> None:
-    """D04: it says so in a line; the next start is a good one."""
+    """The error is one line and the next start succeeds (D04)."""
     said = set()
     for one in rounds(library, place, call, error, "lasting", "start"):
         check(one)

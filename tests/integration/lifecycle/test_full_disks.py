@@ -1,4 +1,7 @@
-"""A store on a small, broken or missing disk, in a real server: it says so, and goes on."""
+"""A store on a small, broken or missing disk: the server reports it and continues.
+
+Case IDs such as D01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def mounted(*mounts: str) -> tuple[str, ...]:
-    """What runs a command that alone sees some mounts; they are gone with it."""
+    """The command prefix for a program with private mounts, which disappear with it."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     script = " && ".join(["mount --make-rprivate /", *mounts, 'exec "$@"'])
     return (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
@@ -43,7 +46,9 @@ def seen(program: ServedProgram, path: Path) -> Path:
 
 @pytest.mark.parametrize("options", ["size=3m", "size=64m,nr_inodes=60"])
 def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
-    """D01, D02, D13: 507, what was answered stays, and there is room again when some is made."""
+    """Returns 507 and keeps existing results. After deletions there is room again (D01, D02 and
+    D13).
+    """
     program.start(before=mounted(small(program.store, options)))
     data = sound(5, 1) if "size=3m" in options else sound(0.2, 1)
     links, full = [], 0
@@ -100,7 +105,7 @@ store.close()
 
 
 def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
-    """D02: to forget it takes room as well, for SQLite's journal: it makes that itself."""
+    """Deleting also needs space for SQLite's journal, which the store frees first (D02)."""
     command = [sys.executable, "-c", EXPIRED, str(tmp_path / "s")]
     mounts = mounted(small(tmp_path / "s", "size=3m"))
     done = subprocess.run([*mounts, *command], capture_output=True, text=True, check=False)
@@ -109,7 +114,7 @@ def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
-    """D14: 503, no crash; the next server makes a new one."""
+    """Returns 503 without a crash. The next server creates a new store (D14)."""
     program.start()
     link = path_of(program.convert(sound(0.1, 1)).json()["response"])
     key = program.key
@@ -130,7 +135,7 @@ def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
 
 
 def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
-    """D15: who has mounted one there is told so; no file is copied, and none is half there."""
+    """The error names the mount. No file is copied or partial (D15)."""
     media = program.store / "media"
     program.start(before=mounted(small(media, "size=8m")))
     for _ in range(2):
@@ -145,7 +150,7 @@ def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
     "count", [2000, pytest.param(100_000, marks=[pytest.mark.long, pytest.mark.slow])]
 )
 def test_many_small_results(tmp_path: Path, count: int) -> None:
-    """D12: listed, swept and started with, and nobody waits for any of it."""
+    """Listing, sweeping and startup do not block requests (D12)."""
     folder = tmp_path / "s"
     with PolymuxServer(folder, lambda: [Scripted()]) as server:
         owner, key = server.keys.keys()[0].id, server.key
@@ -172,12 +177,12 @@ def test_many_small_results(tmp_path: Path, count: int) -> None:
         server.key = key
         longest = _longest(server, 20)
         state = server.state.service.store
-        # Their time is over, all at once.
+        # All results expire at once.
         state.media._clock = state.jobs._clock = lambda: time.time() + 7200 + 86400
         server.loop.call_soon_threadsafe(lambda: server.loop.create_task(_sweep(server)))
         swept = [_longest(server, 1)]
         until(lambda: swept.append(_longest(server, 1)) or not any(_files(folder)), 240)
-        # Some milliseconds each, were there nothing else on the machine.
+        # A few milliseconds each on an idle machine.
         assert longest < 10
         assert max(swept) < 10
         assert started_s < 20 + count / 10_000
@@ -198,7 +203,7 @@ async def _sweep(server: PolymuxServer) -> None:
 
 
 def _longest(server: PolymuxServer, times: int) -> float:
-    """The slowest of so many pages of predictions."""
+    """The slowest of `times` requests for a page of jobs, in seconds."""
     taken = []
     for _ in range(times):
         began = time.monotonic()

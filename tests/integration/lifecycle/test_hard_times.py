@@ -1,4 +1,7 @@
-"""A server that is stopped for a while, short of everything, or asked for nothing but nonsense."""
+"""A server that is suspended, short of resources, or gets only invalid requests.
+
+Case IDs such as P04 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ NOBODY = 64_322
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
-    """A server that none of these tests may end, at work already."""
+    """A running server that these tests must not stop."""
     settings = "limits = { header_s = 1.0 }"
     with ServedProgram(tmp_path_factory.mktemp("shared"), settings) as program:
         program.start()
@@ -42,7 +45,7 @@ def status_of(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1])
-    return 0  # Of a process that is just ending.
+    return 0  # The process is just ending.
 
 
 def descriptors(pid: int) -> int:
@@ -51,7 +54,7 @@ def descriptors(pid: int) -> int:
 
 @contextmanager
 def limited(pid: int, name: str, most: int) -> Iterator[None]:
-    """Takes something from a process for a while, as its own user."""
+    """Temporarily limit a resource of a process, as its own user."""
     user = Path(f"/proc/{pid}").stat().st_uid
     own = (programs.find("prlimit"), f"--pid={pid}")
     if user != os.geteuid():
@@ -65,7 +68,7 @@ def limited(pid: int, name: str, most: int) -> Iterator[None]:
 
 
 def test_stopped_for_a_while(shared: ServedProgram) -> None:
-    """P04: what ran goes on, engines are not taken for dead, and deadlines have passed."""
+    """Running work continues, engines are not considered dead, and deadlines have passed (P04)."""
     engines = set(shared.family())
     with ThreadPoolExecutor(2) as pool:
         stream = pool.submit(shared.chat, "stream 20", stream=True)
@@ -85,7 +88,7 @@ def test_stopped_for_a_while(shared: ServedProgram) -> None:
 
 
 def recovers(program: ServedProgram) -> None:
-    """It takes new requests of all kinds."""
+    """Check that it accepts new requests of all kinds."""
 
     def works(ask: Callable[[], object]) -> Callable[[], bool]:
         def done() -> bool:
@@ -100,7 +103,9 @@ def recovers(program: ServedProgram) -> None:
 
 
 def test_no_engine_can_be_started(program: ServedProgram) -> None:
-    """P05: all descriptors are in use when an engine is wanted: 503, and no crash of the engine."""
+    """All file descriptors are in use when an engine must start: the response is 503, which does
+    not count as a crash (P05).
+    """
     program.start()
     assert program.chat("echo x").status == 200
     most = descriptors(program.pid) + 3
@@ -115,9 +120,9 @@ def test_no_engine_can_be_started(program: ServedProgram) -> None:
 
 
 def test_few_threads(program: ServedProgram) -> None:
-    """P05: no thread can be started any more; a user's threads count all together."""
+    """No thread can be started. The limit counts all threads of a user (P05)."""
     before: tuple[str, ...] = ()
-    if os.geteuid() == 0:  # Whom the limit does not bind.
+    if os.geteuid() == 0:  # The limit does not apply to root.
         (program.folder / "state").mkdir()
         before = anybody(program.folder, NOBODY)
     program.start(before=before)
@@ -131,9 +136,9 @@ def test_few_threads(program: ServedProgram) -> None:
 
 
 def test_little_memory(program: ServedProgram) -> None:
-    """P05: 512 MiB of address space, for it and for each engine."""
+    """512 MiB of address space for the server and for each engine (P05)."""
     if "san.so" in os.environ.get("LD_PRELOAD", ""):
-        return  # A sanitizer needs its terabytes of addresses.
+        return  # Sanitizers reserve terabytes of address space.
     program.start(before=(programs.find("prlimit"), "--as=536870912"))
     assert program.chat("echo x").status == 200
     answer = program.convert(sound(0.1, 1))
@@ -148,7 +153,7 @@ def test_little_memory(program: ServedProgram) -> None:
 
 
 def test_many_failed_requests(shared: ServedProgram) -> None:
-    """P10: a line each and no more, no slower at the end, and no more memory."""
+    """One log line each, without slowdown or growth (P10)."""
     program = shared
     connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=30)
     chat = "/api/v1/fastllm/chatcompletion"
@@ -180,7 +185,7 @@ def test_many_failed_requests(shared: ServedProgram) -> None:
         ask(300)
         last = ask(100)
         assert status_of(program.pid, "VmRSS") - memory < 8 << 10
-        assert last < 5 * first + 5  # Others use the processors as well.
+        assert last < 5 * first + 5  # Tolerance for other programs on the processors.
         assert abs(descriptors(program.pid) - open_ones) <= 2
     told = program.log[lines:]
     assert 300 < len(told) <= 450
@@ -189,7 +194,7 @@ def test_many_failed_requests(shared: ServedProgram) -> None:
 
 @pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.long)])
 def test_conversions_leave_no_process(shared: ServedProgram, count: int) -> None:
-    """P11: some of them cancelled; the same few processes, descriptors and threads as before."""
+    """Some are canceled. The number of processes, descriptors and threads stays constant (P11)."""
     program = shared
     long, short = silence(3.9), sound(0.1, 2)
     assert program.convert(short).status == 200

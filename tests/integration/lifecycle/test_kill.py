@@ -1,4 +1,7 @@
-"""SIGKILL at any moment: what was acknowledged is there, and nothing else is left."""
+"""SIGKILL at any moment: acknowledged data remains and nothing else.
+
+Case IDs such as D05 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from support.serving import ServedProgram
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_rounds_under_load(tmp_path: Path, count: int) -> None:
-    """D05."""
+    """Case D05."""
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     rounds = KillRounds(tmp_path, seed)
@@ -33,7 +36,7 @@ def test_rounds_under_load(tmp_path: Path, count: int) -> None:
 
 
 def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> None:
-    """M30: what had come is gone when the server is back."""
+    """The partial upload is deleted when the server starts again (M30)."""
     program.start()
     drafts = program.store / "drafts"
     body, headers = form(("file", ("a.wav", bytes(3_000_000))))
@@ -46,7 +49,9 @@ def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> N
 
 
 def test_a_killed_server_in_the_middle_of_jobs(program: ServedProgram) -> None:
-    """One at work, others that wait: all have failed as interrupted, and their keys are free."""
+    """One running and several waiting jobs: all have failed as interrupted, and their
+    Idempotency-Keys are free.
+    """
     program.start()
     data = sound(60, 1)
     jobs = {}
@@ -79,7 +84,7 @@ threads = 1
 
 
 def test_a_killed_server_takes_what_its_engines_started_with_it(tmp_path: Path) -> None:
-    """A program that an engine runs: tesseract, over a page that takes it many seconds."""
+    """An engine's child program: tesseract, with a page that takes many seconds."""
     buffer = io.BytesIO()
     Image.effect_noise((1600, 1600), 120).save(buffer, "PNG")
     body, headers = form(("file", ("a.png", buffer.getvalue())))
@@ -95,7 +100,7 @@ def test_a_killed_server_takes_what_its_engines_started_with_it(tmp_path: Path) 
 
 
 def is_read(pids: list[int]) -> bool:
-    """Whether a program looks at the page."""
+    """Whether a program is reading the page."""
     for pid in pids:
         with suppress(OSError):
             if Path(f"/proc/{pid}/exe").readlink().name == "tesseract":
@@ -104,7 +109,7 @@ def is_read(pids: list[int]) -> bool:
 
 
 def test_killed_while_it_starts_for_the_first_time(program: ServedProgram) -> None:
-    """Whenever that is, the next start has a key that works."""
+    """At any moment of the startup. The next start has a valid key."""
     for pause_s in (0.4, 0.8):
         program.start(ready=False)
         time.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""Clients that are gone, in every phase of their request: what was theirs is free soon after."""
+"""Clients that disconnect in every phase of a request: their resources are soon free."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: The contract has 200 ms in the queue and in a stream, 600 while a prompt is read, 2 s anywhere;
-#: a machine may have other work.
+#: Tolerance for a busy machine. The specified limits are 200 ms in the queue and in a stream, 600
+#: ms while a prompt is processed, and 2 s otherwise.
 SOON_S = 15.0
 FREE = "/api/v1/freellm"
 LONG_PROMPT = "word " * 1800
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 
 
 def connected(server: PolymuxServer, phase: str, what: str) -> socket.socket:
-    """A client that has asked: for a chat, for a stream of one, or for what must be loaded."""
+    """A client that has sent a chat, a streaming chat, or a request whose model must be loaded."""
     said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
     if phase != "load":
         said |= {"model": "any", "stream": phase == "stream"}
@@ -69,7 +69,7 @@ def is_free(server: PolymuxServer, name: str) -> bool:
 
 
 def check_free(server: PolymuxServer, name: str) -> None:
-    """What others see of it, and that nothing is left."""
+    """Check the metrics and that nothing remains."""
     assert metric(server, "polymux_running", name) == 0
     assert metric(server, "polymux_waiting", name) == 0
     assert server.ask("GET", "/readyz", key=None).status == 200
@@ -84,7 +84,7 @@ HOWS = pytest.mark.parametrize("how", ["reset", "closed"])
 
 @HOWS
 def test_in_the_queue(server: PolymuxServer, how: str) -> None:
-    """Who is at work is not disturbed, and who stands behind moves up."""
+    """The running request continues, and requests behind it move up."""
     place = server.state.service.places["chat"]
     working = connected(server, "stream", "endless")
     until(lambda: place.running == 1)
@@ -104,7 +104,7 @@ def test_in_the_queue(server: PolymuxServer, how: str) -> None:
 
 
 def test_while_the_model_is_loaded(server: PolymuxServer) -> None:
-    """The process that loads is ended: nobody waits for it."""
+    """The loading process is killed, because no other request needs it."""
     backend: Any = server.state.service.backends["loading"]
     client = connected(server, "load", "echo x")
     until(lambda: backend.health().state == "loading", 20)
@@ -118,7 +118,7 @@ def test_while_the_model_is_loaded(server: PolymuxServer) -> None:
 @HOWS
 @pytest.mark.parametrize("phase", ["stream", "whole"])
 def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
-    """The engine is told, and stops: the same process does the next work at once."""
+    """The engine stops the work, and the same process handles the next request at once."""
     backend: Any = server.state.service.backends["chat"]
     client = connected(server, phase, "endless")
     until(lambda: backend.process is not None and backend.process.busy == 1, 20)
@@ -132,7 +132,7 @@ def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
 
 
 def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path) -> None:
-    """Its process is ended, and the next request has a new one."""
+    """Its process is killed, and the next request gets a new one."""
     backend: Any = server.state.service.backends["chat"]
     mark = tmp_path / "mark"
     client = connected(server, "whole", f"touch {mark}")
@@ -146,10 +146,9 @@ def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path) -> Non
 
 
 def test_while_a_real_model_reads_the_prompt(tmp_path: Path) -> None:
-    """The model stays: the same process answers the next request."""
-
     def make() -> list[EngineBackend]:
-        # In small batches: between two it looks who has left, and this machine may be slow.
+        # The engine checks for cancellation between batches. Small batches make that frequent on
+        # slow machines.
         options = {"model": str(model_path()), "max_concurrency": 1, "context": 2048, "batch": 16}
         how = QUICK._replace(cancel_timeout_s=1.5, load_s=120)
         return [EngineBackend("chat", "chat", ["chat", "free_chat"], options, supervision=how)]

@@ -1,4 +1,4 @@
-"""Closing `Local` and `AsyncLocal` while calls run: nobody waits for ever, and nothing is left."""
+"""Closing `Local` and `AsyncLocal` during calls: every call ends and nothing remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHUNK = {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}
 
 
 def held(max_concurrency: int = 4) -> Scripted:
-    """A backend that comes to no end."""
+    """A backend that never finishes."""
     made: Any = Scripted(max_concurrency=max_concurrency)
     made.gate = asyncio.Event()
     made.chunks = [CHUNK]
@@ -33,7 +33,7 @@ def held(max_concurrency: int = 4) -> Scripted:
 
 
 class Caller(threading.Thread):
-    """A call in a thread of its own, and how it ended."""
+    """A call in its own thread, and its outcome."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         super().__init__(daemon=True)
@@ -54,7 +54,7 @@ class Caller(threading.Thread):
 
 
 def test_callers_in_other_threads_are_told() -> None:
-    """At work, in the queue, in a job, and in the midst of a stream."""
+    """Running, queued, in a job, and in the middle of a stream."""
     backend = held(max_concurrency=3)
     local = polymux.Local(backends=[backend])
     callers = [
@@ -117,7 +117,7 @@ def test_asynchronous_calls_are_told() -> None:
 
 
 class SlowToClose(Scripted):
-    """Its end takes until `goes_on`, and fails where it is told to."""
+    """Closing it blocks until `goes_on` is set, and can fail."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__(max_concurrency=4)
@@ -133,7 +133,7 @@ class SlowToClose(Scripted):
 
 
 def test_a_call_while_another_thread_closes(tmp_path: Path) -> None:
-    """It waits until the folder is free, and opens it again."""
+    """The call waits until the folder is free, then opens it again."""
     backend = SlowToClose()
     local = polymux.Local(tmp_path / "kept", backends=[backend])
     assert local.read_text(b"x").text == "read"
@@ -171,7 +171,7 @@ def test_closing_that_is_cancelled_goes_on(tmp_path: Path) -> None:
         assert not closing.done()
         backend.goes_on.set()
         await closing
-        with suppress(OperationCancelledError):  # It was opened for it just before, maybe.
+        with suppress(OperationCancelledError):  # The call may have opened it just before.
             await call
         assert (await local.read_text(b"x")).text == "read"
         await local.aclose()

@@ -1,4 +1,7 @@
-"""The process that opens strangers' files: it crashes, hangs and grows, and a client leaves it."""
+"""The process that opens untrusted files: crashes, hangs, memory growth and disconnected clients.
+
+Case IDs such as V27 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ LIMIT_BYTES = 2 << 30
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PolymuxServer]:
-    """The engine for tests in the place of the media engine, as confined as that one."""
+    """The test engine in place of the media engine, in the same sandbox."""
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     confinement = media_confinement(settings)
     confinement["limits"]["AS"] = LIMIT_BYTES
@@ -52,7 +55,7 @@ def convert(server: PolymuxServer, name: str) -> Any:
 
 
 def check_well(server: PolymuxServer) -> None:
-    """The next file is converted, and nothing is left of the one before."""
+    """Check that the next file is converted and that nothing of the previous one remains."""
     answer = convert(server, "file 1000")
     assert answer.status == 200, answer.body
     path = answer.json()["response"].removeprefix(server.url)
@@ -73,7 +76,7 @@ def check_well(server: PolymuxServer) -> None:
     ],
 )
 def test_faults_of_the_process(server: PolymuxServer, fault: str, status: int, code: str) -> None:
-    """V27: an error for one request, and the server is as it was."""
+    """One request fails and the server is not affected (V27)."""
     answer = convert(server, fault)
     assert (answer.status, answer.json()["code"]) == (status, code), answer.body
     check_well(server)
@@ -81,12 +84,12 @@ def test_faults_of_the_process(server: PolymuxServer, fault: str, status: int, c
 
 @pytest.fixture(scope="module")
 def hours() -> bytes:
-    """Work for seconds, in a small file."""
+    """A small file that takes seconds to convert."""
     return silence(3.9)
 
 
 def media_process(program: ServedProgram) -> int:
-    """The real one of a server."""
+    """The server's real media process."""
     for pid in program.family():
         if b"\0media\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid
@@ -99,7 +102,7 @@ def convert_hours(program: ServedProgram, data: bytes, *headers: tuple[str, str]
 
 
 def test_the_real_process_killed_in_mid_conversion(program: ServedProgram, hours: bytes) -> None:
-    """V27: the first time it is tried again, the second time it is the request's failure."""
+    """The first kill is retried. After the second one the request fails (V27)."""
     program.start()
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(convert_hours, program, hours)
@@ -119,7 +122,7 @@ def test_the_real_process_killed_in_mid_conversion(program: ServedProgram, hours
 
 
 def is_growing(drafts: Path) -> bool:
-    """Whether an MP3 is being written there: it has a name of its own until it is whole."""
+    """Whether an MP3 is being written. It has a temporary name until it is complete."""
     return any(one.name.startswith(".") for one in drafts.iterdir())
 
 
@@ -127,7 +130,9 @@ def is_growing(drafts: Path) -> bool:
 def test_a_client_that_leaves_a_real_conversion(
     program: ServedProgram, hours: bytes, tmp_path: Path, how: str
 ) -> None:
-    """V28: it stops, nothing is kept of it, and the process does the next one."""
+    """The conversion stops, nothing of it remains, and the same process handles
+    the next one (V28).
+    """
     program.start()
     assert program.convert(sound(0.1, 1)).status == 200
     pid = media_process(program)

@@ -1,4 +1,4 @@
-"""Work that never comes to its end, in a process that lives: what counts as going on."""
+"""Work that never ends in a live process: the signs of progress that prevent a stall timeout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOW = QUICK._replace(stalled_s=STALLED_S)
 
 
 def test_what_tells_or_writes_goes_on(tmp_path: Path) -> None:
-    """However long it takes."""
+    """Progress reports and file writes count as progress, however long the work takes."""
 
     async def body() -> None:
         async with engine(tmp_path, HOW) as (service, backend):
@@ -32,7 +32,7 @@ def test_what_tells_or_writes_goes_on(tmp_path: Path) -> None:
 
 
 def test_it_is_no_crash_and_not_tried_again(tmp_path: Path) -> None:
-    """More often than crashes are allowed."""
+    """More often than the allowed number of crashes."""
 
     async def body() -> None:
         async with engine(tmp_path, HOW) as (service, backend):

@@ -1,4 +1,7 @@
-"""Where a server may find itself: no terminal, no log, no home, no rights, no folder."""
+"""Unusual environments of a server: no terminal, log, home, permissions or folder.
+
+Case IDs such as P07 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ NOBODY = 64_321
 
 
 def serves(program: ServedProgram) -> None:
-    """Every part of it works."""
+    """Check that every part works."""
     assert program.chat("echo x").json()["text"] == "x"
     assert b"[DONE]" in program.chat("stream 5", stream=True).body
     answer = program.convert(sound(0.2, 1))
@@ -39,7 +42,7 @@ def serves(program: ServedProgram) -> None:
 
 
 def find(program: ServedProgram) -> None:
-    """Waits until it serves, though it cannot say so: it answers at the address beside its key."""
+    """Wait until the server responds at the URL stored next to its key. It cannot print its URL."""
     place = program.folder / "state" / "polymux" / "local-key"
 
     def answers() -> bool:
@@ -54,7 +57,7 @@ def find(program: ServedProgram) -> None:
 
 
 def test_without_standard_streams(program: ServedProgram) -> None:
-    """P07: what is opened instead is nobody's standard stream."""
+    """Newly opened files must not become standard streams (P07)."""
     before = ("/bin/sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh")
     program.start(before=before, ready=False, stderr=None, stdout=None)
     find(program)
@@ -67,7 +70,7 @@ def test_without_standard_streams(program: ServedProgram) -> None:
 
 
 def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
-    """P07: standard error is a pipe, and it is full."""
+    """Standard error is a full pipe (P07)."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     try:
@@ -83,14 +86,14 @@ def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
 
 
 def plain(program: ServedProgram, **more: str) -> Mapping[str, str]:
-    """An environment with next to nothing."""
+    """A nearly empty environment."""
     kept = ("PATH", "PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC", "VIRTUAL_ENV")
     own = {name: one for name, one in program.environment.items() if name in kept}
     return own | {"LANG": "C", "LC_ALL": "C"} | more
 
 
 def test_a_plain_environment(program: ServedProgram) -> None:
-    """P08: LANG=C, no HOME, a folder that was removed."""
+    """LANG=C, no HOME, and a deleted working directory (P08)."""
     folder = program.folder / "gone"
     folder.mkdir()
     state = str(program.folder / "state")
@@ -105,7 +108,7 @@ def test_a_plain_environment(program: ServedProgram) -> None:
 
 
 def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
-    """D04: whoever waits is answered, and when it can be reached again all works again."""
+    """Waiting clients get a response. When the store is reachable again, everything works (D04)."""
     state = program.folder / "state"
     state.mkdir()
     environment = plain(program, XDG_STATE_HOME=str(state))
@@ -116,7 +119,7 @@ def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgra
     asking = threading.Thread(target=lambda: answers.append(program.convert(data)))
     asking.start()
     try:
-        # The upload, and what becomes of it.
+        # The upload and its conversion.
         until(lambda: len(list(drafts.iterdir())) >= 2, 60)
         state.chmod(0)
         asking.join(30)
@@ -132,7 +135,7 @@ def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgra
 
 
 def outcome(program: ServedProgram, **options: Any) -> str:
-    """Of a server that cannot start: the one line that it says."""
+    """The single line that a server prints if it cannot start."""
     program.start(ready=False, **options)
     assert program.wait() not in (0, None)
     assert "Traceback" not in program.told
@@ -141,7 +144,7 @@ def outcome(program: ServedProgram, **options: Any) -> str:
 
 
 def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch) -> None:
-    """P08: nothing is written to a folder that is called ~; as a plain user, by the function."""
+    """No folder named ~ is created. Without root, the test calls the function directly (P08)."""
     folder = program.folder / "here"
     folder.mkdir()
     if os.geteuid() == 0:
@@ -158,7 +161,7 @@ def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
-    """D04: at the start, in one line that names the store."""
+    """The startup fails with one line that names the store (D04)."""
     state = program.folder / "state"
     state.mkdir()
     before = anybody(program.folder, NOBODY)
@@ -172,7 +175,7 @@ def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
 
 
 def read_only_root(folder: Path) -> tuple[str, ...]:
-    """Runs a command where nothing but a folder can be written."""
+    """The command prefix for a program that can write only to one folder."""
     script = (
         'mount --make-rprivate / && mount --bind "$0" "$0" && mount -o remount,bind,ro / '
         '&& exec "$@"'
@@ -181,7 +184,7 @@ def read_only_root(folder: Path) -> tuple[str, ...]:
 
 
 def test_a_root_that_is_read_only(program: ServedProgram) -> None:
-    """P08; where nobody may mount, the rights of a stranger stand in."""
+    """Without the permission to mount, the program runs without write permission instead (P08)."""
     before = read_only_root(program.folder)
     mounts = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0
     state = str(program.folder / "state")

@@ -1,4 +1,4 @@
-"""Files that are being made: nobody sees them before they are whole."""
+"""Incomplete result files must not be visible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIECE = b"the first half, "
 
 
 class Half(Backend):
-    """Makes two files of which one is not there."""
+    """Returns two files, one of which does not exist."""
 
     name = "half"
     operations = frozenset(("convert_to_mp3",))
@@ -39,7 +39,7 @@ class Half(Backend):
 
 
 class Slow(Backend):
-    """Writes half of its file, and waits to be let on."""
+    """Writes half of its file, then waits."""
 
     def __init__(self) -> None:
         self.name = "slow"
@@ -58,7 +58,7 @@ class Slow(Backend):
 
 @contextmanager
 def slow_server(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Slow, str]]:
-    """A server at work on a job: its backend, and the job's path."""
+    """A server with a running job: its backend and the job's path."""
     made: list[Slow] = []
 
     def make() -> list[Slow]:
@@ -73,7 +73,9 @@ def slow_server(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Slow, str]]:
 
 
 def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
-    """S11: not in the job, not by a link that is good, not by the name that it has meanwhile."""
+    """The file is not in the job, and neither a valid link nor its temporary name works (S11 in
+    docs/testing.md).
+    """
     with slow_server(tmp_path) as (server, backend, job):
         store = server.state.service.store
         assert "output" not in server.ask("GET", job).json()
@@ -93,7 +95,9 @@ def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [0, 1])
 def test_a_job_that_failed_has_no_files(tmp_path: Path, there: int) -> None:
-    """Not those either that were whole: nobody was told of them, before the other or behind it."""
+    """Complete files of a failed job are deleted, too, because no client has
+    received their links.
+    """
     with PolymuxServer(tmp_path / "s", lambda: [Half(there)]) as server:
         body, headers = form(("file", ("a.wav", b"x")))
         answer = server.ask("POST", CONVERT, body, headers)

@@ -1,4 +1,4 @@
-"""Models at addresses: fetched by the guarded fetcher, kept only where they are what was meant."""
+"""Models from URLs: downloaded with SSRF protection and stored only if the hash matches."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_addresses_without_a_model(
     with pytest.raises(kind, match=words):
         download.pull(model, folder, policy=policy)
     assert folder.find("mine") is None
-    # What came of a file that broke off is kept, and nothing else.
+    # Only the partial file of an interrupted download remains.
     kept = {f".mine.part/unfinished/{sha256(data)}{end}" for end in ("", ".json")}
     assert contents(folder.path).keys() <= ({".mine.part/lock"} | kept if path == "/cut" else set())
     with pytest.raises(InputNotFoundError):
@@ -80,7 +80,7 @@ def test_addresses_without_a_model(
 def test_hashes_that_are_none(
     web: Server, folder: ModelsFolder, tmp_path: Path, digest: str
 ) -> None:
-    """A file that is being fetched is named by it: nothing is written anywhere."""
+    """The hash is part of the temporary file's name, so an invalid one must not write anywhere."""
     (tmp_path / "elsewhere").mkdir()
     wanted = digest.format(elsewhere=tmp_path / "elsewhere")
     policy = FetchPolicy(allowed_hosts=(web.authority,))

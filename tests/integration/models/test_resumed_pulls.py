@@ -1,4 +1,4 @@
-"""Pulls that end within a file: the next one goes on there, and never with what does not fit."""
+"""Interrupted pulls: the next one resumes, but never mixes different files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 DATA = b"GGUF" + bytes(range(251)) * 1200
 OTHER = b"GGUF" + bytes(reversed(range(251))) * 1300
-#: Where the first answer ends.
+#: The length of the first response.
 HALF = len(DATA) // 2
 REST = f"bytes={HALF}-"
 
 
 class Place:
-    """A folder of models, and a server with one file."""
+    """A models folder, and a server with one file."""
 
     def __init__(self, folder: ModelsFolder, web: Server, there: Ranged) -> None:
         self.folder, self.web, self.there = folder, web, there
@@ -47,19 +47,19 @@ class Place:
         )
 
     def break_off(self, at: int = HALF) -> None:
-        """A pull of which that much stays."""
+        """Start a pull that is interrupted after `at` bytes."""
         self.there.stops = [at]
         with pytest.raises(ConnectionLostError):
             self.pull()
         assert self.kept() == self.there.data[:at]
 
     def kept(self) -> bytes | None:
-        """What is there of the file; None for nothing."""
+        """The stored part of the file, or None."""
         path = self.unfinished / sha256(DATA)
         return path.read_bytes() if path.exists() else None
 
     def check(self) -> None:
-        """The model is there, and nothing else."""
+        """Check that the folder has the model and nothing else."""
         kept = contents(self.folder.path)
         assert kept.keys() == {"mine/mine.gguf", "mine/polymux-model.json"}
         assert kept["mine/mine.gguf"] == DATA
@@ -86,7 +86,7 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
     place.check()
     assert place.there.asked == [("", ""), (REST, '"one"')]
     assert place.there.sent == len(DATA)
-    # What was there is counted, from the beginning.
+    # Progress starts at the stored length.
     assert place.told[0] == (HALF, None)
     assert {total for _, total in place.told[1:-1]} <= {len(DATA)}
     assert place.told[-1][0] == len(DATA)
@@ -95,7 +95,7 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
 
 COUNT = len(DATA)
 PART = f"Content-Range: bytes {HALF}-{COUNT - 1}/{COUNT}"
-#: What the next answer is, to whether all of the file is asked for once more.
+#: Case -> (next response, whether the whole file is requested again).
 ANSWERS = {
     "no ranges": ((200, DATA), False),
     "another file": ((206, DATA[HALF:], PART, 'ETag: "two"'), True),
@@ -111,7 +111,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_that_is_not_the_rest(place: Place, name: str) -> None:
-    """A range that is refused is no file that is: all of it is asked for."""
+    """A rejected range does not mean that the file is missing, so the whole file is requested."""
     answer, again = ANSWERS[name]
     if name == "another file":
         place.there.data = OTHER[: len(DATA)]
@@ -124,7 +124,7 @@ def test_an_answer_that_is_not_the_rest(place: Place, name: str) -> None:
 
 
 def test_the_file_has_changed(place: Place) -> None:
-    """If-Range brings all of the new one, which may be longer than the one before."""
+    """If-Range returns the whole new file, which may be longer."""
     place.there.data = OTHER[: len(DATA) - 1000]
     place.break_off()
     place.there.data, place.there.etag = DATA, '"two"'
@@ -134,7 +134,7 @@ def test_the_file_has_changed(place: Place) -> None:
 
 
 def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
-    """The hash does; then nothing is left of it, and the next pull begins anew."""
+    """The hash check fails, nothing is kept, and the next pull starts from the beginning."""
     place.there.data, place.there.etag = OTHER[: len(DATA)], ""
     place.break_off()
     place.there.data = DATA
@@ -148,7 +148,7 @@ def test_the_file_has_changed_and_nothing_says_so(place: Place) -> None:
 
 
 def test_from_another_place(place: Place) -> None:
-    """The hash is the same; whose entity tag that was, nobody knows there."""
+    """The hash is equal, but the other server does not know the ETag."""
     place.break_off()
     place.there.etag = '"mirror"'
     place.pull("/mirror/m.gguf")
@@ -158,7 +158,7 @@ def test_from_another_place(place: Place) -> None:
 
 
 def test_whole_but_never_looked_at(place: Place) -> None:
-    """A pull that was killed between the last byte and its end: nobody is asked."""
+    """The pull was killed after the last byte. No request is needed to complete it."""
     place.break_off(len(DATA) - 1)
     (place.unfinished / sha256(DATA)).write_bytes(DATA)
     place.pull()
@@ -202,7 +202,7 @@ def test_a_note_that_is_none(place: Place, note: bytes | None) -> None:
 
 
 def test_nothing_holds_the_query_of_an_address(place: Place) -> None:
-    """It may hold a secret, and what lies in the folder may be read by anybody."""
+    """The query may contain a secret, and other users may read the folder."""
     path = "/m.gguf?token=very-secret#part"
     place.there.stops = [HALF]
     with pytest.raises(ConnectionLostError):

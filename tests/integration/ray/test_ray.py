@@ -1,4 +1,6 @@
-"""Batches and a server on a cluster of two machines: as without one, whoever is killed."""
+"""Batches and a server on a cluster of two machines give the same results as without a cluster,
+even if processes are killed.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 MAX_S = 180
 FILES = 4
-#: Long enough that workers are at it when they are killed.
+#: Long enough that workers are still converting when they are killed.
 SOUND_S = 40
-#: What goes from machine to machine at once is smaller.
+#: Larger than the blocks in which data is sent between the machines.
 LARGE_BYTES = 5 << 20
 RAY = """
 [ray]
@@ -58,7 +60,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     for number in range(FILES):
         (folder / f"{number}.wav").write_bytes(noise(number, SOUND_S))
-    # A chunk that nobody reads, behind the sound.
+    # An unknown chunk after the audio, which decoders skip.
     padding = b"JUNK" + LARGE_BYTES.to_bytes(4, "little") + bytes(LARGE_BYTES)
     (folder / "large.wav").write_bytes(noise(99) + padding)
     (folder / "broken.wav").write_bytes(b"this is no sound")
@@ -102,7 +104,7 @@ def test_batch_is_the_batch_of_one_machine_though_workers_are_killed(
     assert digests(tmp_path / "out") == digests(tmp_path / "local")
     [failed] = [one for one in items if one["status"] == "failed"]
     [alike] = local.items("failed")
-    # Whoever reads it knows the file by the name that it has here.
+    # The error message names the file on the client, not the copy on the worker.
     assert (failed["error_code"], failed["error_message"]) == (
         alike.error_code, alike.error_message,
     )  # fmt: skip
@@ -122,18 +124,18 @@ def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path
     assert told["id"] not in [one["id"] for one in items]
     after = digests(tmp_path / "out")
     assert before.items() <= after.items()
-    # Nothing is done twice, and what is gone is made again.
+    # Resuming converts nothing twice and restores the deleted output.
     (tmp_path / "out" / "3.mp3").unlink()
     *items, summary = ended(begun(cluster, tmp_path, *words, "--resume"), 1)
     assert (summary["kept"], summary["remade"]) == (FILES, 1)
     assert [Path(one["input"]).name for one in items] == ["3.wav"]
     assert digests(tmp_path / "out") == after
-    # Of the workers of a batch that was killed, none goes on.
+    # After the batch is killed, none of its workers continues.
     assert comes_true(lambda: not cluster.workers("BatchWorker"), 60)
 
 
 class Served(ServedProgram):
-    """A server on the cluster."""
+    """A polymux server on the cluster."""
 
     def __init__(self, cluster: RayCluster, folder: Path) -> None:
         super().__init__(folder, RAY % cluster.address)
@@ -145,20 +147,20 @@ class Served(ServedProgram):
         return super().environment | {name: self.cluster.environment[name] for name in names}
 
     def opened(self, said: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """A streamed chat that has begun."""
+        """Start a streamed chat and read its first chunk."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=MAX_S)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         connection.request("POST", CHAT, asking(said, stream=True), headers)
         answer = connection.getresponse()
         assert answer.status == 200
         line = answer.readline()
-        while not line.startswith(b"data: "):  # Comments and warnings come before.
+        while not line.startswith(b"data: "):  # Skips comments and warnings.
             assert line
             line = answer.readline()
         return connection, answer
 
     def engine(self) -> int:
-        """The process of the chat's engine; it may wait for a replica to be started."""
+        """The process ID of the chat engine. May wait until a replica starts."""
         headers = [("Content-Type", "application/json")]
         answer = self.request("POST", CHAT, asking("echo x"), headers, timeout_s=MAX_S)
         told: int = answer.json()["pid"]
@@ -200,7 +202,7 @@ def test_conversion_by_handle(served: Served, inputs: Path) -> None:
 
 def test_replicas_are_as_the_settings_say(served: Served, cluster: RayCluster) -> None:
     engine = served.engine()
-    # What the cluster has are the controller and the replicas; they are seen by the same look.
+    # The first check proves that `workers` finds actors, so the second one is meaningful.
     assert cluster.workers("ServeController")
     assert not cluster.workers("ProxyActor")
     scaling = cluster.scaling("polymux-media")
@@ -209,14 +211,14 @@ def test_replicas_are_as_the_settings_say(served: Served, cluster: RayCluster) -
     replicas = len(cluster.workers("ServeReplica:polymux-chat"))
     assert (whole["GPU"], replicas) == (1, 1)
     assert free["GPU"] == 0.75
-    # Ray tells the replica which one that is, and the replica its engine.
+    # Ray assigns the GPU to the replica, which passes it on to its engine.
     variables = Path(f"/proc/{engine}/environ").read_bytes().split(b"\0")
     assert b"CUDA_VISIBLE_DEVICES=0" in variables
 
 
 @pytest.mark.long
 def test_more_to_do_starts_another_replica(served: Served, cluster: RayCluster) -> None:
-    """Four conversions at a time, where a replica shall have one: there may be two."""
+    """Four concurrent conversions with a target of one per replica. The maximum is two replicas."""
     title = "ServeReplica:polymux-media"
     assert comes_true(lambda: len(cluster.workers(title)) == 1, 60)
     body, own = form(("file", ("long.wav", noise(97, 140))))
@@ -232,7 +234,7 @@ def test_more_to_do_starts_another_replica(served: Served, cluster: RayCluster) 
     with ThreadPoolExecutor(4) as pool:
         busy = [pool.submit(keep_busy) for _ in range(4)]
         try:
-            # Ray itself waits half a minute before it believes that there is more to do.
+            # Ray waits for half a minute before it scales up.
             grown = comes_true(lambda: len(cluster.workers(title)) == 2, MAX_S)
             asked = comes_true(lambda: cluster.replicas("polymux-media") == 2, MAX_S)
         finally:
@@ -245,13 +247,13 @@ def test_stream_comes_in_pieces_and_ends(served: Served) -> None:
     connection, answer = served.opened("stream 5")
     with closing(connection):
         rest = answer.read().decode()
-    assert rest.count("data: ") == 5  # The first was read; the last says that it is over.
+    assert rest.count("data: ") == 5  # The first chunk was read before. The last one is "[DONE]".
     assert rest.rstrip().endswith("data: [DONE]")
 
 
 def test_caller_who_leaves_ends_the_work_in_the_engine(served: Served) -> None:
     before = served.engine()
-    # It does not look whether anybody listens: only the end of its process ends it.
+    # The engine ignores cancellation, so only the end of its process stops the work.
     connection, answer = served.opened("deaf 600")
     answer.close()
     connection.close()
@@ -267,5 +269,5 @@ def test_killed_replica_ends_its_stream(served: Served, cluster: RayCluster) -> 
         told = answer.read().decode()
     assert "engine_failed" in told.splitlines()[-2], told[-500:]
     assert "[DONE]" not in told
-    # What it had started goes with it.
+    # The engine ends together with its replica.
     assert comes_true(lambda: not is_alive(engine), 60)

@@ -1,4 +1,6 @@
-"""A server for all tests of a module; each has a key of its own and a backend as good as new."""
+"""A server shared by the tests of a module. Each test gets its own API key and a backend in its
+initial state.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of four songs; not to be changed."""
+    """A song index of four songs. Tests must not change it."""
     return made(tmp_path_factory.mktemp("songs"))
 
 
@@ -31,7 +33,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PolymuxSe
 
 @pytest.fixture
 def box(shared: tuple[PolymuxServer, Box]) -> Box:
-    """Whose backend does what every new one does."""
+    """Access to the backend, reset to its initial state."""
     _, box = shared
     vars(box.backend).update(vars(type(box.backend)(max_concurrency=4)))
     return box
@@ -39,7 +41,9 @@ def box(shared: tuple[PolymuxServer, Box]) -> Box:
 
 @pytest.fixture
 def server(shared: tuple[PolymuxServer, Box], box: Box) -> PolymuxServer:
-    """With a key that has done nothing yet; whoever asks for no box has a new backend too."""
+    """The server with an unused API key. The backend is reset, even if a test
+    does not use `box`.
+    """
     server, _ = shared
     server.key, _ = server.keys.add(f"test{next(NUMBERS)}")
     return server

@@ -1,4 +1,7 @@
-"""What comes back: answers, errors, facts, quotas, streams, jobs."""
+"""Responses, errors, health, quotas, streams and jobs.
+
+Case IDs such as J01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def test_a_chat_and_its_request_id(server: PolymuxServer, box: Box) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}"])
 def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
-    """J01 to J03, J17; more of them are in `test_contract_json.py`."""
+    """Cases J01 to J03 and J17. `test_contract_json.py` has more."""
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     answer = server.ask("POST", CHAT, body, headers)
     assert answer.status == 400
@@ -51,7 +54,7 @@ def test_bodies_that_are_no_request(server: PolymuxServer, body: bytes) -> None:
 
 
 def test_bodies_that_are_too_long(tmp_path: Path) -> None:
-    """J13: the cap and one byte more; declared, and in chunks."""
+    """Case J13: the limit and one byte more, with Content-Length and in chunks."""
     limits = Limits(chat_bytes=1000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
         for size, status in ((1000, 200), (1001, 413)):
@@ -69,7 +72,7 @@ def test_bodies_that_are_too_long(tmp_path: Path) -> None:
      ("?model=../nightmareai/real-esrgan", 400), ("?model=nightmareai%2f..%2freal-esrgan", 400)],
 )  # fmt: skip
 def test_model_selectors(server: PolymuxServer, query: str, status: int) -> None:
-    """I14."""
+    """Case I14."""
     body, headers = form(("image", ("a.png", b"x")), ("scale", "2"))
     path = f"/api/v1/modelhost/imageupscale{query}"
     assert server.ask("POST", path, body, headers).status == status
@@ -88,21 +91,22 @@ def test_failures_have_their_status_and_say_no_more_than_they_should(
     assert "canary" not in answer.body.decode()
 
 
-#: By which a proxy says that it asks for another (`contracts.md` G.3.2).
+#: Header fields that proxies add for the original client.
 FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
              "X-Forwarded-Port", "X-Forwarded-Server", "X-Real-IP", "X-Client-IP",
              "CF-Connecting-IP", "True-Client-IP")  # fmt: skip
 
 
 def test_facts(server: PolymuxServer) -> None:
-    """A17."""
+    """Case A17."""
     ready = server.ask("GET", "/readyz", key=None).json()
     assert ready["status"] == "ready"
     assert ready["backends"] == {"scripted": {"state": "ready"}}
     operations = server.ask("GET", "/api/v1/operations").json()
     assert len(operations) == 14
     for path in ("/metrics", "/openapi.json", "/docs"):
-        assert server.ask("GET", path, key=None).status == 200  # From this machine.
+        # Requests from this machine need no key.
+        assert server.ask("GET", path, key=None).status == 200
         for name in FORWARDED:
             outside = [(name, "192.0.2.1")]
             assert server.ask("GET", path, headers=outside, key=None).status == 401, name
@@ -118,7 +122,7 @@ def test_facts(server: PolymuxServer) -> None:
 
 
 def test_an_event_that_is_too_long(tmp_path: Path) -> None:
-    """A piece within the limit comes, a longer one ends the stream by an error."""
+    """A chunk within the limit is sent. A longer one ends the stream with an error."""
     made = Scripted()
     with PolymuxServer(tmp_path / "s", lambda: [made], limits=Limits(event_bytes=2000)) as server:
         made.chunks = [{"choices": [], "x": "y" * size} for size in (1900, 2000)]
@@ -131,7 +135,7 @@ def test_an_event_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
-    """Requests, tokens and time of work; by the keys' ids, and no key in it."""
+    """Requests, tokens and working time per key ID. The keys themselves never appear."""
     own, other = (server.keys.add(name) for name in ("own", "idle"))
     usage = {"prompt_tokens": 3, "completion_tokens": 9}
     box.backend.chunks = [{"choices": []}, {"choices": [], "usage": usage}]
@@ -151,7 +155,7 @@ def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
 
 
 def test_quotas(server: PolymuxServer) -> None:
-    """Also with one request in two minutes, and with a rate that a used key has got."""
+    """Includes one request per two minutes, and a rate limit added to a used key."""
     limited, _ = server.keys.add("limited", requests_per_minute=2.0)
     seen = [server.json(CHAT, HELLO, key=limited) for _ in range(3)]
     assert [one.status for one in seen] == [200, 200, 429]
@@ -169,7 +173,9 @@ def test_quotas(server: PolymuxServer) -> None:
 
 
 def test_jobs_that_outlive_their_request_have_a_place(server: PolymuxServer, box: Box) -> None:
-    """Of a key's places at once; looking at them, and asking for one again, takes none."""
+    """They count toward the key's concurrency limit. Polling a job and repeating its request do
+    not.
+    """
     box.backend.gate.clear()
     limited, _ = server.keys.add("limited", concurrent=1)
     later = ("Prefer", "respond-async")
@@ -194,7 +200,7 @@ def test_jobs_that_outlive_their_request_have_a_place(server: PolymuxServer, box
 
 
 def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
-    """A19; changes are in `test_keys_command.py`."""
+    """Case A19. `test_keys_command.py` tests changes of keys."""
     scoped, _ = server.keys.add("scoped", scopes=("transcribe",))
     answer = server.json(CHAT, HELLO, key=scoped)
     assert (answer.status, answer.json()["code"]) == (403, "forbidden")
@@ -203,7 +209,7 @@ def test_scopes_and_ends_of_keys(server: PolymuxServer) -> None:
 
 
 def test_a_stream_outlives_its_key(server: PolymuxServer, box: Box) -> None:
-    """A19: what was begun under a key ends as it would; nothing new is begun under it."""
+    """A running stream continues after its key is revoked. New requests are rejected (A19)."""
     key, _ = server.keys.add("going")
     box.backend.chunks = [{"choices": [{"delta": {"content": "Hi"}}]}]
     server.loop.call_soon_threadsafe(box.backend.gate.clear)
@@ -235,11 +241,13 @@ def values_of(answer: Any) -> list[Any]:
 
 
 def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
-    """Of what has no prediction's log: by a field of the header, streams too, and in any script."""
+    """Without a job log, warnings are sent in a header field. This includes streams and any script
+    of letters.
+    """
     assert server.json(CHAT, HELLO).headers["polymux-warnings"] == '"begun"'
     box.backend.chunks = [{"choices": []}]
     told = server.json(CHAT, {**HELLO, "stream": True}).headers.get("polymux-warnings")
-    assert told is None  # Nothing was: this one logs nothing.
+    assert told is None  # This stream caused no warnings.
     fields = [(f"unbekannt-\u00e4-{number}", "1") for number in range(30)]
     body, headers = form(("file", ("a.png", b"x")), *fields)
     told = server.ask("POST", "/api/v1/image2text", body, headers).headers["polymux-warnings"]
@@ -250,7 +258,9 @@ def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
-    """C22: before the first piece by its status, behind it by an event, and no [DONE]."""
+    """Before the first chunk the error sets the status. After it, the stream ends with an error
+    event instead of [DONE] (C22).
+    """
     box.backend.failure = engine_failed("broke")
     assert server.json(CHAT, {**HELLO, "stream": True}).status == 500
     box.backend.chunks = [{"choices": [{"delta": {"content": "H\u00e9"}}]}]
@@ -277,14 +287,14 @@ def test_jobs_over_http(server: PolymuxServer, box: Box) -> None:
     one = f"/api/v1/predictions/{listed[0]['id']}"
     for method, route in (("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("GET", "/events")):
         assert server.ask(method, one + route, key=other).status == 404, (method, route)
-    assert server.ask("GET", path, key=None).status == 200  # Nothing of it is gone.
+    assert server.ask("GET", path, key=None).status == 200  # The file still exists.
     assert server.ask("DELETE", one).status == 204
     assert server.ask("GET", one).status == 404
     assert server.ask("GET", path, key=None).status == 404
 
 
 def test_lists_cut_what_is_long(tmp_path: Path) -> None:
-    """A page of a hundred jobs has no megabyte of each; one alone has all that was asked for."""
+    """Job lists truncate long fields. A single job has the full values."""
     made = Scripted(operations=("generate_image",))
     made.data = b""
     with PolymuxServer(tmp_path / "s", lambda: [made]) as server:
@@ -304,7 +314,7 @@ class Painter(Scripted):
 
 
 def test_names_and_versions_of_models(tmp_path: Path) -> None:
-    """Unknown names are refused, and a version is told as not looked at."""
+    """Unknown names are rejected. A version is accepted with a warning that it is ignored."""
     path, model = "/api/v1/modelhost/imagegeneration", "bytedance/sdxl-lightning-4step"
     made = Painter("painter", ["generate_image"])
     with PolymuxServer(tmp_path / "s", lambda: [made]) as server:

@@ -1,4 +1,7 @@
-"""Who may come in: the same cases for our server, and for a foreign application with our router."""
+"""Authentication of the polymux server and of the router in another application.
+
+Case IDs such as A03 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Either = PolymuxServer | HostedServer
-#: Some milliseconds are enough; what grows with the square of a length takes longer than this.
+#: A few milliseconds are enough. Work that is quadratic in the input length exceeds this.
 REFUSED_S = 2.0 * PATIENCE
 
 
@@ -39,7 +42,7 @@ def server(
      'Bearer "KEY"', "Bearer KEYx", "Bearer SHORTER", "Bearer \xff\xfe", "KEY"],
 )  # fmt: skip
 def test_what_is_no_key(server: Either, value: str) -> None:
-    """A03 to A05, A08, A09."""
+    """Cases A03 to A05, A08 and A09."""
     shown = value.replace("KEY", server.key).replace("SHORTER", server.key[:-1])
     answer = server.json(CHAT, HELLO, [("Authorization", shown)])
     assert answer.status == 401
@@ -47,12 +50,12 @@ def test_what_is_no_key(server: Either, value: str) -> None:
 
 
 def test_the_scheme_s_case_does_not_matter(server: Either) -> None:
-    """A02."""
+    """Case A02."""
     assert server.json(CHAT, HELLO, [("authorization", f"bearer {server.key}")]).status == 200
 
 
 def test_a_key_elsewhere_is_none(server: Either) -> None:
-    """A06, A10."""
+    """Cases A06 and A10."""
     assert server.json(f"{CHAT}?token={server.key}", HELLO, key=None).status == 401
     for name in ("key", "api_key", "Authorization"):
         body, headers = form((name, f"Bearer {server.key}"), ("file", ("a.wav", b"x")))
@@ -64,7 +67,7 @@ def test_a_key_elsewhere_is_none(server: Either) -> None:
 
 @pytest.mark.parametrize("key", ["\xff" * 60_000, " " * 60_000 + "x", "KEY" + "x" * 60_000])
 def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
-    """A07: refused as any other, and soon: nothing is done to each of its letters."""
+    """Rejected quickly, because no work is done per character (A07)."""
     shown = [("Authorization", f"Bearer {key.replace('KEY', server.key)}")]
     began = time.monotonic()
     for _ in range(5):
@@ -78,7 +81,7 @@ def test_a_key_of_60_kilobytes(server: Either, key: str) -> None:
     [("application/json", b"{"), ("multipart/form-data", b"x"), ("text/plain", b"x")],
 )
 def test_no_parser_is_entered_without_a_key(server: Either, kind: str, body: bytes) -> None:
-    """A12."""
+    """Case A12."""
     assert server.ask("POST", CHAT, body, [("Content-Type", kind)], key=None).status == 401
 
 
@@ -88,7 +91,9 @@ def test_no_parser_is_entered_without_a_key(server: Either, kind: str, body: byt
 def test_a_large_body_without_a_key_is_not_read(
     server: Either, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
-    """A11, H21: answered from the header; the client that sends on can read the answer."""
+    """The server answers after the headers. A client that continues to send can still read the
+    response (A11 and H21).
+    """
     read: list[int] = []
     plain = HttpToolsProtocol.data_received
 
@@ -111,7 +116,7 @@ def test_a_large_body_without_a_key_is_not_read(
         answer = read_answer(connection)
     assert answer.status == 401
     assert answer.headers["connection"] == "close"
-    # Of what came behind that, nobody parsed a byte. A foreign uvicorn reads more at once.
+    # The server parses nothing beyond this. Other applications under uvicorn read more at once.
     assert 0 < sum(read) <= (512 << 10 if server.is_hosted else 64 << 10)
 
 
@@ -121,7 +126,7 @@ def test_a_large_body_without_a_key_is_not_read(
      "/api/v1/freellm%00", "/API/v1/freellm"],
 )  # fmt: skip
 def test_other_spellings_lead_nowhere(server: Either, target: str) -> None:
-    """A14: a foreign application redirects or decodes some, and without a key gets no further."""
+    """Another application may redirect or decode some of them, but still requires a key (A14)."""
     answer = server.json(target, HELLO, key=None)
     if server.is_hosted:
         assert answer.status in (307, 401, 404)
@@ -132,7 +137,7 @@ def test_other_spellings_lead_nowhere(server: Either, target: str) -> None:
 
 
 def test_a_proxy_s_target_is_refused(server: Either) -> None:
-    """A14: without a key it leads nowhere else either."""
+    """An absolute URL as the target never bypasses the key (A14)."""
     data = (
         f"POST http://evil.example{CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
     )
@@ -141,7 +146,7 @@ def test_a_proxy_s_target_is_refused(server: Either) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD", "TRACE", "OPTIONS"])
 def test_other_methods(server: Either, method: str) -> None:
-    """A15, A16: on every operation, with a key and without."""
+    """On every operation, with and without a key (A15 and A16)."""
     for one in contract.operations():
         for key in ("", None):
             origins = ("null", "https://evil.example") if method == "OPTIONS" else ()
@@ -161,7 +166,7 @@ def test_other_methods(server: Either, method: str) -> None:
 
 
 def test_a_page_of_another_site_may_not_ask(server: Either) -> None:
-    """A16: and a rebound name does not help it either."""
+    """DNS rebinding does not help the other site either (A16)."""
     for origin in ("https://evil.example", "null"):
         answer = server.json(CHAT, HELLO, [("Origin", origin)])
         assert answer.status == 403
@@ -172,12 +177,12 @@ def test_a_page_of_another_site_may_not_ask(server: Either) -> None:
 
 @pytest.mark.parametrize("host", ["a/b?c#d", "", "a b", "a\tb", "evil.example"])
 def test_what_is_no_host(server: Either, host: str) -> None:
-    """A13: nor one of ours, which a page of another site would have."""
+    """A DNS rebinding page sends its own host, which is also rejected (A13)."""
     assert server.json(CHAT, HELLO, [("Host", host)]).status in (400, 421)
 
 
 def test_100_continue_comes_to_those_who_may(server: Either) -> None:
-    """H14."""
+    """Case H14."""
     body = json.dumps(HELLO).encode()
     fields = [("Content-Length", str(len(body))), ("Expect", "100-continue")]
     for key, first in ((server.key, b"HTTP/1.1 100"), ("wrong", b"HTTP/1.1 401")):

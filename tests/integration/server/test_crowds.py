@@ -1,4 +1,7 @@
-"""Many connections at once: slow ones, idle ones, more than there are descriptors for."""
+"""Many connections at once: slow, idle, and more than the file descriptor limit.
+
+Case IDs such as H09 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ IDLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(autouse=True)
 def _descriptors() -> Iterator[None]:
-    """As many as this process may have."""
+    """Use the maximum number of file descriptors that this process may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -34,7 +37,7 @@ def _descriptors() -> Iterator[None]:
 
 @contextmanager
 def limiter(server: Asked, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections, all begun before one of them is accepted."""
+    """Start `count` connections, all before the server accepts the first one."""
     found: list[socket.socket] = []
     try:
         for _ in range(count):
@@ -51,7 +54,7 @@ def limiter(server: Asked, count: int) -> Iterator[list[socket.socket]]:
 def ended(
     connections: list[socket.socket], max_s: float, enough: int | None = None
 ) -> dict[socket.socket, bytes]:
-    """What came over those that were closed within that time, or until there are enough."""
+    """The data of each connection that closed within `max_s`, or until `enough` have closed."""
     came = dict.fromkeys(connections, b"")
     over: dict[socket.socket, bytes] = {}
     until_then = time.monotonic() + max_s
@@ -79,7 +82,9 @@ def ended(
 def dripped(
     server: ServedProcess, connections: list[socket.socket], until: float
 ) -> dict[socket.socket, bytes]:
-    """Sends each a byte a second until all are over, and what came of each; others are served."""
+    """Send one byte per second on each connection until all have ended, and return their responses.
+    Checks that other clients are served.
+    """
     byte = 0
     over: dict[socket.socket, bytes] = {}
     while len(over) < len(connections):
@@ -95,7 +100,9 @@ def dripped(
 
 
 def test_200_headers_in_drips(tmp_path: Path) -> None:
-    """H09: a byte a second on each; all are told, or closed, by the deadline of a header."""
+    """Case H09: each client sends one byte per second. By the header deadline, the server has
+    answered or closed all of them.
+    """
     header_s = 1.5
     with ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
         began = time.monotonic()
@@ -112,7 +119,9 @@ def test_200_headers_in_drips(tmp_path: Path) -> None:
     ("keep_alive_s", "idle_s"), [(4.0, 1.0), pytest.param(90.0, 60.0, marks=LONG)]
 )
 def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s: float) -> None:
-    """H12: kept as long as they may be and closed then; they cost little, and nobody waits."""
+    """Case H12: they are closed after the idle timeout, use few resources and delay no other
+    request.
+    """
     limits = {"keep_alive_s": keep_alive_s, "header_s": 30.0}
     with ServedProcess(tmp_path / "s", limits=limits, log="warning") as server:
         assert server.json(CHAT, HELLO).status == 200
@@ -134,7 +143,7 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
             while asked < 100 or time.monotonic() - began < idle_s:
                 assert server.json(CHAT, HELLO).status == 200
                 asked += 1
-            # What idles costs no time: a request takes no more of the processor than alone.
+            # Idle connections must not increase the CPU time per request.
             assert (server.cpu_s() - busy_s) / asked < 2 * alone_s + 0.005
             assert server.memory_bytes() - before < 64 << 20
             assert len(ended(connections, keep_alive_s + 20)) == 1000
@@ -147,14 +156,16 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
     ("count", "descriptors"), [(1200, 256), pytest.param(5000, 1024, marks=LONG)]
 )
 def test_more_connections_than_descriptors(tmp_path: Path, count: int, descriptors: int) -> None:
-    """H13: those that are too many are told so, the others are served, and so is who comes then."""
+    """Case H13: excess connections get an error response. The others and later
+    clients are served.
+    """
     limits = {"header_s": 60.0}
     with ServedProcess(
         tmp_path / "s", limits=limits, log="warning", descriptors=descriptors
     ) as server:
         assert server.json(CHAT, HELLO).status == 200
         with limiter(server, count) as connections:
-            # All it can take wait for the deadline of their headers; the others are told.
+            # Accepted connections wait for the header deadline. The others get a response at once.
             over = ended(connections, 30, enough=count - descriptors)
             assert server.descriptors() < descriptors
             told = [parsed(data) for data in over.values() if data]
@@ -167,8 +178,9 @@ def test_more_connections_than_descriptors(tmp_path: Path, count: int, descripto
             kept = [one for one in connections if one not in over]
             assert len(kept) > descriptors // 2
             time.sleep(1)
-            assert server.cpu_s() - busy_s < 0.5  # No busy loop.
-            # Closed with a request unread, it may be reset before the answer is seen.
+            assert server.cpu_s() - busy_s < 0.5
+            # The connection closes with an unread request, so a reset may arrive before the
+            # response.
             assert server.ask("GET", "/healthz").status in (503, 0)
             for one in kept[:50]:
                 one.setblocking(True)

@@ -1,4 +1,4 @@
-"""Caps as they are where nobody has set any: sizes, times and counts, told and in force."""
+"""The default limits: sizes, times and counts, as reported and as enforced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIB, GIB = 1 << 20, 1 << 30
 HOUR_S = 3600.0
 EVERY = tuple(one.name for one in contract.operations())
-#: The longest form of an operation, and the longest JSON where that is not a mebibyte.
+#: Maximum form size per operation, and maximum JSON size if it is not 1 MiB.
 OF_FORMS = {
     "transcribe": 2 * GIB, "convert_to_mp3": 2 * GIB, "generate_image": 20 * MIB,
     "upscale_image": 20 * MIB, "read_text": 20 * MIB, "identify_song": 30 * MIB,
@@ -32,14 +32,13 @@ OF_JSON = {"chat": 32 * MIB, "free_chat": 32 * MIB}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """With the default limits."""
     folder = tmp_path_factory.mktemp("caps") / "s"
     with PolymuxServer(folder, lambda: [Scripted(operations=EVERY)]) as running:
         yield running
 
 
 def caps() -> Iterator[tuple[contract.Operation, str, int]]:
-    """Each operation with each encoding that it takes, and the longest of that."""
+    """Every operation with every encoding that it accepts and the size limit."""
     for operation in contract.operations():
         for encoding in sorted({one for some in operation.variants for one in some.accepts}):
             of_json = OF_JSON.get(operation.name, MIB)
@@ -53,7 +52,9 @@ def caps() -> Iterator[tuple[contract.Operation, str, int]]:
 def test_caps_of_bodies(
     server: PolymuxServer, operation: contract.Operation, encoding: str, max_bytes: int
 ) -> None:
-    """One of exactly the cap is asked to come, and one of a byte more is refused before it does."""
+    """With Expect: 100-continue, a body of exactly the limit is accepted and one byte more is
+    rejected.
+    """
     endpoint = OperationEndpoint(server.state, operation)
     of_both = {"json": endpoint.max_json_bytes, "multipart": endpoint.max_form_bytes}
     assert of_both[encoding] == max_bytes
@@ -70,7 +71,9 @@ def test_caps_of_bodies(
 
 
 def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
-    """Four hours and 40 megapixels reach the process that opens files; pictures of chats too."""
+    """The limits of four hours and 40 megapixels reach the media process. Images in chats have the
+    same limit.
+    """
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     media: Any = next(one for one in backends_of(settings) if one.name == "media")
     options = media._inner._options

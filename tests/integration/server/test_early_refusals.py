@@ -1,4 +1,4 @@
-"""What a connection refuses by itself: what is no request, and connections that are too many."""
+"""Errors that the connection handler sends: invalid requests and too many connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n
 
 
 def test_refusals_have_a_name(tmp_path: Path) -> None:
-    """As all answers: by it they are found in a log of whoever asked."""
+    """Every response has a request ID, which clients can log."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=Limits(header_s=0.5)) as server:
         long = b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000
         for data, status in ((b"\0\r\n\r\n", 400), (HEALTH[:20], 408), (long, 431)):
@@ -38,7 +38,7 @@ def test_refusals_have_a_name(tmp_path: Path) -> None:
 def test_what_is_no_request_takes_no_answer(
     server: PolymuxServer, box: Box, behind: bytes, pipelined: bool
 ) -> None:
-    """Requests that have come whole before it are answered, and the connection is closed."""
+    """Complete requests before the invalid one are answered, then the connection closes."""
     box.backend.gate.clear()
     with server.connect() as connection:
         asked = server.written_json(CHAT, HELLO, close=False)
@@ -57,7 +57,9 @@ def test_what_is_no_request_takes_no_answer(
 
 
 def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
-    """S25: others are served, and its own as soon as it gives some back."""
+    """Other addresses are served. The address can connect again after it closes a connection (S25
+    in docs/testing.md).
+    """
     limits = Limits(connections_per_address=5, header_s=30)
     with (
         PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server,
@@ -79,7 +81,7 @@ def test_who_counts_as_one_address() -> None:
     limiter = ConnectionLimiter(most=8)
     assert [limiter.acquire("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
     assert limiter.acquire("192.0.2.2")[1]
-    # An address of IPv4 may come in the form of IPv6; and a line has a network of 64 bits.
+    # IPv4-mapped IPv6 addresses count as IPv4. An IPv6 client is identified by its /64 network.
     assert not limiter.acquire("::ffff:192.0.2.1")[1]
     for _ in range(6):
         limiter.release("192.0.2.1")
@@ -87,7 +89,8 @@ def test_who_counts_as_one_address() -> None:
     limiter = ConnectionLimiter(most=8)
     assert [limiter.acquire(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
     assert limiter.acquire("2001:db8:0:1::1")[1]
-    # This machine itself, where proxies are, and peers without an address; nobody goes beyond all.
+    # The per-address limit does not apply to loopback, which proxies use, and to peers without an
+    # address. The total limit always applies.
     for here in ("127.0.0.1", "::1", None):
         limiter = ConnectionLimiter(most=8)
         assert all(limiter.acquire(here)[1] for _ in range(8))

@@ -1,6 +1,5 @@
-"""A text, a picture and a sound by real engines, asked for in five ways: each answers alike.
-
-By curl's program, by the command, by both clients and by Local.
+"""One text, image and audio request to real engines must give equal results in five ways: curl, the
+command, both clients and Local.
 """
 
 from __future__ import annotations
@@ -41,13 +40,14 @@ def small() -> bytes:
 
 @dataclass(frozen=True)
 class Face:
-    """An operation and how its answer is made comparable.
+    """An operation and how to compare its results.
 
     Attributes:
-        values: Its fields; bytes are files.
-        told: What is compared, of the answer as JSON and of a function that fetches files.
-        words: Of the command, after its name.
-        model: Its selector.
+        values: The fields. Bytes are files.
+        told: Converts a JSON response to a comparable value. Also gets a function that downloads
+    files.
+        words: Arguments of the command after its name.
+        model: The model selector.
     """
 
     values: Mapping[str, Any]
@@ -149,7 +149,7 @@ def by_command(server: PolymuxServer, name: str, folder: Path) -> Any:
 
 
 def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields by the names that methods have for them."""
+    """The fields by Python parameter name."""
     python_names = {
         one.name: one.python_name for one in contract.operation(name).variants[-1].fields
     }
@@ -159,7 +159,7 @@ def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def told_of(name: str, result: Any) -> Any:
-    """What `Face.told` makes of JSON, of a result in Python."""
+    """Convert a Python result to the value that `Face.told` returns for JSON."""
     if name == "convert_to_mp3":
         return result.read()
     if name == "upscale_image":
@@ -188,7 +188,7 @@ async def by_async_client(server: PolymuxServer, name: str, values: dict[str, An
 
 
 def test_what_nothing_here_does_is_told_alike(server: PolymuxServer, local: polymux.Local) -> None:
-    """Which they are by default is in `test_refused_by_default.py`."""
+    """`test_refused_by_default.py` lists the operations that are not available by default."""
     with polymux.Client(server.url, server.key) as client:
         for caller in (client, local):
             with pytest.raises(NoBackendError) as refused:

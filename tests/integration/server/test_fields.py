@@ -1,6 +1,8 @@
-"""Values of fields that are wrong, over HTTP: refused by name before any work, by 400.
+"""Invalid field values over HTTP return 400 with the field name before any work starts.
 
-Which they are is the contract's: `tests/unit/test_contract_walk.py`, `cpp/tests/test_check.cpp`.
+`tests/unit/test_contract_walk.py` and `cpp/tests/test_check.cpp` test which values are invalid.
+
+Case IDs such as M22 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[Polym
 
 
 def check_refused(answer: Answer, box: Box, word: str) -> None:
-    """By 400, which names the field, before anything was begun."""
+    """Check that the response is 400 with the field name and that no work started."""
     assert answer.status == 400, (word, answer.body)
     told = answer.json()
     assert told["code"] == "invalid_request"
@@ -64,13 +66,13 @@ def check_refused(answer: Answer, box: Box, word: str) -> None:
 
 @pytest.mark.parametrize("text", ["NaN", "1_000", "\u0665", "1" * 500])
 def test_what_is_no_number_in_a_form(server: PolymuxServer, box: Box, text: str) -> None:
-    """M22: what Python's int and float would take, and what nobody would."""
+    """Includes numbers that Python's int and float accept (M22)."""
     body, headers = form(("audio", PICTURE), ("batch_size", text))
     check_refused(server.ask("POST", STT, body, headers), box, "batch_size")
 
 
 def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> None:
-    """M22: as web pages send what nobody has filled in."""
+    """Web pages send empty form fields (M22)."""
     body, headers = form(HILL, ("width", ""), ("guidance_scale", ""), ("apply_watermark", ""))
     assert server.ask("POST", ASTRA, body, headers).status == 200
     work = box.backend.began[-1]
@@ -84,7 +86,7 @@ def test_a_field_without_a_text_is_absent(server: PolymuxServer, box: Box) -> No
     [("True", True), ("on", True), ("FALSE", False), ("0", False), ("2", None), (" true", None)],
 )
 def test_booleans_in_a_form(server: PolymuxServer, box: Box, text: str, meant: bool | None) -> None:
-    """M23."""
+    """Case M23."""
     body, headers = form(HILL, ("apply_watermark", text))
     answer = server.ask("POST", ASTRA, body, headers)
     if meant is None:
@@ -111,7 +113,7 @@ def test_booleans_in_a_form(server: PolymuxServer, box: Box, text: str, meant: b
 def test_forms_that_cannot_be_done(
     server: PolymuxServer, box: Box, path: str, fields: list[tuple[str, Any]], word: str
 ) -> None:
-    """V29, I12, I13, I18: no mask without a picture, and none by its address."""
+    """A mask without an image, and a mask given by URL (V29, I12, I13 and I18)."""
     body, headers = form(*fields)
     check_refused(server.ask("POST", path, body, headers), box, word)
 
@@ -135,14 +137,18 @@ def test_forms_that_cannot_be_done(
 def test_json_that_cannot_be_done(
     server: PolymuxServer, box: Box, path: str, value: dict[str, Any], word: str
 ) -> None:
-    """I13, C38, C42, C47: never by 422; what would steer the server, whatever it holds."""
+    """Never 422. Fields that would configure the server are rejected with any value (I13, C38, C42
+    and C47).
+    """
     if path == FREE:
         value = {name: one for name, one in value.items() if name != "model"}
     check_refused(server.json(path, value), box, word)
 
 
 def test_prompts_of_any_length_and_letter(server: PolymuxServer, box: Box) -> None:
-    """I15: over its cap a prompt is refused; else it is data, control characters too."""
+    """A prompt over the limit is rejected. Otherwise it is plain data, including control characters
+    (I15).
+    """
     long = "x" * (1 << 20)
     answer = server.json(LIGHTNING, {"prompt": long})
     assert (answer.status, answer.json()["code"]) == (413, "too_large")
@@ -157,7 +163,7 @@ def test_prompts_of_any_length_and_letter(server: PolymuxServer, box: Box) -> No
 
 
 def test_deadlines(server: PolymuxServer, box: Box) -> None:
-    """C38: those that are some, and none."""
+    """Valid and invalid timeouts (C38)."""
     for value in (1, 300, None):
         given = {"messages": HELLO["messages"], "timeout": value}
         assert server.json(FREE, given).status == 200

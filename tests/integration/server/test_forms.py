@@ -1,4 +1,7 @@
-"""Forms as nobody's program should send them: refused, bounded, and soon."""
+"""Invalid and hostile multipart forms are rejected quickly with bounded resources.
+
+Case IDs such as M01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def hash_of(data: bytes) -> str:
 
 
 class Hashing(Scripted):
-    """Knows of every file what was in it."""
+    """Records a hash of every file."""
 
     def __init__(self) -> None:
         super().__init__(operations=["convert_to_mp3", "transcribe"], max_concurrency=4)
@@ -84,20 +87,20 @@ GOOD, _ = form(("file", ("a.wav", b"RIFF")))
      ("multipart/form-data; boundary=bb\rbb", 400),
      ('multipart/form-data; !="' + "\\" * 60, 415), ("multipart/mixed; boundary=bbbb", 415),
      ("application/x-www-form-urlencoded", 415),
-     # Of two boundaries servers and proxies believe different ones.
+     # Servers and proxies disagree which of two boundaries applies.
      ("multipart/form-data; boundary=cccc; boundary=bbbb", 400),
      ("multipart/form-data; boundary=bbbb; Boundary=cccc", 400),
      ("multipart/form-data; boundary=bbbb" + ";" * 60_000, 400),
      ("multipart/form-data; boundary=bbbb" + "; a=b" * 20, 400)],
 )  # fmt: skip
 def test_types_that_are_no_form_s(server: PolymuxServer, kind: str, status: int) -> None:
-    """M01 to M03, M20."""
+    """Cases M01 to M03 and M20."""
     assert send(server, GOOD, kind).status == status
 
 
 @pytest.mark.parametrize("boundary", ["b" * 70, "a b c", "a'()+_,-./:=?z", "--"])
 def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boundary: str) -> None:
-    """M02: all that RFC 2046, 5.1.1, has, within quotes; 70 of them at most."""
+    """All characters of RFC 2046, 5.1.1, in quotes, with at most 70 characters (M02)."""
     body, _ = form(("file", ("a.wav", b"--\r\n" * 9)), boundary=boundary)
     assert send(server, body, f'multipart/form-data; boundary="{boundary}"').status == 200
     assert box.backend.hashes[-1] == hash_of(b"--\r\n" * 9)
@@ -105,7 +108,7 @@ def test_boundaries_of_every_letter(server: PolymuxServer, box: HashingBox, boun
 
 @pytest.mark.parametrize("cut", [0.02, 0.2, 0.99])
 def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
-    """M04, M05: the right length of a body that ends too soon."""
+    """The Content-Length is correct, but the form is incomplete (M04 and M05)."""
     body, _ = form(("vbr_quality", "3"), ("file", ("a.wav", b"x" * 2000)))
     assert send(server, body[: int(len(body) * cut)]).status == 400
     unended, _ = form(("file", ("a.wav", b"x" * 2000)), end=False)
@@ -113,7 +116,7 @@ def test_forms_that_are_cut(server: PolymuxServer, cut: float) -> None:
 
 
 def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
-    """M12: 413 at the field's cap, long before its end."""
+    """Returns 413 at the field's limit, long before its end (M12)."""
     start = b'--bbbb\r\nContent-Disposition: form-data; name="start"\r\n\r\n'
     fields = [("Content-Type", TYPE), ("Content-Length", str(len(start) + (100 << 20)))]
     sent = 0
@@ -124,7 +127,7 @@ def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
                 connection.sendall(b"1" * (1 << 20))
                 sent += 1 << 20
         except OSError:
-            pass  # It has been answered, and is listened to no longer.
+            pass  # The server has answered and closed the connection.
         answer = read_answer(connection)
     assert sent < 50 << 20
     assert answer.status == 413
@@ -146,7 +149,7 @@ def test_a_field_of_100_mebibytes(server: PolymuxServer) -> None:
 def test_fields_that_do_not_fit(
     server: PolymuxServer, fields: list[tuple[str, Any]], word: str
 ) -> None:
-    """M13, M15, M29."""
+    """Cases M13, M15 and M29."""
     body, _ = form(*fields)
     answer = send(server, body)
     assert answer.status == 400
@@ -154,7 +157,7 @@ def test_fields_that_do_not_fit(
 
 
 def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
-    """M14."""
+    """Case M14."""
     body, _ = form(("other", "x"), ("thing", ("a.bin", b"y" * 1000)), ("file", ("a.wav", b"x")))
     answer = send(server, body)
     assert answer.status == 200
@@ -181,14 +184,15 @@ def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
      "form-data", 'form-data; name="\xff"; filename="a"', "x" * 100],
 )  # fmt: skip
 def test_dispositions_that_smuggle(server: PolymuxServer, disposition: str) -> None:
-    """M16: only the plain forms count."""
+    """Only simple Content-Disposition forms are accepted (M16)."""
     part = f"--bbbb\r\nContent-Disposition: {disposition}\r\n\r\nx\r\n--bbbb--\r\n"
     assert send(server, part.encode("latin-1")).status == 400
 
 
 def test_dispositions_that_are_plain(server: PolymuxServer, box: HashingBox) -> None:
-    """M16: as clients write them."""
-    coded = "\r\nContent-Transfer-Encoding: base64"  # M17: bytes are bytes.
+    """The forms that real clients send (M16)."""
+    # The encoding header is ignored (M17).
+    coded = "\r\nContent-Transfer-Encoding: base64"
     for disposition, name in (
         ('form-data; name="file"; filename="a;b.wav"', "a;b.wav"),
         ("Form-Data;name=file;FILENAME=a.wav;", "a.wav"),
@@ -217,14 +221,16 @@ HOSTILE = [
 def test_bytes_that_look_like_boundaries(
     server: PolymuxServer, box: HashingBox, data: bytes
 ) -> None:
-    """M18, M19: exact, be it another form; how fast is in `test_hostile_bodies.py`."""
+    """The file arrives exactly, even if it is itself a form (M18 and M19). `test_hostile_bodies.py`
+    tests the speed.
+    """
     body, _ = form(("file", ("a.wav", data)))
     assert send(server, body).status == 200
     assert box.backend.hashes[-1] == hash_of(data)
 
 
 def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
-    """M18: whatever of a form comes in one piece, it is read alike."""
+    """The result does not depend on how the form is split into reads (M18)."""
     data = b"\r\n--bbb\r\r\n--bbbX\n--bbbb-" * 3
     body, _ = form(("bitrate", "64k"), ("file", ("a.wav", data)), ("start", "1"))
     store = server.state.service.store.media
@@ -255,7 +261,7 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
 def test_texts_that_are_no_utf8(
     server: PolymuxServer, box: HashingBox, kind: str, text: bytes, status: int
 ) -> None:
-    """M21: whatever a form says of itself, its texts are UTF-8 and nothing else."""
+    """Texts of a form must be UTF-8, whatever charset the form declares (M21)."""
     head = f"Content-Type: {kind}\r\n" if kind else ""
     part = (
         b'--bbbb\r\nContent-Disposition: form-data; name="start"\r\n%s\r\n' % head.encode() + text
@@ -274,7 +280,7 @@ NAMES = ["../../etc/passwd", "..\\..\\x", "a\0.mp3", "n" * 4096, "", "..", "-i",
 
 @pytest.fixture(scope="module")
 def converting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """A server whose conversions are real."""
+    """A server with real conversions."""
     folder = tmp_path_factory.mktemp("names")
     with PolymuxServer(folder / "s") as running:
         yield running
@@ -283,11 +289,11 @@ def converting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServ
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_names(converting: PolymuxServer, name: str) -> None:
-    """M27: whatever a file is called, it is stored under a random name, and no header breaks."""
+    """The file is stored under a random name, and its original name cannot break a header (M27)."""
     here = {one.name for one in Path.cwd().iterdir()}
     folder = converting.settings.store.folder
     body, headers = form(("file", (name, wav(0.1))))
-    body = body.replace(b"\xc3\xbf\xc3\xbe", b"\xff\xfe")  # Invalid UTF-8, and not its encoding.
+    body = body.replace(b"\xc3\xbf\xc3\xbe", b"\xff\xfe")  # Invalid UTF-8 instead of its encoding.
     answer = converting.ask("POST", CONVERT, body, headers)
     assert answer.status in (200, 400), answer.body
     if answer.status == 200:
@@ -310,7 +316,7 @@ def test_names_are_names(converting: PolymuxServer, name: str) -> None:
 
 
 def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
-    """M29: is named; and of a form's field in which nothing was chosen nothing is left."""
+    """The error names the empty file (M29). A file field without a selected file is ignored."""
     before = len(box.backend.hashes)
     answer = send(server, form(("file", ("a.wav", b"")))[0])
     told = answer.json()
@@ -323,7 +329,7 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
 
 
 def test_files_at_every_edge(server: PolymuxServer, box: HashingBox) -> None:
-    """M18: boundaries at the end of every piece that is read."""
+    """Boundaries at the end of every read (M18)."""
     for size in (1, 65_535, 65_536, 262_144, 262_145):
         data = b"z" * size
         body, _ = form(("file", ("a.wav", data)))

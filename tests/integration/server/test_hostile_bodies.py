@@ -1,4 +1,4 @@
-"""I3 and I6: bodies made to cost much hold no other request up, and take no memory."""
+"""Bodies that are expensive to process must not delay other requests or use much memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ END = b"\r\n--bbbb--\r\n"
 
 
 def _parts(more: bytes) -> bytes:
-    """As many parts as a form may have, that say more of what they are."""
+    """The maximum number of parts, with extra header fields."""
     return b"\r\n".join(PART % (b"a%d" % n, more) + b"x" for n in range(999)) + END
 
 
-#: Each with the statuses that it may have. What is read to its end is no picture, so 415.
+#: Form -> (function that creates it, allowed statuses). Valid forms return 415, because the file is
+#: not an image.
 FORMS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
     "M07, line ends before": (lambda: b"\r\n" * (4 * MIB) + FILE + b"x" + END, (400, 415)),
     "M08, bytes behind": (lambda: FILE + b"x" + END + b"x" * (4 * MIB), (400, 415)),
@@ -54,23 +55,23 @@ DOCUMENTS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
 
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    """Its own process; how much memory that took is looked at when it ends."""
+    """A separate server process. Its memory is checked at the end."""
     with ServedProcess(tmp_path_factory.mktemp("forms")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    """A chat may have 32 MiB, which lies in memory as it came, joined and parsed."""
+    """A chat of up to 32 MiB is in memory three times: as received, joined and parsed."""
     with ServedProcess(tmp_path_factory.mktemp("documents"), more_bytes=192 * MIB) as running:
         yield running
 
 
 class Probe(threading.Thread):
-    """Asks for the server's health again and again.
+    """Repeatedly requests the server's health.
 
     Attributes:
-        max_s: The longest that it waited for an answer.
+        max_s: The longest response time in seconds.
     """
 
     def __init__(self, server: ServedProcess) -> None:
@@ -94,7 +95,9 @@ class Probe(threading.Thread):
 def harmless(
     server: ServedProcess, path: str, kind: str, body: bytes, statuses: tuple[int, ...]
 ) -> None:
-    """Once at least: what else goes on on the machine is not the server's."""
+    """Send the body and check that other requests are not delayed. Tries several times, because
+    other programs may cause delays.
+    """
     waited = []
     for _ in range(TRIES):
         probe = Probe(server)

@@ -1,4 +1,4 @@
-"""A13: whatever Host a caller names, links are those of the settings, and lead where they led."""
+"""Links always use the configured URL, whatever Host a client sends (A13 in docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PUBLIC = "https://tools.example/all"
 EVIL = "evil.example"
-#: What a proxy says of itself, and anybody can.
+#: Header fields of a proxy, which any client can forge.
 FORWARDED = [("X-Forwarded-Host", EVIL), ("X-Forwarded-Proto", "gopher"),
              ("Forwarded", f"host={EVIL};proto=gopher")]  # fmt: skip
 SMALL = b"ID3 and frames"
@@ -24,20 +24,20 @@ SMALL = b"ID3 and frames"
 
 @pytest.fixture
 def public(tmp_path: Path) -> Iterator[PolymuxServer]:
-    """Behind a proxy, and with no word on which hosts it has: any may be named."""
+    """A server behind a proxy without configured hosts, so any Host is accepted."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], public_url=PUBLIC) as running:
         running.url = f"http://127.0.0.1:{running.state.settings.port}"
         yield running
 
 
 def seen(answer: Answer) -> str:
-    """All of an answer that somebody could follow."""
+    """All parts of a response that may contain a link."""
     return "\n".join([*answer.lines, answer.body.decode()])
 
 
 @pytest.mark.parametrize("host", [EVIL, f"{EVIL}:1", "127.0.0.1:9", "localhost"])
 def test_links_begin_as_the_settings_say(public: PolymuxServer, host: str) -> None:
-    """Of a result, of a prediction and where to look for it: none is made of what was asked for."""
+    """Links to results and jobs never contain a host from the request."""
     named = [("Host", host), *FORWARDED]
     answer = public.convert(*named)
     assert answer.status == 200, answer.body
@@ -56,7 +56,7 @@ def test_links_begin_as_the_settings_say(public: PolymuxServer, host: str) -> No
 
 
 def test_a_link_is_signed_for_its_file_and_for_no_host(public: PolymuxServer) -> None:
-    """Where any host may be named, the same file comes; a wrong signature is wrong under each."""
+    """The link works under every Host. A wrong signature fails under every Host."""
     link = public.convert().json()["response"].removeprefix(PUBLIC)
     for host in ("tools.example", EVIL, f"{EVIL}:8443", "[::1]"):
         named = [("Host", host), *FORWARDED]
@@ -83,10 +83,10 @@ def test_a_link_is_signed_for_its_file_and_for_no_host(public: PolymuxServer) ->
 def test_a_link_under_a_host_that_is_none_of_ours(
     tmp_path: Path, settings: dict[str, Any], ours: list[str], others: list[str]
 ) -> None:
-    """The link is the key, and opens nothing where a page of another site has led a browser."""
+    """Although a link needs no key, it returns nothing to a page that uses DNS rebinding."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(), **settings) as server:
-        # Of the loopback server's own checks, behind the tests, too.
+        # The test server's own health check also needs an allowed host.
         server._host = lambda: ours[0]  # type: ignore[method-assign]
         told = server.convert(("Host", ours[0])).json()["response"]
         assert told.startswith(f"{server.url}/media/")
@@ -102,7 +102,7 @@ def test_a_link_under_a_host_that_is_none_of_ours(
         assert len(box.backend.began) == 1
 
 
-#: A request for a link, with what is wrong about its host.
+#: Problem with the Host -> a request for a link that has it.
 ODD: dict[str, Callable[[str], str]] = {
     "none": lambda link: f"GET {link} HTTP/1.1\r\n",
     "two": lambda link: f"GET {link} HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n",
@@ -115,7 +115,7 @@ ODD: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_a_link_with_an_odd_host(public: PolymuxServer, name: str) -> None:
-    """No file comes, whatever the signature is."""
+    """Returns no file, even with a valid signature."""
     link = public.convert().json()["response"].removeprefix(PUBLIC)
     data = f"{ODD[name](link)}Connection: close\r\n\r\n".encode()
     answer = public.raw(data, half_close=True)

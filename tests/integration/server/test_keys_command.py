@@ -1,4 +1,4 @@
-"""`polymux keys`, and what a server that runs meanwhile makes of its changes."""
+"""`polymux keys`, and a running server that must apply the changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = re.compile(r"pmx_[A-Za-z0-9_-]{43}\n")
 
 
 class Keys:
-    """The command, for one store; remembers all that it has ever said."""
+    """The command for one store. Collects everything that it prints."""
 
     def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.place: tuple[str, ...] = ("--store", str(store))
@@ -29,10 +29,10 @@ class Keys:
         self._capsys = capsys
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        """What it says on standard output."""
+        """Run the command and return its standard output."""
         try:
             found = main(["keys", *words, *self.place])
-        except SystemExit as end:  # As argparse ends.
+        except SystemExit as end:  # argparse exits like this.
             found = int(end.code or 0)
         assert found == code
         told = self._capsys.readouterr()
@@ -40,7 +40,7 @@ class Keys:
         return told.out
 
     def made(self, *words: str) -> str:
-        """The key, which is alone on standard output."""
+        """Return the key, which must be the only text on standard output."""
         out = self(*words)
         assert KEY.fullmatch(out), out
         return out.strip()
@@ -54,7 +54,7 @@ class Keys:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PolymuxServer]:
-    """Its store is the one of the command."""
+    """A server with the command's store."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as running:
         yield running
 
@@ -68,7 +68,7 @@ def keys(
 
 
 def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
-    """Each counts from the next request on, and is shown once; no file has it."""
+    """Changes apply from the next request. A key is printed once and never stored in a file."""
     first = keys.made("add", "website")
     assert server.json(CHAT, HELLO, key=first).status == 200
     second = keys.made("rotate", "website")
@@ -88,7 +88,7 @@ def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
 
 
 def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
-    """Its scopes, its rate, how much at once; a rotated one may do the same, and no more."""
+    """Its scopes, rate limit and concurrency. A rotated key has the same limits."""
     keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
     slow = ("--requests-per-minute", "1", "--concurrent", "3", "--max-estimate", "60")
     keys.made("add", "slow", *slow, "--expires", "2")
@@ -114,7 +114,9 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
 
 
 def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
-    """It stays itself, what is not named stays, and it counts from the next request on."""
+    """The key itself and unspecified fields do not change. The new values apply from the next
+    request.
+    """
     key = keys.made("add", "website", "--concurrent", "3", "--expires", "2")
     assert server.json(CHAT, HELLO, key=key).status == 200
     told = keys("update", "website", "--scope", "metrics", "--name", "site")
@@ -158,7 +160,7 @@ def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...],
 
 
 def test_keys_of_the_settings_file(tmp_path: Path, keys: Keys) -> None:
-    """`--config` names the store, or a file of keys elsewhere."""
+    """`--config` gives the store, or a separate key file."""
     settings = tmp_path / "polymux.toml"
     elsewhere = tmp_path / "elsewhere" / "keys.json"
     settings.write_text(f'keys = "{elsewhere}"\n[store]\nfolder = "{tmp_path / "s"}"\n')
@@ -170,7 +172,7 @@ def test_keys_of_the_settings_file(tmp_path: Path, keys: Keys) -> None:
 
 
 def test_a_name_that_would_drive_a_terminal(keys: Keys) -> None:
-    """The command takes none; whoever writes the file by a program may."""
+    """The command rejects such a name, but a program may write it to the file."""
     KeyFile(keys.file).add("a\x1b[31mred\nb")
     (line,) = keys("list").splitlines()
     assert "\x1b" not in keys.said

@@ -1,4 +1,7 @@
-"""Headers and targets that are too much: refused as they come, and kept nowhere."""
+"""Oversized headers and targets are rejected while they arrive and are not stored.
+
+Case IDs such as H07 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ def ask(server: ServedProcess, name: str) -> None:
 
 
 def max_bytes(server: ServedProcess, name: str) -> int:
-    """How much more than before the server takes at most, while it is asked so eight times."""
-    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # The peak starts from here.
+    """The additional peak memory of the server during eight such requests, in bytes."""
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # Resets the peak memory.
     before = server.memory_bytes(children=False)
     for _ in range(8):
         ask(server, name)
@@ -49,9 +52,9 @@ def max_bytes(server: ServedProcess, name: str) -> int:
 
 @pytest.mark.parametrize("name", LARGE)
 def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
-    """H07, H08: by its status, in JSON; 2 MiB of memory at most, however often they come.
+    """Returns the right status as JSON with at most 2 MiB of memory, repeatedly (H07 and H08).
 
-    Of two times the least: what the server does beside is in the other.
+    Uses the smaller of two measurements, because other work of the server affects the larger one.
     """
     ask(server, name)
     assert min(max_bytes(server, name) for _ in range(2)) <= MORE_BYTES
@@ -60,5 +63,5 @@ def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
 
 @pytest.mark.parametrize(("length", "status"), [(8000, 404), (9000, 414), (20_000, 414)])
 def test_where_targets_end(server: ServedProcess, length: int, status: int) -> None:
-    """H08: eight kibibytes of path and query."""
+    """The limit for path and query is 8 KiB (H08)."""
     assert server.ask("GET", "/" + "x" * length).status == status

@@ -1,4 +1,7 @@
-"""Links to files over weeks: how long each lives, and what becomes of the secrets."""
+"""Expiry of file links over weeks, and rotation of the signing secrets.
+
+Case IDs such as S01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """That of every store which a server opens."""
+    """The clock of every store that a server opens."""
     found = Clock()
     monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
     return found
 
 
 def keeping(folder: Path, retention_s: float, key: str = "") -> PolymuxServer:
-    """A server that keeps results so long, asked by an earlier one's key; it is not started."""
+    """A server with this retention that is not started. It accepts the key of an earlier server."""
     server = PolymuxServer(folder, lambda: [Scripted()])
     server.key = key or server.key
     server.settings = replace(
@@ -47,7 +50,7 @@ def keeping(folder: Path, retention_s: float, key: str = "") -> PolymuxServer:
 
 
 def link_of_kept(server: PolymuxServer) -> str:
-    """What the one prediction tells now."""
+    """The link in the only job's current response."""
     (one,) = server.ask("GET", "/api/v1/predictions").json()["results"]
     return str(one["output"]).removeprefix(server.url)
 
@@ -57,13 +60,12 @@ def status(server: PolymuxServer, link: str) -> int:
 
 
 def sweep(server: PolymuxServer) -> None:
-    """As the server does by itself from time to time."""
+    """The server runs this periodically."""
     store = server.state.service.store
     asyncio.run_coroutine_threadsafe(store.run(store.sweep), server.loop).result(20)
 
 
 def secrets_of(folder: Path) -> list[str]:
-    """Newest first."""
     return (folder / "link-secrets").read_text().split()[1:]
 
 
@@ -77,14 +79,14 @@ def test_a_link_ends_with_its_file(tmp_path: Path, clock: Clock) -> None:
         assert end_of(link) == BEGIN + 3600
         clock.now += 3599
         assert status(server, link) == 200
-        # A later one lives no longer.
+        # A new link does not extend the file's life.
         assert end_of(link_of_kept(server)) == BEGIN + 3600
         clock.now += 1
         assert status(server, link) == 404
 
 
 def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> None:
-    """A week each, whenever they were made; secrets change every two weeks, two count at a time."""
+    """A link is valid for a week. Secrets rotate every two weeks and two are valid at a time."""
     folder = tmp_path / "s"
     with keeping(folder, 90 * DAY_S) as server:
         first = server.link()
@@ -94,7 +96,7 @@ def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> No
         assert status(server, first) == 200
         clock.now += 1
         assert status(server, first) == 404
-        # Made just before the change.
+        # Just before the rotation.
         clock.now = BEGIN + 14 * DAY_S - 1
         sweep(server)
         assert secrets_of(folder) == [oldest]
@@ -113,7 +115,8 @@ def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> No
         assert status(server, late) == 404
         assert status(server, later) == 200
         last = link_of_kept(server)
-    # The change while no server ran: the one that comes then makes it, and knows the links.
+    # No server runs at the time of the rotation. The next one rotates at startup and still accepts
+    # the links.
     clock.now = BEGIN + 28 * DAY_S
     assert end_of(last) < clock.now
     with keeping(folder, 90 * DAY_S, server.key) as server:
@@ -125,7 +128,9 @@ def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> No
 
 
 def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
-    """S01 to S03, S10: unknown, another's, expired, signed wrongly, a way out: nobody can tell."""
+    """Unknown files, files of other keys, expired links, wrong signatures and path traversal get
+    equal responses (S01 to S03 and S10).
+    """
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         path = server.link()
         name, _, query = path.removeprefix("/media/").partition("?")
@@ -160,7 +165,9 @@ def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
 def test_a_result_is_kept_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S09: `store.retention_s` out of a file; then its bytes, its link and its job go."""
+    """After `store.retention_s` from a settings file, the file, its link and its job are deleted
+    (S09).
+    """
     from polymux.server.settings.settings import read_settings
     from polymux.service import service
 

@@ -1,4 +1,7 @@
-"""Connections, uploads, streams and the process over time: deadlines, leaving, stopping."""
+"""Connections, uploads, streams and the process over time: deadlines, disconnects and shutdown.
+
+Case IDs such as H09 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ QUICK = Limits(header_s=0.6, keep_alive_s=1, body_first_s=0.6, body_bytes_per_s=
 
 @pytest.mark.parametrize("sent", [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_header_that_does_not_come(tmp_path: Path, sent: bytes) -> None:
-    """H09, H11: closed by the deadline, or told."""
+    """The server closes the connection by the deadline or sends an error (H09 and H11)."""
     with (
         PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=QUICK) as server,
         server.connect() as connection,
@@ -42,7 +45,7 @@ def test_a_header_that_does_not_come(tmp_path: Path, sent: bytes) -> None:
 
 
 def test_a_body_in_drips(tmp_path: Path) -> None:
-    """H10: 408, and no work was begun."""
+    """Returns 408 and starts no work (H10)."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(), limits=QUICK) as server:
         head = server.written_json(CHAT, b"", [("Content-Length", "100")])
@@ -67,7 +70,9 @@ def test_a_body_in_drips(tmp_path: Path) -> None:
 
 
 def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
-    """C32 to C34: queued, at work, in a stream; the place is free again."""
+    """Queued, running and streaming requests end, and their concurrency slot is
+    free (C32 to C34).
+    """
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(hold=True, max_concurrency=1)) as server:
         asked = server.written_json(CHAT, HELLO)
@@ -107,7 +112,7 @@ def test_a_full_queue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [0.3, 0.9])
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -> None:
-    """M06."""
+    """Case M06."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes()) as server:
         body, headers = form(("file", ("a.wav", b"x" * 3_000_000)))
@@ -122,7 +127,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(tmp_path: Path, sent: float) -
 
 
 def test_uploads_have_their_caps(tmp_path: Path) -> None:
-    """M24, M25: exactly the cap; one more; in chunks without a length."""
+    """Exactly the limit, one byte more, and in chunks without a length (M24 and M25)."""
     limits = Limits(upload_bytes=100_000)
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server:
         empty, headers = form(("file", ("a.wav", b"")))
@@ -137,7 +142,7 @@ def test_uploads_have_their_caps(tmp_path: Path) -> None:
 
 
 def test_what_a_reload_keeps(tmp_path: Path) -> None:
-    """How much a key has had, and origins that were given by the command."""
+    """The used rate limit of a key, and origins from the command line."""
     path = tmp_path / "polymux.toml"
     path.write_text("")
     page = "https://site.example"

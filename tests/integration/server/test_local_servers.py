@@ -1,4 +1,4 @@
-"""Several servers of one account: its programs find one that runs, and each by its address."""
+"""Several servers of one account: programs find a running server, and each by its URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serving(home: Path, name: str) -> Iterator[str]:
-    """A server with keys and a store of its own; its address."""
+    """Run a server with its own keys and store. Returns its URL."""
     folder = home / name
     with ServedProgram(folder, f'[store]\nfolder = "{folder}/store"\n', whole=True) as program:
         yield program.start(environment=os.environ).url
@@ -27,7 +27,7 @@ def serving(home: Path, name: str) -> Iterator[str]:
 
 
 def found(*address: str) -> str:
-    """The server that a program of this account finds and may ask, by its address or without."""
+    """The server that a program of this account finds, with or without a given URL."""
     with polymux.Client(*address) as client:
         assert list(client.predictions.list()) == []
     return configuration(*address).base_url
@@ -41,7 +41,7 @@ def test_each_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(tmp_path, "one") as one:
         assert found() == one
         with serving(tmp_path, "two") as two:
-            # The one that was started last; the other by its address.
+            # Without a URL, the server that started last.
             assert found() == two
             assert [found(each) for each in (one, two)] == [one, two]
         assert found() == one

@@ -1,4 +1,7 @@
-"""Requests that are right, and as nobody would have thought of them: what strangers try by curl."""
+"""Unusual but valid requests, such as those sent with curl.
+
+Case IDs such as S05 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[Polym
 
 @pytest.fixture
 def held(server: PolymuxServer, box: Box) -> Iterator[None]:
-    """Work begins, and does not end before the test does."""
+    """The backend starts work and does not finish it before the test ends."""
     server.loop.call_soon_threadsafe(box.backend.gate.clear)
     yield
     server.loop.call_soon_threadsafe(box.backend.gate.set)
@@ -46,7 +49,7 @@ def held(server: PolymuxServer, box: Box) -> Iterator[None]:
     [["wait=0"], ["return=minimal", "respond-async"]],
 )
 def test_preferences_that_are_kept(server: PolymuxServer, lines: list[str]) -> None:
-    """RFC 7240, 2: in any number of lines; forms are in `test_preferences.py`."""
+    """Several header lines are combined (RFC 7240, 2). `test_preferences.py` tests the syntax."""
     answer = server.convert(*(("Prefer", one) for one in lines))
     assert answer.status == 202
     assert server.ask("POST", f"{JOBS}/{answer.json()['id']}/cancel").status == 200
@@ -57,13 +60,13 @@ def test_preferences_that_are_kept(server: PolymuxServer, lines: list[str]) -> N
     ["wait", "wait=-1", "wait=\u0661", "foo; wait=0"],
 )
 def test_preferences_that_change_nothing(server: PolymuxServer, preference: str) -> None:
-    """What is not understood is left out (RFC 7240, 2): the answer is the result."""
+    """Unknown preferences are ignored (RFC 7240, 2), so the response has the result."""
     value = preference.encode().decode("latin-1")
     assert server.convert(("Prefer", value)).status == 200
 
 
 def test_a_key_is_for_one_request(server: PolymuxServer, box: Box) -> None:
-    """`contracts.md` G.3.7: the same is the same job, anything else is 409."""
+    """An equal request returns the same job. A different one returns 409."""
     key = ("Idempotency-Key", "k-1")
     first = server.convert(key)
     count = len(box.backend.began)
@@ -138,7 +141,7 @@ def test_what_has_ended_stays_as_it_is(server: PolymuxServer) -> None:
      ("bytes=0-" + "9" * 60, 206, DATA), ("", 200, DATA)],
 )  # fmt: skip
 def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, body: bytes) -> None:
-    """S05: one part, or the whole, as in `test_ranges.py`; of HEAD a range says nothing."""
+    """Returns one part or the whole file, as in `test_ranges.py`. HEAD ignores Range (S05)."""
     link = server.link()
     answer = server.ask("GET", link, headers=[("Range", wanted)], key=None)
     assert answer.status == status
@@ -151,7 +154,7 @@ def test_ranges_of_many_kinds(server: PolymuxServer, wanted: str, status: int, b
 
 
 def test_files_that_the_caller_has_already(server: PolymuxServer) -> None:
-    """S06: tags in lists, in several lines, and weak ones (RFC 9110, 13.1.2)."""
+    """ETags in lists, in several lines, and weak ones (RFC 9110, 13.1.2; S06)."""
     link = server.link()
     tag = server.ask("GET", link, key=None).headers["etag"]
     for lines in ([tag], [f"W/{tag}"], [f'"x", {tag}'], ['"x"', tag], [f'"x",W/{tag} ,"y"'], ["*"]):
@@ -172,7 +175,7 @@ def chunked(data: bytes, size: int, end: bytes = b"0\r\n\r\n", extension: bytes 
 
 @pytest.mark.parametrize(("size", "extension"), [(1, b""), (7, b';a="b;c"'), (1 << 20, b";a=b")])
 def test_bodies_in_chunks(server: PolymuxServer, size: int, extension: bytes) -> None:
-    """With extensions and trailers, which say nothing, and of both encodings."""
+    """Chunk extensions and trailers are ignored, for JSON and forms."""
     coding = ("Transfer-Encoding", "chunked")
     trailers = b"0\r\nX: y\r\nAuthorization: Bearer x\r\n\r\n"
     for end in (b"0\r\n\r\n", trailers):
@@ -185,7 +188,7 @@ def test_bodies_in_chunks(server: PolymuxServer, size: int, extension: bytes) ->
 
 @pytest.mark.parametrize("name", ["Authorization", "Host", "Origin"])
 def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
-    """RFC 9110, 6.5.1: a field behind the body lets nobody in, and changes nothing."""
+    """Trailers neither authenticate nor change the request (RFC 9110, 6.5.1)."""
     value = f"Bearer {server.key}" if name == "Authorization" else "evil.example"
     end = f"0\r\n{name}: {value}\r\n\r\n".encode()
     data = chunked(json.dumps(HELLO).encode(), 7, end)
@@ -201,7 +204,9 @@ def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
 def test_an_offer_of_another_protocol_hides_no_request(
     server: PolymuxServer, box: Box, coding: str, pieces: int, offer: str
 ) -> None:
-    """H01: what looks like a request in the body is the body, however it comes; the next is one."""
+    """Text in the body that looks like a request is part of the body. The next request is handled
+    normally (H01).
+    """
     inner = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = json.dumps({**HELLO, "messages": [{"role": "user", "content": inner.decode()}]}).encode()
     framing = f"Content-Length: {len(body)}"
@@ -228,7 +233,7 @@ def test_an_offer_of_another_protocol_hides_no_request(
 )
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])
 def test_addresses_that_are_none(server: PolymuxServer, method: str, target: str) -> None:
-    """Not even with a key; no redirect leads from one to another."""
+    """Unknown paths return 404 even with a key, and never a redirect."""
     answer = server.ask(method, target)
     assert answer.status == 404
     assert "location" not in answer.headers

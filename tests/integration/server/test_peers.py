@@ -1,4 +1,8 @@
-"""Peers that frame bodies wrongly, stop sending, leave while they are answered, write to logs."""
+"""Clients that frame bodies wrongly, stop sending, disconnect during a response, or send control
+characters into logs.
+
+Case IDs such as H04 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +33,12 @@ if TYPE_CHECKING:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
     folder = tmp_path_factory.mktemp("peers") / "s"
     with ServedProcess(folder, limits={"body_first_s": 1.0}) as running:
-        assert running.json(CHAT, HELLO).status == 200  # The engine is there.
+        assert running.json(CHAT, HELLO).status == 200  # The engine is ready.
         yield running
 
 
 def asked(server: Asked, text: str, **more: Any) -> bytes:
-    """A chat whose engine does what the text says."""
+    """A chat request. The text controls the engine."""
     value = {**HELLO, "messages": [{"role": "user", "content": text}], **more}
     return server.written_json(CHAT, value, close=False)
 
@@ -43,7 +47,7 @@ CHUNKED = ("Transfer-Encoding", "chunked")
 
 
 def running(server: Asked) -> float:
-    """How much is at work, in all engines."""
+    """The number of requests in progress in all engines."""
     text = server.ask("GET", "/metrics").body.decode()
     return sum(
         float(line.split()[1]) for line in text.splitlines() if line.startswith("polymux_running{")
@@ -66,7 +70,9 @@ CHUNKS = {
 
 @pytest.mark.parametrize("name", CHUNKS)
 def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
-    """H04: refused and closed; what is behind them is no second request."""
+    """The server rejects them and closes the connection. The following bytes are not a second
+    request (H04).
+    """
     before = server.memory_bytes()
     second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = CHUNKS[name] + second
@@ -79,7 +85,9 @@ def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
 
 @pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFFF", b"40000000"])
 def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
-    """H04: room is made for what comes, not for what is announced; and it has its deadline."""
+    """Memory is allocated for received data, not for the announced size. The deadline applies
+    (H04).
+    """
     before = server.memory_bytes()
     answer = server.json(CHAT, size + b"\r\n{", [CHUNKED])
     assert answer.status in (400, 408)
@@ -93,7 +101,7 @@ def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
 def test_a_client_that_sends_no_more(
     server: ServedProcess, text: str, stream: bool, late_s: float
 ) -> None:
-    """H19: it is answered, whole, and the connection is closed behind the answer."""
+    """It gets the full response, then the connection closes (H19)."""
     with server.connect() as connection:
         connection.sendall(asked(server, text, stream=stream))
         time.sleep(late_s)
@@ -111,7 +119,7 @@ def test_a_client_that_sends_no_more(
 
 
 def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> None:
-    """H20: no error, no warning, and its place is free."""
+    """Causes no error or warning, and the concurrency slot is free (H20)."""
     told = len(server.log())
     body, headers = form(("file", ("a.wav", b"x" * 100)))
     for number in range(20):
@@ -143,7 +151,9 @@ WORDS = [
 
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
-    """H22: escaped in the log, a line a request; names of requests that are none are not taken."""
+    """Control characters are escaped in the log, one line per request. Invalid request IDs are
+    ignored (H22).
+    """
     told = len(server.log())
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
     assert answer.status in (200, 400, 404)
@@ -155,7 +165,7 @@ def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
 
 
 def test_what_programs_and_forms_call_themselves(server: ServedProcess) -> None:
-    """H22: names of files reach errors and logs of jobs; there, too, they are escaped."""
+    """File names in errors and job logs are escaped, too (H22)."""
     name = "\u202e\x1b[2J\x9b31m.wav"
     body, headers = form(("file", (name, b"no sound")), ("other\x1b[2J", "x"))
     answer = server.ask("POST", CONVERT, body, headers)

@@ -1,6 +1,9 @@
-"""Hostile pictures over HTTP: told by the right status, and with little memory.
+"""Hostile images over HTTP return the right status and use little memory.
 
-The media engine is the real one, in its confined process; behind it an engine tells what it got.
+The media engine is the real one in its sandboxed process. A test engine behind it reports the
+received data.
+
+Case IDs such as I02 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -55,11 +58,13 @@ def enlarge(server: Asked, data: bytes) -> Answer:
 
 
 def tried(server: ServedProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
-    """Both ways in, with what every case must keep: memory, drafts, the next request."""
+    """Send the data to both operations and check memory use, temporary files
+    and the next request.
+    """
     pids = server.tree()
     before = server.memory_bytes("VmHWM")
     answers = read(server, data), enlarge(server, data)
-    assert server.tree() == pids  # No process had to be ended.
+    assert server.tree() == pids  # No process was killed.
     assert server.memory_bytes("VmHWM") - before < max_bytes
     for answer in answers:
         assert str(server.folder) not in answer.body.decode()
@@ -84,7 +89,7 @@ def jpeg(mode: str = "RGB", **options: Any) -> bytes:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_pictures_that_are_too_large(server: ServedProcess, name: str) -> None:
-    """I02 to I05, I09: by what they claim, before they are decoded."""
+    """Rejected by the declared size before decoding (I02 to I05 and I09)."""
     for answer in tried(server, BOMBS[name](), GROWN):
         assert answer.status == 413, answer.body
         assert answer.json()["code"] == "too_large"
@@ -99,7 +104,9 @@ MANY: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", MANY)
 def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
-    """I04, I05: of what moves the first is taken; all pages are not read, one is enlarged."""
+    """Only the first frame of an animation is used. OCR rejects a TIFF with too many pages, and the
+    upscaler uses one page (I04 and I05).
+    """
     reading, enlarging = tried(server, MANY[name](), GROWN)
     if name == "TIFF":
         assert (reading.status, reading.json()["code"]) == (413, "too_large")
@@ -125,25 +132,25 @@ LIE = b"Adobe\0d\0\0\0\0"[:-1] + b"\x07"
 
 
 def ring() -> bytes:
-    """Exif whose folders lead to themselves."""
+    """Exif data whose directories link in a cycle."""
     return made.exif((0x112, 3, 1, 6), (0x8769, 4, 1, 8), (0x8825, 4, 1, 8), following=8)
 
 
 def text(kind: bytes, head: bytes) -> bytes:
-    """A chunk of a PNG that holds 1 GiB, packed into 1 MiB."""
+    """A PNG chunk that decompresses from 1 MiB to 1 GiB."""
     return made.png(64, 48, more=made.chunk(kind, head + made.zeros(1 << 30)))
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_pictures(server: ServedProcess, name: str) -> None:
-    """I05, I07 to I09."""
+    """Cases I05 and I07 to I09."""
     make, statuses = ODD[name]
     for answer in tried(server, make(), 2 * GROWN):
         assert answer.status in statuses, answer.body
 
 
 def test_the_largest_picture(server: ServedProcess) -> None:
-    """40 megapixels are opened, and by far not in 512 MiB."""
+    """40 megapixels are accepted and need much less than 512 MiB."""
     before = server.memory_bytes("VmHWM")
     answer = read(server, made.png(6_300, 6_300))
     assert answer.json() == {"text": "6300x6300 000000"}
@@ -159,14 +166,14 @@ SVG = (
 
 @pytest.mark.parametrize("inner", SVG[1:])
 def test_svg_is_no_picture(server: ServedProcess, inner: str) -> None:
-    """I06: whatever it is called."""
+    """Rejected under any name and type (I06)."""
     for start, kind in (("", "image/svg+xml"), ('<?xml version="1.0"?>', "image/png")):
         answer = read(server, (start + SVG[0].format(inner)).encode(), "a.svg", kind)
         assert (answer.status, answer.json()["code"]) == (415, "unsupported_media")
 
 
 def test_nothing_of_where_a_picture_was_taken_is_kept(tmp_path: Path) -> None:
-    """I07: what is made holds pixels, and no Exif, place, text or profile."""
+    """The result has only pixels: no Exif, location, text or color profile (I07)."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010F] = "secret-camera"
@@ -178,20 +185,22 @@ def test_nothing_of_where_a_picture_was_taken_is_kept(tmp_path: Path) -> None:
         data = answer.images[0].read()
     assert b"secret" not in data
     with Image.open(io.BytesIO(data)) as larger:
-        assert larger.size == (96, 128)  # Upright.
+        assert larger.size == (96, 128)  # The rotation was applied.
         assert dict(larger.getexif()) == {}
         assert larger.info == {}
 
 
 def noise(side: int) -> bytes:
-    """Black and white, a bit a pixel."""
+    """Black and white noise with one bit per pixel."""
     dice = random.Random(side)
     picture = Image.frombytes("1", (side, side), dice.randbytes(side * (side // 8)))
     return made.encoded(picture, "PNG", compress_level=1)
 
 
 def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
-    """I17: 64 megapixels are refused; 25 take minutes, and end when their caller leaves."""
+    """64 megapixels are rejected. 25 megapixels take minutes, and the work ends when the client
+    disconnects (I17).
+    """
     engines = {
         "media": EngineSettings("media", threads=1),
         "ocr": EngineSettings("rapidocr", threads=1),

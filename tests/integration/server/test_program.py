@@ -1,4 +1,7 @@
-"""`polymux serve` in a process of its own: started, stopped, killed, and what it leaves."""
+"""`polymux serve` in a separate process: start, stop, kill, and the files that remain.
+
+Case IDs such as P09 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def started(folder: Path, *arguments: str, **more: str) -> subprocess.Popen[str]
 
 @contextmanager
 def serving_process(folder: Path, **more: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """A server's process, its address and its key; killed at the end."""
+    """Run a server. Yields its process, URL and API key, and kills it at the end."""
     process = started(folder, **more)
     try:
         yield process, address_of(process), key_path(folder).read_text().split()[0]
@@ -68,16 +71,15 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 
 def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
-    """A key is made, found by the client's account, and everything works; SIGTERM is no failure.
-
-    P09: without assertions.
+    """A key is created and clients of the account find it. SIGTERM ends with success. Also runs
+    without assertions (P09).
     """
     with serving_process(tmp_path, PYTHONOPTIMIZE="2") as (process, url, key):
         assert key_path(tmp_path).stat().st_mode & 0o777 == 0o600
         with polymux.Client(url, key) as client:
             made = client.convert_to_mp3(("a.wav", TONE))
             assert made.read() == polymux.convert_to_mp3(TONE).read()
-        # Other programs of the account find address and key by themselves.
+        # Clients of the account need no URL or key.
         code = "import polymux; print(len(list(polymux.Client().predictions.list())))"
         command = [sys.executable, "-c", code]
         own = environment(tmp_path)
@@ -87,7 +89,7 @@ def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
 
 
 def check_refused(code: int, out: str, err: str, words: str) -> None:
-    """It has ended with one line that tells why, and no secret."""
+    """Check that it exited with one line that gives the reason and no secret."""
     assert code != 0, words
     assert out == ""
     assert words in err
@@ -108,13 +110,15 @@ REFUSED = [
 
 
 def test_the_program_that_cannot_start(tmp_path: Path) -> None:
-    """A18, P06: one line, no traceback."""
+    """Prints one line without a traceback (A18 and P06)."""
     for arguments, words in REFUSED:
         check_refused(*commands.serve(*arguments, cwd=tmp_path), words)
 
 
 def test_all_addresses_and_none_of_them_told(tmp_path: Path) -> None:
-    """Links lead to this machine alone then, which a warning tells; alone in a namespace."""
+    """Listening on all addresses without a public URL: links use the loopback address and a warning
+    says so. Runs in a network namespace.
+    """
     rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
     alone = (programs.find("unshare"), *rights, "--net", "sh", "-c", 'ip link set lo up; exec "$@"')
     KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json").add("test")
@@ -154,7 +158,7 @@ BAD_SETTINGS = [
 
 
 def test_settings_that_are_none(tmp_path: Path) -> None:
-    """P06: what is wrong and where, and nothing of a key that stands beside it."""
+    """The error has the problem and its place, but not the value of a key next to it (P06)."""
     path = tmp_path / "polymux.toml"
     for text, words in BAD_SETTINGS:
         path.write_text(text)
@@ -164,7 +168,7 @@ def test_settings_that_are_none(tmp_path: Path) -> None:
 
 
 def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
-    """P06: the server stays as it was, whatever is wrong, and says so."""
+    """The server keeps its old settings and logs the error (P06)."""
     with serving.ServedProgram(tmp_path).start() as program:
         key = program.key
         gone = f"keys = '{tmp_path / 'nothing.json'}'", "nothing.json"
@@ -183,14 +187,14 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
 
 
 def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
-    """P06: nobody is let in by it, so nothing is begun."""
+    """Without keys the server could not authenticate clients, so it does not start (P06)."""
     files = {
         name: tmp_path / name / "keys.json" for name in ("folder", "other", "garbage", "bytes")
     }
     for path in files.values():
         path.parent.mkdir()
     files["folder"].mkdir()
-    files["other"].symlink_to("/proc/1/mem")  # Which root cannot read either.
+    files["other"].symlink_to("/proc/1/mem")  # Even root cannot read this file.
     files["garbage"].write_bytes(b"{")
     files["bytes"].write_bytes(b"\xff\xfe\0")
     settings = tmp_path / "polymux.toml"
@@ -200,7 +204,7 @@ def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
-    """D07: the second is refused, and nobody whom the first serves notices."""
+    """The second server fails to start without affecting the clients of the first one (D07)."""
     with serving_process(tmp_path) as (_, url, key):
         done: dict[str, int] = {}
         over = threading.Event()

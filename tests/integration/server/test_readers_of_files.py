@@ -1,4 +1,7 @@
-"""Many who read one file at once, such as hardly read it at all, and a file that goes meanwhile."""
+"""Many concurrent downloads of a file, very slow clients, and a file that is deleted meanwhile.
+
+Case IDs such as S06 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-#: Of a file: more than waits on its way to who does not read.
+#: Larger than the buffers of a connection whose client does not read.
 SIZE_BYTES = 16 << 20
 WRITE_S = 0.5
 
@@ -38,7 +41,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """That of the store which the server opens."""
+    """The clock of the server's store."""
     found = Clock()
     monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
     return found
@@ -65,7 +68,7 @@ def server(
 
 
 def reading(server: PolymuxServer, link: str) -> socket.socket:
-    """A connection that has asked for the file, with room for little."""
+    """A connection with a small receive buffer that has requested the file."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(30)
@@ -80,7 +83,7 @@ def connections(server: PolymuxServer) -> int:
 
 
 def test_two_hundred_readers(server: PolymuxServer, link: str, data: bytes) -> None:
-    """S06: each gets the part that it asks for, all at once."""
+    """Each client gets its own range, all at the same time (S06)."""
     part = SIZE_BYTES // 200
     together = threading.Barrier(200)
 
@@ -96,7 +99,7 @@ def test_two_hundred_readers(server: PolymuxServer, link: str, data: bytes) -> N
 
 
 def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: bytes) -> None:
-    """S06: the file itself is there for the next; who reads a byte now and then is as bad."""
+    """A client that rarely reads a byte is dropped, too. The file remains available (S06)."""
     with reading(server, link), reading(server, link) as dripping:
 
         def both_are_gone() -> bool:
@@ -109,7 +112,9 @@ def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: byt
 
 
 def test_who_reads_slowly_gets_it_all(server: PolymuxServer, link: str, data: bytes) -> None:
-    """S06: the deadline is for those who do not read, however long the others take."""
+    """The deadline applies only to clients that stop reading, however long the
+    others take (S06).
+    """
     with reading(server, link) as connection:
         pieces = []
         pause = threading.Event()
@@ -132,7 +137,7 @@ def delete_its_job(server: PolymuxServer, _: Clock) -> None:
 
 
 def let_its_time_pass(server: PolymuxServer, clock: Clock) -> None:
-    """And sweep, as the server does by itself from time to time."""
+    """Let the file expire and run the sweep that the server runs periodically."""
     clock.now += server.settings.store.retention_s
     store = server.state.service.store
     asyncio.run_coroutine_threadsafe(store.run(store.sweep), server.loop).result(20)
@@ -147,8 +152,9 @@ def test_a_file_that_goes_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
     go: Callable[[PolymuxServer, Clock], None],
 ) -> None:
-    """S07: who reads it reads on to its end, and the next one finds nothing."""
-    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", 60.0)  # Nobody reads for a while.
+    """A running download completes. New requests return 404 (S07)."""
+    # The client pauses in this test.
+    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", 60.0)
     with reading(server, link) as early, reading(server, link) as late:
         pieces = [early.recv(1 << 20)]
         go(server, clock)

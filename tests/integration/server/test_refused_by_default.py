@@ -1,4 +1,4 @@
-"""What `polymux serve` does not do as it is installed: nothing pulled, nothing configured."""
+"""Operations that a fresh `polymux serve` cannot do, without pulled models and configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from support.requests import FILE, smallest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Operation and variant to a word of the remedy. Whoever makes one of them work takes it out here.
+#: (operation, variant) -> a text in the error's suggestion. Remove an entry when the operation
+#: works by default.
 REFUSED = {
     ("chat", ""): "polymux models pull",
     ("free_chat", ""): "polymux models pull",
@@ -29,7 +30,7 @@ REFUSED = {
     ("identify_song", ""): "polymux songs add",
     ("summarize_video", ""): "polymux models",
 }
-#: What needs neither a model nor settings.
+#: Operations that need neither a model nor configuration.
 DONE = {("convert_to_mp3", ""), ("read_text", ""), ("download_video", ""), ("download_music", "")}
 OTHERS = "http://127.0.0.1:9/nobody"
 
@@ -41,7 +42,7 @@ def variants() -> Iterator[tuple[str, contract.Variant]]:
 
 
 def values_of(variant: contract.Variant) -> dict[str, Any]:
-    """The smallest request, with what a file is left out."""
+    """The smallest valid request. The file is added later."""
     values = smallest(variant)
     return {name: OTHERS if name == "url" else one for name, one in values.items()}
 
@@ -63,7 +64,7 @@ def is_refused(server: PolymuxServer, operation: str, variant: contract.Variant)
 
 
 def test_what_is_refused_is_on_the_list(server: PolymuxServer) -> None:
-    """Not one less: a list that says too much is as wrong as one that says too little."""
+    """The list must match exactly in both directions."""
     found = {(name, one.id): is_refused(server, name, one) for name, one in variants()}
     assert {name for name, refused in found.items() if refused} == set(REFUSED)
     assert {name for name, refused in found.items() if not refused} == DONE

@@ -1,4 +1,4 @@
-"""What follows a request on its connection: others, the rest of its body, nothing."""
+"""Data after a request on its connection: other requests, the rest of its body, or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMITS = Limits(body_first_s=0.5, body_idle_s=1.0, header_s=30.0)
 
 
 class Slow(Scripted):
-    """Works until its gate is opened."""
+    """Works until its gate opens."""
 
     def __init__(self) -> None:
         super().__init__("slow", ["chat"], max_concurrency=4)
@@ -57,7 +57,7 @@ def head(server: PolymuxServer, method: str, path: str, size: int) -> bytes:
 def test_a_leave_is_heard_behind_other_requests(
     server: PolymuxServer, engine: Slow, stream: bool, together: bool, behind: bytes, reset: bool
 ) -> None:
-    """In one piece with the first, later, and more than is read."""
+    """The further requests are sent together with the first, later, or exceed the read buffer."""
     first = chat(server, stream=stream)
     connection = server.connect()
     connection.sendall(first + behind if together else first)
@@ -75,7 +75,7 @@ def test_a_leave_is_heard_behind_other_requests(
 def test_a_body_that_never_comes_behind_one_that_is_answered(
     server: PolymuxServer, engine: Slow
 ) -> None:
-    """What is whole is answered, and nobody waits for the rest."""
+    """The complete request is answered without waiting for the incomplete one."""
     with server.connect() as connection:
         connection.settimeout(10)
         connection.sendall(chat(server) + head(server, "POST", CHAT, 1000) + b"{")
@@ -90,7 +90,9 @@ def test_a_body_that_never_comes_behind_one_that_is_answered(
 
 
 def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Slow) -> None:
-    """Nobody is told that a connection is kept on which what follows would be dropped."""
+    """The response must not announce keep-alive, because the server would drop
+    the following data.
+    """
     engine.gate.set()
     with server.connect() as connection:
         connection.settimeout(10)
@@ -98,7 +100,7 @@ def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Sl
         came = read_all(connection)
     assert came.startswith(b"HTTP/1.1 200")
     assert b"\r\nconnection: close\r\n" in came.lower()
-    with server.connect() as connection:  # With its body it is as any.
+    with server.connect() as connection:  # With its full body, the connection is reused as usual.
         connection.sendall(head(server, "GET", "/api/v1/operations", 2) + b"{}")
         came = connection.recv(1 << 16)
         assert came.startswith(b"HTTP/1.1 200")
@@ -109,13 +111,13 @@ def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Sl
 def test_a_body_that_stops_has_no_more_time_for_what_has_come(
     server: PolymuxServer, how: str
 ) -> None:
-    """200 kB at once are thirteen seconds' worth of the slowest body."""
+    """At the minimum body rate, these 200 kB would allow thirteen seconds."""
     with server.connect() as connection:
         connection.settimeout(10)
         connection.sendall(head(server, "POST", CHAT, 1_000_000) + b"x" * 200_000)
         if how == "half closed":
             connection.shutdown(socket.SHUT_WR)
-        came = connection.recv(1 << 16)  # Within ten seconds, as above.
+        came = connection.recv(1 << 16)  # Within the ten-second timeout above.
     if how == "silent":
         assert came.startswith(b"HTTP/1.1 408")
     else:

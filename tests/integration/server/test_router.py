@@ -1,4 +1,4 @@
-"""The router in somebody else's application: the same keys before the same bodies."""
+"""The router in another application: the same authentication before the same request bodies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def server(tmp_path: Path) -> Iterator[HostedServer]:
 
 
 def test_the_router_in_a_foreign_application(server: HostedServer) -> None:
-    """Its own routes beside ours, and the doors; keys are in `test_authentication.py`."""
+    """The application's own routes and the compatibility APIs also work. `test_authentication.py`
+    tests keys.
+    """
     assert server.ask("GET", "/own", key=None).json() == {"it": "is mine"}
     assert server.json(CHAT, HELLO).json() == {"text": "read"}
     assert server.json(CHAT, {"messages": []}).status == 400
@@ -48,7 +50,7 @@ def test_the_router_in_a_foreign_application(server: HostedServer) -> None:
 
 
 def test_a_length_beside_chunks(tmp_path: Path) -> None:
-    """h11, which uvicorn takes where httptools is not installed, lets both through."""
+    """uvicorn uses h11 if httptools is not installed. h11 accepts both headers."""
     body = json.dumps(HELLO).encode()
     with HostedServer(tmp_path / "s", lambda: [Scripted()], http="h11") as server:
         head = (
@@ -69,14 +71,16 @@ ENCODED = ("/api/v1/operation%73", "/api%2fv1/operations", "/api/v1/predictions/
 
 @pytest.mark.parametrize("prefix", ["", "/ai"])
 def test_other_spellings_of_addresses(tmp_path: Path, prefix: str) -> None:
-    """What the application decodes is no address of ours either, but for names of models."""
+    """Percent-encoded paths are not routes of polymux, except for model names."""
     with (
         HostedServer(tmp_path / "s", lambda: [Scripted()], prefix=prefix) as server,
         closing(http.client.HTTPConnection(*server.address, timeout=60)) as connection,
     ):
 
         def asked(path: str, key: str | None = server.key) -> tuple[int, bytes]:
-            """Not by `ask`, which knows the doors' own shapes by their addresses."""
+            """`ask` checks the response formats of the compatibility APIs,
+            which do not apply here.
+            """
             fields = {} if key is None else {"Authorization": f"Bearer {key}"}
             connection.request("GET", prefix + path, headers=fields)
             answer = connection.getresponse()
@@ -112,7 +116,7 @@ def hosted(folder: Path, loop: str) -> Iterator[tuple[str, str]]:
 
 
 def test_an_engine_works_behind_the_router(tmp_path: Path) -> None:
-    """And a client on such a loop is answered."""
+    """Also checks that a client in uvloop gets its response."""
     sound = tmp_path / "a.wav"
     sound.write_bytes(wav(1))
     with hosted(tmp_path, "uvloop") as (url, key):

@@ -1,4 +1,7 @@
-"""The routes: who may, what is refused before a byte of the body, what comes back."""
+"""The routes: authentication, errors before the body is read, and response headers.
+
+Case IDs such as A22 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PUBLIC = {"/healthz", "/readyz", "/api/v1/readiness"}
-#: A signed link is the key.
+#: The signature in the link replaces the key.
 LINKED = {"/media/{name}", "/songs/{id}", "/songs/{id}/cover"}
-#: What is behind them has tests of its own.
+#: Routes with separate tests.
 DOORS = ("/v1/", "/mcp", "/replicate/", "/page")
 
 
@@ -33,7 +36,7 @@ def paths() -> list[tuple[str, str]]:
 
 
 def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> None:
-    """A22: enumerated from the application."""
+    """The routes are enumerated from the application (A22)."""
     from polymux.server.app import create_app
 
     listed = {path.replace("/x", "/{id}").replace("NAME", "{name}") for _, path in paths()}
@@ -52,7 +55,7 @@ def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> No
 
 @pytest.mark.parametrize("method", ["post", "PO ST", "BREW", "\xff"])
 def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
-    """A15: refused as no HTTP, in the form of all errors."""
+    """Invalid methods return an error in the usual format (A15)."""
     answer = server.ask(method, CHAT)
     assert answer.status in (400, 405)
     assert answer.json()["code"] in ("invalid_request", "wrong_method")
@@ -67,13 +70,15 @@ def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
 def test_methods_of_other_addresses(
     server: PolymuxServer, method: str, path: str, allowed: str
 ) -> None:
-    """A15."""
+    """Case A15."""
     answer = server.ask(method, path)
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
 def test_http_1_0(server: PolymuxServer, box: Box) -> None:
-    """H18: without a Host, and with a wrong one; closed behind the answer, and never in chunks."""
+    """Without a Host and with a wrong one. The response is never chunked and the connection closes
+    (H18).
+    """
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
     assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n").status == 421
     assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: a b\r\n\r\n").status == 400
@@ -89,7 +94,7 @@ def test_http_1_0(server: PolymuxServer, box: Box) -> None:
     asked = lines.replace(f": {len(body)}", f": {len(streamed)}").encode() + b"\r\n" + streamed
     answer = server.raw(asked)
     assert (answer.status, answer.body) == (200, b'data: {"choices":[]}\n\ndata: [DONE]\n\n')
-    assert "transfer-encoding" not in answer.headers  # Which HTTP/1.0 does not know.
+    assert "transfer-encoding" not in answer.headers  # HTTP/1.0 does not support it.
     kept = server.raw(f"{lines}Connection: keep-alive\r\n\r\n".encode() + body)
     assert (kept.json(), kept.headers["connection"]) == ({"text": "read"}, "close")
 
@@ -105,7 +110,7 @@ def test_an_allowed_origin(tmp_path: Path) -> None:
         assert "POST" in answer.headers["access-control-allow-methods"]
         answer = server.json(CHAT, HELLO, [("Origin", origin)])
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
-        # A cache that keeps what others got must not give it to this page.
+        # A shared cache must not return responses for another origin to this page.
         own = ("Origin", server.url)
         for headers in ((), [("Origin", "https://x.example")], [own], [("Origin", origin)]):
             answer = server.ask("GET", "/healthz", headers=headers)
@@ -123,7 +128,7 @@ def test_an_allowed_origin(tmp_path: Path) -> None:
      ("multipart/form-data; boundary=x", "", 415)],
 )  # fmt: skip
 def test_types_of_bodies(server: PolymuxServer, kind: str, coding: str, status: int) -> None:
-    """J18, J19, H16."""
+    """Cases J18, J19 and H16."""
     fields = [("Content-Type", kind), ("Content-Encoding", coding)]
     given = [one for one in fields if one[1]]
     answer = server.ask("POST", CHAT, json.dumps(HELLO).encode(), given)
@@ -134,7 +139,7 @@ def test_types_of_bodies(server: PolymuxServer, kind: str, coding: str, status: 
 
 @pytest.mark.parametrize("value", ["-1", "+5", "5, 5", "1" * 20, ""])
 def test_lengths_that_are_none(server: PolymuxServer, value: str) -> None:
-    """H03."""
+    """Case H03."""
     headers = [("Content-Type", "application/json"), ("Content-Length", value)]
     assert server.ask("POST", CHAT, b"{}", headers).status in (400, 413)
 
@@ -149,7 +154,9 @@ def test_lengths_that_are_none(server: PolymuxServer, value: str) -> None:
 def test_framing_that_two_servers_would_read_differently(
     server: PolymuxServer, fields: str
 ) -> None:
-    """H01, H02, H05, H06: refused and closed; what follows is no second request."""
+    """The server rejects them and closes the connection. The following bytes are not a second
+    request (H01, H02, H05 and H06).
+    """
     head = (
         f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
         f"Content-Type: application/json\r\n{fields}\r\n\r\n"
@@ -170,7 +177,7 @@ def test_framing_that_two_servers_would_read_differently(
         (b"\0" * 1000, (400,)),
         (b"GET /\r\n\r\n", (400, 505, 0)),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400,)),
-        # They would be read otherwise than they were meant.
+        # These versions would change the meaning of the request.
         *(
             (b"GET /healthz HTTP/%s\r\nHost: localhost\r\n\r\n" % version, (400, 505))
             for version in (b"0.9", b"1.2", b"2.0", b"3.0")
@@ -178,12 +185,12 @@ def test_framing_that_two_servers_would_read_differently(
     ],
 )
 def test_what_is_no_http(server: PolymuxServer, data: bytes, statuses: tuple[int, ...]) -> None:
-    """H17."""
+    """Case H17."""
     assert server.raw(data, half_close=True).status in statuses
 
 
 def test_requests_in_a_row_are_answered_in_order(server: PolymuxServer) -> None:
-    """H15."""
+    """Case H15."""
     one = "GET /nothing/{} HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: r{}\r\n\r\n"
     data = "".join(one.format(n, n) for n in range(100))
     with server.connect() as connection:

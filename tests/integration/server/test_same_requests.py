@@ -1,4 +1,4 @@
-"""A request that comes more than once under one Idempotency-Key: whose it is, and its end."""
+"""Repeated requests with one Idempotency-Key: the job's owner and end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def under_one_key(server: PolymuxServer, prefer: str = "") -> socket.socket:
-    """A conversion that waits for its end, or as `prefer` says, under the same key as all here."""
+    """Send a conversion that waits for its end, or as `prefer` says. All requests use the same
+    Idempotency-Key.
+    """
     body, headers = form(("file", ("a.wav", b"x")))
     more = [("Prefer", prefer)] if prefer else []
     connection = server.connect()
@@ -30,7 +32,7 @@ def waiters(server: PolymuxServer) -> int:
 
 @pytest.mark.parametrize("acknowledged_first", [False, True])
 def test_a_job_that_was_acknowledged_goes_on(tmp_path: Path, acknowledged_first: bool) -> None:
-    """Whoever of its callers was told where to look for it, and whoever leaves then."""
+    """The job continues if any of its clients got its URL, whichever client disconnects."""
     prefer = "respond-async"
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(hold=True)) as server:
@@ -53,7 +55,7 @@ def test_a_job_that_was_acknowledged_goes_on(tmp_path: Path, acknowledged_first:
 
 
 def test_the_last_of_several_callers_ends_the_job(tmp_path: Path) -> None:
-    """Whoever of them has begun it, and none before."""
+    """The job ends when the last client disconnects, whichever client started it."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(hold=True)) as server:
         callers = []

@@ -1,4 +1,4 @@
-"""Everything that the OpenAPI document allows, and what it does not, asked by schemathesis."""
+"""schemathesis sends valid and invalid requests generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: Random requests for each address, the same in every run; scripts/fuzz-http makes more and others.
+#: Random requests per path, the same in every run. scripts/fuzz-http sends more and different ones.
 EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "1"))
 SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ else None
-#: Others' interfaces have documents of their own.
+#: The compatibility APIs have separate documents.
 DOORS = ("/v1/", "/mcp", "/replicate/", "/page")
 
 
 def check(server: ServedProcess) -> None:
-    """It lives, serves the next request, and has told nothing in its log that it must not."""
+    """Check that the server runs, handles a request, and has logged no secret or traceback."""
     assert server.is_alive()
     log = server.log()
     assert server.key not in log
@@ -50,7 +50,7 @@ def test_every_address_is_in_the_document() -> None:
 
 
 def asked(told: str) -> tuple[int, int]:
-    """How many addresses were tried, and how many requests were made."""
+    """The number of tested paths and of requests."""
     tested = re.search(r"Tested: (\d+)", told)
     made = re.search(r"(\d+) generated", told)
     assert tested is not None, told
@@ -71,7 +71,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
 def test_the_interface_is_as_its_document_says(
     server: ServedProcess, tmp_path: Path, *, every: bool
 ) -> None:
-    """Statuses, types, schemas, header fields; keys that are missing and wrong; other methods."""
+    """Checks statuses, types, schemas and headers, also with missing and wrong keys and other
+    methods.
+    """
     told = schema_run.run(
         server, tmp_path, examples=EXAMPLES, seed=SEED, every=every, max_s=600 + 60 * EXAMPLES
     )
@@ -82,7 +84,7 @@ def test_the_interface_is_as_its_document_says(
 
 
 def test_what_is_wrong_is_found(server: ServedProcess, tmp_path: Path) -> None:
-    """The checks themselves: a status that may not come, a text that may not be told."""
+    """Tests the checks themselves with a forbidden status and a forbidden text."""
     one = ("--include-operation-id", "is_alive", "--phases", "coverage")
     with pytest.raises(AssertionError, match="Custom check failed") as found:
         schema_run.run(server, tmp_path, examples=1, only=(418,), never="status", arguments=one)

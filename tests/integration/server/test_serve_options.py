@@ -1,4 +1,4 @@
-"""`polymux serve` in a process of its own: settings read again, lines of its log, TLS."""
+"""`polymux serve` in a separate process: reloads, log lines and TLS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMED = ("Host", "tools.example")
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
-    """A server that runs; its connections may rest for a while."""
+    """A running server with a long idle timeout."""
     folder = tmp_path_factory.mktemp("program")
     with ServedProgram(folder, "[limits]\nkeep_alive_s = 120\n") as running:
         yield running.start()
@@ -40,7 +40,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]
 
 
 def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) -> None:
-    """Has the server read settings, and waits until it has told what it makes of them."""
+    """Reload the settings and wait until the server logs the result."""
     before = program.told.count(told)
     program.settings.write_text(settings)
     program.signal(signal.SIGHUP)
@@ -48,7 +48,7 @@ def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) ->
 
 
 def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
-    """Hosts and origins, to and fro; the process and its open connections are the same."""
+    """Hosts and origins change and change back. The process and its open connections remain."""
     plain, pid = program.settings.read_text(), program.pid
 
     def statuses() -> list[int]:
@@ -66,7 +66,7 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
         assert statuses() == [200, 200, 403, 200]
         answer = program.request("GET", OPERATIONS, headers=[PAGE])
         assert answer.headers["access-control-allow-origin"] == PAGE[1]
-        # Where something is wrong with it, all stays.
+        # If the settings are invalid, the old ones stay in effect.
         read_again(program, f"nonsense = 1\n{plain}", STAYED)
         assert "nonsense" in program.told
         assert statuses() == [200, 200, 403, 200]
@@ -81,7 +81,9 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
 
 
 def test_a_reload_before_it_serves(tmp_path: Path) -> None:
-    """It does not end what is being started, and is not lost: others may have changed the file."""
+    """SIGHUP during startup neither ends the server nor is lost, because the
+    file may have changed.
+    """
     program = ServedProgram(tmp_path)
     program.start(ready=False)
     with program:
@@ -94,13 +96,13 @@ def test_a_reload_before_it_serves(tmp_path: Path) -> None:
 
 
 def _caught(path: str) -> str:
-    """The signals that a process handles, as proc(5) has them."""
+    """The mask of signals that a process handles (SigCgt in proc(5))."""
     (line,) = (one for one in Path(path).read_text().splitlines() if one.startswith("SigCgt"))
     return line.split()[1]
 
 
 def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> None:
-    """Once each, with the status and the key's id; never the key."""
+    """One line per request with the status and the key's ID, but never the key."""
     mine = [("X-Request-ID", "mine-1")]
     asked = [
         ("GET", program.request("GET", OPERATIONS), OPERATIONS),
@@ -128,10 +130,9 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
 
 
 def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
-    """By options: its address and links are those of TLS, and each line of its log is an object.
+    """The URL and links use https, and every log line is a JSON object.
 
-    Without TLS nobody is answered. Lines hold the parts of requests, and of failures where they
-    happened.
+    Plain HTTP gets no response. Log lines have request fields, and failures have their location.
     """
     made = commands.call("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
     key = made.stdout.decode().strip()

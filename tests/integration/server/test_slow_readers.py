@@ -1,4 +1,7 @@
-"""Streams whose readers are slow or do not read at all, and streams in very small pieces."""
+"""Streams to slow or stopped readers, and streams in very small chunks.
+
+Case IDs such as C35 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def asked(server: ServedProcess, text: str) -> bytes:
 
 
 def stream(server: ServedProcess, text: str) -> socket.socket:
-    """A stream whose reader has room for little."""
+    """A stream whose client has a small receive buffer."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(60)
@@ -34,14 +37,14 @@ def stream(server: ServedProcess, text: str) -> socket.socket:
 
 
 def running(server: ServedProcess) -> float:
-    """How many chats are at work."""
+    """The number of running chats."""
     text = server.ask("GET", "/metrics").body.decode()
     [line] = [one for one in text.splitlines() if one.startswith('polymux_running{backend="quick"')]
     return float(line.split()[1])
 
 
 def events(data: bytes) -> Iterator[bytes]:
-    """The data of all events of an answer in chunks, each of which is one event."""
+    """The data of all events in a chunked response, one event per chunk."""
     _, _, rest = data.partition(b"\r\n\r\n")
     at = 0
     while size := int(rest[at : (end := rest.index(b"\r\n", at))], 16):
@@ -56,7 +59,7 @@ def events(data: bytes) -> Iterator[bytes]:
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServedProcess]:
-    """How long its clients may not read, and how many chats it takes at once."""
+    """The parameter is (write timeout in seconds, maximum concurrent chats)."""
     write_s, chats = request.param
     folder = tmp_path_factory.mktemp("server") / "s"
     with ServedProcess(folder, max_concurrency=chats, write_s=write_s) as running:
@@ -71,9 +74,9 @@ def server(
     indirect=["server"],
 )
 def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> None:
-    """C35: the engine stops until there is room, nothing is kept for it, and nothing is lost.
+    """The engine pauses until there is room. Nothing is buffered or lost (C35).
 
-    Slow as it is, it reads: the deadline of a write, which is over twice, is not for it.
+    The stream takes over twice the write timeout, which does not apply to a client that reads.
     """
     count = 10_000
     before = server.memory_bytes()
@@ -84,7 +87,7 @@ def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> 
             pieces.append(connection.recv(1024))
             assert pieces[-1]
             time.sleep(0.2)
-            # The pieces that are under way, and not the 10 MB that are to come.
+            # Only the chunks in transit, not the 10 MB that follow.
             assert server.memory_bytes() - before < 8 << 20
         busy_s = server.cpu_s()
         time.sleep(1)
@@ -104,7 +107,7 @@ def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> 
     indirect=["server"],
 )
 def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: int) -> None:
-    """C36: little is kept for each, and by the deadline of a write they are dropped."""
+    """Little is buffered per client, and the write timeout drops them (C36)."""
     before = server.memory_bytes()
     with ExitStack() as connections:
         for _ in range(count):
@@ -115,7 +118,7 @@ def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: i
         while running(server):
             assert time.monotonic() - began < 360
             most = max(most, server.memory_bytes() - before)
-            assert server.json(CHAT, HELLO).status == 200  # Others are served meanwhile.
+            assert server.json(CHAT, HELLO).status == 200  # Other clients are served meanwhile.
             time.sleep(0.1)
         assert most < max_bytes
     until(lambda: server.log().count(f"POST {CHAT} 499 ") == count)
@@ -124,14 +127,16 @@ def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: i
 
 @pytest.mark.parametrize("server", [(None, 4)], indirect=True)
 def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> None:
-    """C33: an engine that waits for a reader hears that there is none, long before a deadline."""
+    """An engine that waits for a client ends long before the timeout when the client disconnects
+    (C33).
+    """
     pids = server.tree()
     connection = stream(server, "flood")
     until(lambda: running(server) == 1)
     time.sleep(1)
     connection.close()
     until(lambda: running(server) == 0)
-    # By itself: its process was not ended for it.
+    # The engine's process was not killed.
     assert server.tree() == pids
     assert server.json(CHAT, HELLO).status == 200
 
@@ -142,9 +147,9 @@ def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> No
     indirect=["server"],
 )
 def test_very_many_pieces_of_one_letter(server: ServedProcess, count: int) -> None:
-    """C46: all arrive, and the time that they take grows as their number does.
+    """All arrive, and the time grows linearly (C46).
 
-    100,000 have taken 5 to 8 s where nothing else ran; the bound leaves room for slow machines.
+    100,000 chunks took 5 to 8 s on an idle machine. The limit allows for slower ones.
     """
     busy_s, before = server.cpu_s(), server.memory_bytes()
     few_s = letters(server, count // 4)
@@ -155,7 +160,7 @@ def test_very_many_pieces_of_one_letter(server: ServedProcess, count: int) -> No
 
 
 def letters(server: ServedProcess, count: int) -> float:
-    """How long the server works for so many pieces."""
+    """The server's working time for this many chunks."""
     busy_s = server.cpu_s()
     pieces = []
     with server.connect() as connection:

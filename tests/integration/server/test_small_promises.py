@@ -1,4 +1,4 @@
-"""Silent streams, keys that ask for too much at once, lines of the log, files of unknown types."""
+"""Silent streams, concurrency limits of keys, log lines, and files of unknown types."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILES = "/replicate/v1/files"
 
 
 def sent(server: PolymuxServer, path: str, value: Any = None, key: str = "") -> socket.socket:
-    """A connection on which a request was sent, and nothing was read."""
+    """A connection that has sent a request and read nothing."""
     connection = server.connect()
     if value is None:
         connection.sendall(server.written("GET", path, key=key))
@@ -49,7 +49,7 @@ def sent(server: PolymuxServer, path: str, value: Any = None, key: str = "") -> 
 
 
 def read_comments(connection: socket.socket, count: int) -> bytes:
-    """What came until so many comments did."""
+    """Read until `count` comments have arrived."""
     data = b""
     while data.count(KEEP_ALIVE) < count:
         data += read_until(connection, KEEP_ALIVE)
@@ -60,7 +60,7 @@ def read_comments(connection: socket.socket, count: int) -> bytes:
 def test_a_silent_chat_is_told_that_it_goes_on(
     tmp_path: Path, chunks: list[dict[str, Any]]
 ) -> None:
-    """Comments come before the first piece and behind it, no sooner than they should."""
+    """Comments arrive before and after the first chunk, not earlier than configured."""
     assert Limits().streams_keep_alive_s == 15
     box = Box()
     limits = Limits(streams_keep_alive_s=SILENT_S)
@@ -74,7 +74,7 @@ def test_a_silent_chat_is_told_that_it_goes_on(
             answer = parsed(data + read_all(connection))
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
-    # Each is a whole comment between events: what reads events does not see it.
+    # Every comment stands alone between events, so event parsers ignore it.
     found = [one for one in answer.body.decode().split("\n\n") if one]
     events = [one.removeprefix("data: ") for one in found if one != ": keep-alive"]
     assert [json.loads(one) for one in events[:-1]] == chunks
@@ -82,10 +82,10 @@ def test_a_silent_chat_is_told_that_it_goes_on(
 
 
 def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> None:
-    """One more is refused before any work; a place is free when an answer has ended."""
+    """One more request is rejected before any work. A slot is free when a response ends."""
     limited, _ = server.keys.add("limited", concurrent=2)
     box.backend.gate.clear()
-    # One in a stream, one that waits for its answer.
+    # One streaming request and one that waits for its result.
     box.backend.chunks = [{"choices": []}]
     with (
         sent(server, CHAT, STREAMED, limited) as first,
@@ -96,7 +96,8 @@ def test_a_key_has_so_many_requests_at_once(server: PolymuxServer, box: Box) -> 
         assert (refused.status, refused.json()["code"]) == (429, "rate_limited")
         assert int(refused.headers["retry-after"]) >= 1
         assert "2 " in refused.json()["error"]
-        # Whatever the address, and under a new key in its place; other keys have their own places.
+        # The limit applies to every path and remains after rotation. Other keys have their own
+        # limits.
         assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
         limited, _ = server.keys.rotate("limited")
         assert server.ask("GET", "/api/v1/predictions", key=limited).status == 429
@@ -128,7 +129,7 @@ def test_a_place_of_a_key_is_given_back_however_it_ends(
 def test_what_fails_unexpectedly_is_found_in_the_log(
     server: PolymuxServer, box: Box, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The answer tells no more than the id, under which the log has the rest."""
+    """The response has only the request ID. The log has the details under this ID."""
     server.expect_defects()
     box.backend.failure = RuntimeError("canary of our own")
     with caplog.at_level(logging.INFO):
@@ -146,7 +147,7 @@ def test_what_fails_unexpectedly_is_found_in_the_log(
 
 
 class Making(Scripted):
-    """Makes a file of any type."""
+    """Creates a file of any type."""
 
     content_type = "audio/mpeg"
     file_name = "a.mp3"
@@ -167,7 +168,7 @@ def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
 
 
 def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
-    """S08: whole, in part, and asked for by HEAD."""
+    """Sent as an attachment for a full GET, a range and HEAD (S08 in docs/testing.md)."""
     backend = Making()
     backend.data = b"<script>alert(1)</script>"
     with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:
@@ -192,7 +193,7 @@ def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
     [("text/html", "text/html"), ("no type at all", "application/octet-stream")],
 )
 def test_files_that_were_sent_are_saved(server: PolymuxServer, said: str, kept: str) -> None:
-    """What its sender calls a page is no page of this server."""
+    """An uploaded HTML page is sent as an attachment and not shown."""
     page = b"<script>alert(1)</script>"
     body, headers = form(("content", ("a.html", page, said)))
     told = server.ask("POST", FILES, body, headers)
@@ -204,7 +205,7 @@ def test_files_that_were_sent_are_saved(server: PolymuxServer, said: str, kept: 
 
 
 def test_a_file_of_no_bytes_is_an_answer(tmp_path: Path) -> None:
-    """Whole: what is asked for next on its connection is answered too."""
+    """The response is complete, so the next request on the connection works."""
     with PolymuxServer(tmp_path / "s", lambda: [Scripted()]) as server:
         body, headers = form(("content", ("empty.txt", b"")))
         made = server.ask("POST", FILES, body, headers).json()

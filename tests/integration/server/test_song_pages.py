@@ -1,4 +1,4 @@
-"""Pages and covers of songs: by signed links alone, and nothing in them runs."""
+"""Pages and covers of songs need a signed link and run no scripts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def song_of(server: PolymuxServer, text: str) -> dict[str, str]:
 
 
 class Page(HTMLParser):
-    """What a browser sees of a page."""
+    """Parses a page like a browser."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

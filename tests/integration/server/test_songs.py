@@ -1,4 +1,7 @@
-"""`identify_song` and `search_music` on a server with a catalogue of its own."""
+"""`identify_song` and `search_music` on a server with its own song index.
+
+Case IDs such as V30 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ RATE = catalogue_songs.RATE
 
 @pytest.fixture(scope="module")
 def piece(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six seconds of the song that is called `NAME`."""
+    """Six seconds of the song `NAME`."""
     return catalogue_songs.snippet(tmp_path_factory.mktemp("piece"), 2)
 
 
@@ -69,7 +72,7 @@ def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
 
 
 def test_what_nobody_can_know(server: PolymuxServer, tmp_path: Path) -> None:
-    """V30: silence, noise, half a second."""
+    """Silence, noise and half a second of audio (V30)."""
     noise = numpy.random.default_rng(1).normal(0, 0.2, 8 * RATE).clip(-1, 1)
     half = catalogue_songs.sound(2)[RATE : RATE + RATE // 2]
     for sound in (numpy.zeros(5 * RATE), noise, half):
@@ -78,7 +81,7 @@ def test_what_nobody_can_know(server: PolymuxServer, tmp_path: Path) -> None:
 
 
 def test_an_hour(server: PolymuxServer, tmp_path: Path, piece: Path) -> None:
-    """V30: of much sound the beginning is listened to, and there the loudest of it."""
+    """Long audio is identified by the loudest section of its beginning (V30)."""
     hour = tmp_path / "hour.flac"
     quiet = ("-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono:d=3600")
     joined = ("-filter_complex", "[0]aresample=8000[a];[a][1]concat=v=0:a=1")
@@ -143,7 +146,7 @@ def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: in
 def test_texts_that_mean_something_to_databases(
     server: PolymuxServer, text: str, status: int
 ) -> None:
-    """O02."""
+    """Includes SQL and full-text search syntax (O02)."""
     answer = server.json(SEARCH, {"song": text, "limit": 50})
     assert answer.status == status, answer.body
     assert "SQL" not in answer.body.decode()

@@ -1,4 +1,4 @@
-"""One's own songs first, then what others know: recognition and search behind the catalogue."""
+"""Recognition and search use the local song index first, then external providers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_others_are_asked_for_songs_that_are_not_ones_own(
     catalogue: Path, recogniser: SongRecogniser, tmp_path: Path, known: Path, unknown: Path
 ) -> None:
-    """They may not know it either, and a failure of theirs is no answer."""
+    """The provider may not find the song either. Its failure is an error and not "no match"."""
     settings = recogniser.settings()
     with served(tmp_path, catalogue, song_recognition=settings) as server:
         assert ask(server, known).json()["song_name"] == OWN
@@ -81,7 +81,7 @@ def test_others_are_asked_at_once_without_a_catalogue(
     tmp_path: Path,
     known: Path,
 ) -> None:
-    """Where there is none, and where the routes leave it out."""
+    """Without an index, and with an index that the routes exclude."""
     settings = {
         "song_recognition": recogniser.settings(),
         "song_search": catalogues.settings("itunes"),

@@ -1,4 +1,6 @@
-"""P09: nothing of the server's security is an assertion, which ``python -O`` leaves out."""
+"""No security check of the server is an assertion, because ``python -O`` removes those (P09 in
+docs/testing.md).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ import pytest
 from support.supervised import TESTS
 
 FOLDER = "tests/integration/server"
-#: Keys, hosts, origins, links: checks that an assertion could have carried.
+#: Checks of keys, hosts, origins and links.
 SELECTED = ("-k", "not foreign", f"{FOLDER}/test_authentication.py",
             f"{FOLDER}/test_hosts_and_links.py",
             f"{FOLDER}/test_links_over_time.py::test_unknown_files_are_all_alike")  # fmt: skip
-#: What takes too long for every change.
+#: Slow tests, which do not run for every change.
 OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycle",
           "tests/integration/doors", "tests/integration/engines/test_supervisor.py",
           "tests/integration/engines/test_media_engines.py",
@@ -30,13 +32,12 @@ OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycl
     ids=["quick", "others"],
 )
 def test_the_server_without_assertions(paths: tuple[str, ...], tmp_path: Path) -> None:
-    """The same tests, against a package that was compiled without them."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "support.stripped", "-p",
                "no:cacheprovider", *paths]  # fmt: skip
     done = subprocess.run(
         command,
         cwd=TESTS.parent,
-        # It shuts the folder that its temporary ones are in to others, and some tests need it open.
+        # pytest makes its temporary root private, but some tests need it readable.
         env={**os.environ, "PYTHONPATH": os.fspath(TESTS), "PYTEST_DEBUG_TEMPROOT": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""TLS of the server itself: who may speak, and for how long nothing may be said."""
+"""TLS of the server: allowed versions and handshake deadlines."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def closed_after_s(connection: socket.socket) -> float:
 
 
 def test_a_handshake_that_does_not_go_on(server: PolymuxServer) -> None:
-    """Closed by the deadline of headers: with nothing, and with half of a first message."""
+    """The header deadline closes connections that send nothing or half of the first message."""
     hello = ssl.MemoryBIO()
     context = ssl.create_default_context()
     half = context.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost")
@@ -87,7 +87,7 @@ def test_a_handshake_that_does_not_go_on(server: PolymuxServer) -> None:
 
 
 def test_old_tls(server: PolymuxServer, authority: Authority) -> None:
-    """None at all is in `test_serve_options.py`."""
+    """`test_serve_options.py` tests connections without TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(authority.ca)
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -104,7 +104,7 @@ def test_old_tls(server: PolymuxServer, authority: Authority) -> None:
 def test_the_server_stops_beside_a_peer_that_does_not_close(
     tmp_path: Path, authority: Authority
 ) -> None:
-    """It was told goodbye, and says none; the server is stopped, as if it were not there."""
+    """The peer does not answer close_notify. The server stops without waiting for it."""
     certificate = authority.certificate()
     context = ssl.create_default_context(cafile=str(authority.ca))
     chat = Scripted("chat", ["free_chat"])
@@ -128,11 +128,13 @@ def test_the_server_stops_beside_a_peer_that_does_not_close(
                 assert b"200 OK" in peer.recv(100)
             time.sleep(0.2)
             began = time.monotonic()
-        assert time.monotonic() - began < 30  # Long before its grace of a minute is over.
+        assert time.monotonic() - began < 30  # Long before the shutdown timeout of a minute.
 
 
 def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> None:
-    """S25: connections of one address that begin no handshake are as many as others."""
+    """Connections without a handshake count toward the limit per address (S25
+    in docs/testing.md).
+    """
     certificate = authority.certificate()
     limits = Limits(connections_per_address=5, header_s=30.0)
     with PolymuxServer(

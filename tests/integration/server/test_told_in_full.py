@@ -1,4 +1,4 @@
-"""Fields at fault, warnings that come late, cancelled calls, places of keys: nothing in silence."""
+"""Field names in errors, late warnings, canceled calls and concurrency limits of keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EARLY, LATE = "top_k: is left out", 'stop: "\r\n\u202e\u00fc" is cut'
 
 @pytest.fixture
 def limited(server: PolymuxServer) -> str:
-    """A key that may have one thing at once."""
+    """A key with a concurrency limit of 1."""
     key, _ = server.keys.add("limited", concurrent=1)
     return key
 
@@ -43,7 +43,9 @@ def release(server: PolymuxServer, box: Box) -> None:
 def test_the_key_of_a_job_makes_no_place_for_other_work(
     server: PolymuxServer, box: Box, limited: str
 ) -> None:
-    """Idempotency-Key names a job of one operation; chats and others do not look at it."""
+    """An Idempotency-Key identifies a job of one operation. Chats and other
+    operations ignore it.
+    """
     box.backend.gate.clear()
     named = ("Idempotency-Key", "k1")
     asked = (("Prefer", "respond-async"), named)
@@ -57,7 +59,7 @@ def test_the_key_of_a_job_makes_no_place_for_other_work(
     for path in ("/api/v1/image2text", "/api/v1/modelhost/stt"):
         assert server.ask("POST", path, data, [*fields, named], key=limited).status == 429
     assert len(box.backend.began) == 1
-    # The same once more is the same job, and another under its key is refused as such.
+    # An equal request returns the same job. A different one with the same key returns 409.
     again = server.convert(*asked, key=limited)
     assert (again.status, again.json()["id"]) == (202, job.json()["id"])
     changed = server.convert(named, data=b"y", key=limited)
@@ -66,7 +68,7 @@ def test_the_key_of_a_job_makes_no_place_for_other_work(
 
 
 def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
-    """In JSON, in forms, in fields of the header, and to the client."""
+    """In JSON, forms and header fields, and in the client's errors."""
     for more, param in (
         ({"stream": "true"}, "stream"),
         ({"messages": None}, "messages"),
@@ -77,18 +79,19 @@ def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
         assert (answer.status, told["code"], told["param"]) == (400, "invalid_request", param)
     body, headers = form(("file", ("a.wav", b"x")), ("bitrate", "loud"))
     assert server.ask("POST", CONVERT, body, headers).json()["param"] == "bitrate"
-    # What concerns the request as a whole names none.
+    # Errors about the whole request have no field name.
     body, headers = form(("bitrate", "128000"))
     assert "param" not in server.ask("POST", CONVERT, body, headers).json()
     twice = [("Range", "bytes=0-"), ("Range", "bytes=1-")]
     assert server.ask("GET", "/healthz", headers=twice).json()["param"] == "range"
     assert server.ask("GET", "/healthz", headers=[("Host", "a b")]).json()["param"] == "Host"
-    # As the client reads it, which checks requests itself and sends none of these.
+    # The client's parser, which cannot be tested with the client, because it rejects such requests
+    # itself.
     assert told_error(server.json(CHAT, {**HELLO, "stream": "true"}).body).param == "stream"
 
 
 def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box: Box) -> None:
-    """Whoever waits is told 409; a job that is watched has its own status."""
+    """The waiting request returns 409. A watched job has the status "canceled"."""
     box.backend.gate.clear()
     body, headers = form(("file", ("a.wav", b"x")))
     with server.connect() as waiting:
@@ -107,7 +110,7 @@ def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box
 
 
 class Late(Scripted):
-    """Is silent, and says what it leaves out before its first piece, and once more behind it."""
+    """Waits, then reports a warning before its first chunk and another one after it."""
 
     async def stream(
         self, work: OperationRequest, sink: ProgressSink
@@ -122,7 +125,9 @@ class Late(Scripted):
 
 
 def streamed(folder: Path, failure: Exception | None = None, *, late: bool = True) -> Any:
-    """The answer to a chat, of an engine that speaks before a comment is sent or behind it."""
+    """The response to a chat whose engine sends a warning before or after the first keep-alive
+    comment.
+    """
     box = Box()
 
     def make() -> list[Late]:
@@ -148,7 +153,9 @@ def told_by(answer: Any) -> list[str]:
 
 
 def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
-    """Each on a line, before the event that follows, be it a failure; those before it are in it."""
+    """Each warning is one comment line before the next event, including an error event. Earlier
+    warnings are in the header.
+    """
     answer = streamed(tmp_path / "s")
     assert "polymux-warnings" not in answer.headers
     assert told_by(answer) == [

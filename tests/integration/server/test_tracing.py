@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry, by its own SDK, which keeps them in memory."""
+"""OpenTelemetry spans, collected in memory by its SDK."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spans(exporter: InMemorySpanExporter) -> InMemorySpanExporter:
 def only(spans: InMemorySpanExporter) -> Any:
     until = time.monotonic() + 10
     while not spans.get_finished_spans() and time.monotonic() < until:
-        time.sleep(0.01)  # A span ends after its answer has come.
+        time.sleep(0.01)  # A span may end after the response has arrived.
     (found,) = spans.get_finished_spans()
     spans.clear()
     return found
@@ -58,7 +58,7 @@ def test_each_request_is_one_span(tmp_path: Path, spans: InMemorySpanExporter) -
         assert found.attributes["http.response.status_code"] == 200
         assert found.attributes["polymux.request_id"].startswith("req_")
         assert found.parent is None
-        # An id and a link are nobody's business but the caller's.
+        # IDs and signed links must not appear in spans.
         for path, route in (
             ("/api/v1/predictions/secret-id", "/api/v1/predictions/{id}"),
             ("/media/secret-name?sig=canary", "/media/{name}"),
@@ -88,7 +88,6 @@ def test_the_caller_s_trace_goes_on(tmp_path: Path, spans: InMemorySpanExporter)
 
 
 def test_without_it_nothing_is_missing() -> None:
-    """In a process that cannot import it."""
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from polymux.server.observability.tracing import tracing\n"

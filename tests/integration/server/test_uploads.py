@@ -1,4 +1,7 @@
-"""Uploads: many at once, files that are not what they are called, results that are served."""
+"""Uploads: many at once, files with wrong types, and results that are served.
+
+Case IDs such as M28 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def convert(server: Asked, data: bytes, name: str = "a.wav", kind: str = "audio/
 
 @pytest.mark.parametrize("kind", ["text/html", "a/b\tc"])
 def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
-    """M28: what a part says that it is decides nothing, neither of the input nor of the result."""
+    """The declared type of a part affects neither the input nor the result (M28)."""
     answer = convert(server, TONE, kind=kind)
     assert answer.status == 200, answer.body
     got = server.ask("GET", answer.json()["response"].removeprefix(server.url), key=None)
@@ -50,7 +53,7 @@ def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
 
 
 def test_pages_and_texts_by_any_type(server: ServedProcess) -> None:
-    """M28: a page, a picture and a sound, each for what it is."""
+    """A page, an image and audio are recognized by their content (M28)."""
     picture = made.encoded(made.plain(), "PNG")
     for path, name, kind, data in (
         (CONVERT, "file", "audio/mpeg", PAGE),
@@ -66,7 +69,7 @@ def test_pages_and_texts_by_any_type(server: ServedProcess) -> None:
 
 
 def wave_and_page() -> bytes:
-    """A WAV whose text for programs is a page."""
+    """A WAV whose comment chunk contains an HTML page."""
     data = TONE
     note = b"ICMT" + len(PAGE).to_bytes(4, "little") + PAGE
     listed = b"LIST" + (len(note) + 4).to_bytes(4, "little") + b"INFO" + note
@@ -76,7 +79,7 @@ def wave_and_page() -> bytes:
 
 @pytest.mark.parametrize("name", ["pwn.html", "../../pwn.svg", "pwn.html\0"])
 def test_sound_that_is_a_page_as_well(server: ServedProcess, name: str) -> None:
-    """V32: served as what was made, under a name and an extension of ours, and never run."""
+    """The result has a generated name with its real extension, and browsers do not run it (V32)."""
     answer = convert(server, wave_and_page(), name, "text/html")
     assert answer.status == 200, answer.body
     link = answer.json()["response"]
@@ -102,7 +105,7 @@ def test_sound_that_is_a_page_as_well(server: ServedProcess, name: str) -> None:
 def test_errors_call_files_by_their_senders_names(
     server: ServedProcess, path: str, data: bytes, statuses: tuple[int, ...]
 ) -> None:
-    """Where a file lies on the server is nobody's business, in answers, jobs and logs."""
+    """Responses, jobs and logs never have the server's file paths."""
     told = len(server.log())
     name = "file" if path == CONVERT else "audio"
     body, headers = form((name, ("My Talk \u00e9.mp3", data)))
@@ -126,7 +129,7 @@ FORGED = [
 
 @pytest.mark.parametrize("value", FORGED)
 def test_an_object_is_no_file(server: ServedProcess, value: dict[str, Any]) -> None:
-    """What a caller gives as an object reaches the engine as one, whatever its members are."""
+    """An object in the request reaches the engine as an object, whatever its members are."""
     for name in ("metadata", "search_settings", "compound_custom"):
         answer = server.json(CHAT, {**HELLO, name: value})
         assert answer.status == 200, answer.body
@@ -135,7 +138,7 @@ def test_an_object_is_no_file(server: ServedProcess, value: dict[str, Any]) -> N
 
 
 def upload_together(server: Asked, data: bytes, count: int) -> list[Answer]:
-    """So many uploads, none of which ends before all have begun."""
+    """Upload `count` times in parallel. No upload ends before all have started."""
     body, headers = form(("file", ("a.wav", data, "audio/wav")))
     asked = memoryview(server.written("POST", CONVERT, body, headers))
     together = threading.Barrier(count)
@@ -148,7 +151,7 @@ def upload_together(server: Asked, data: bytes, count: int) -> list[Answer]:
                 together.wait(300)
                 connection.sendall(asked[len(body) // 2 :])
             except (BrokenPipeError, ConnectionResetError):
-                pass  # Answered already.
+                pass  # The server has already answered.
             return read_answer(connection)
 
     with ThreadPoolExecutor(count) as pool:
@@ -159,7 +162,7 @@ def upload_together(server: Asked, data: bytes, count: int) -> list[Answer]:
     ("count", "size_bytes"), [(20, 1 << 20), pytest.param(50, 64 << 20, marks=LONG)]
 )
 def test_uploads_of_the_cap_at_once(tmp_path: Path, count: int, size_bytes: int) -> None:
-    """M26: each of the largest size that is taken; files are on disk, not in memory."""
+    """Concurrent uploads of the maximum size are stored on disk, not in memory (M26)."""
     empty, _ = form(("file", ("a.wav", b"", "audio/wav")))
     data = TONE.ljust(size_bytes - len(empty), b"\0")
     limits = {"upload_bytes": size_bytes, "queue": 10, "body_first_s": 300.0}

@@ -1,4 +1,6 @@
-"""Many wrong keys: none is nearer to a right one than another, and others are served meanwhile."""
+"""Many wrong keys: response times reveal nothing about the right key, and other
+clients are served.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def request(server: Asked, key: str, body: bytes = BODY, *, close: bool = False)
 
 
 def wrong(key: str, shared: int) -> str:
-    """A key that begins as the right one does, and differs from there on."""
+    """A key that shares its first `shared` characters with the right one."""
     turned = "".join("A" if char != "A" else "B" for char in key[shared:])
     return key[:shared] + turned
 
@@ -37,12 +39,12 @@ def wrong(key: str, shared: int) -> str:
     "seconds", [2.0, pytest.param(30.0, marks=[pytest.mark.long, pytest.mark.slow])]
 )
 def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
-    """A21: hundreds for each second; others' requests are answered all the while."""
+    """Hundreds of wrong keys per second do not delay other clients (A21 in docs/testing.md)."""
     with ServedProcess(tmp_path / "s", log="warning") as server:
         over = threading.Event()
 
         def flood() -> int:
-            """Requests without a body leave a connection open; fifty wait for their answers."""
+            """Requests without a body keep the connection open, so fifty can be pipelined."""
             count = 0
             with server.connect() as connection:
                 while not over.is_set():
@@ -53,7 +55,7 @@ def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
                     count += len(statuses)
             return count
 
-        assert server.json(CHAT, HELLO).status == 200  # The engine is there.
+        assert server.json(CHAT, HELLO).status == 200  # The engine is ready.
         counts = [0]
         with ThreadPoolExecutor(4) as pool:
             floods = [pool.submit(flood) for _ in range(4)]
@@ -71,7 +73,7 @@ def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
 
 
 def read_statuses(connection: socket.socket, count: int) -> list[int]:
-    """Those of so many answers, one behind the other; the last has come whole."""
+    """Read `count` pipelined responses to their end and return their statuses."""
     data = b""
     while data.count(b"HTTP/1.1 ") < count or not data.endswith(b"}"):
         piece = connection.recv(1 << 20)

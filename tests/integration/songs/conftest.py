@@ -1,4 +1,4 @@
-"""Music for the tests of the catalogue, made once."""
+"""Music for the tests of the song index, created once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _filled(folder: Path, music: Path) -> Path:
 
 @pytest.fixture
 def filled_from_music(tmp_path: Path, music: Path) -> Path:
-    """A catalogue of `music`, whose files a test may change."""
+    """An index of `music`, whose files a test may change."""
     return _filled(tmp_path / "catalogue", music)
 
 
@@ -43,12 +43,12 @@ def catalogue_of_originals(tmp_path_factory: pytest.TempPathFactory, originals: 
 
 @pytest.fixture
 def filled(tmp_path: Path, catalogue_of_originals: Path) -> Path:
-    """A copy of a catalogue of `originals`, which no test may change."""
+    """A copy of an index of `originals`, whose files a test must not change."""
     return Path(shutil.copytree(catalogue_of_originals, tmp_path / "catalogue"))
 
 
 @pytest.fixture(scope="session")
 def snippets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A noisy piece of each song, and one of a song that is nowhere."""
+    """A noisy snippet of each song, and one of a song that is not in the index."""
     folder = tmp_path_factory.mktemp("snippets")
     return [catalogue_songs.snippet(folder, seed) for seed in (0, 1, 2, 3, 77)]

@@ -1,4 +1,4 @@
-"""A catalogue of real files: what comes in, what is found, and what changes."""
+"""An index of real files: adding, finding and changing songs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def catalogue(request: pytest.FixtureRequest) -> Iterator[polymux.Catalogue]:
-    """Of `music` where a test has it, else of files that stay as they are."""
+    """An index of `music` if the test uses it, otherwise of files that never change."""
     has_music = "music" in request.fixturenames
     name = "filled_from_music" if has_music else "filled"
     with polymux.Catalogue(request.getfixturevalue(name)) as catalogue:
@@ -125,7 +125,7 @@ def test_other_tags_are_the_same_recording(
 def test_another_recording_in_the_place_of_a_file(
     catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
 ) -> None:
-    """It keeps the file's number, and leaves the group of its copy."""
+    """The file keeps its ID and leaves the group of its former copy."""
     number = titles(catalogue)["Title 0"]
     shutil.copy(music / "song 0.flac", music / "zz copy.flac")
     catalogue.add(music)
@@ -169,13 +169,15 @@ def test_files_that_are_gone_stay_until_they_are_removed(
     assert catalogue.rescan().added == 0
     assert catalogue.check().is_whole
     catalogue.add(music)
-    assert min(titles(catalogue).values()) > max(before.values())  # No number is given twice.
+    assert min(titles(catalogue).values()) > max(before.values())  # IDs are never reused.
 
 
 def test_a_folder_that_is_not_there_now_is_no_failure(
     catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
 ) -> None:
-    """As of a disk that is not mounted: its songs stay, are named as missing, and come again."""
+    """For example on an unmounted disk: its songs remain, are reported as
+    missing and return later.
+    """
     away = music.rename(music.with_name("unmounted"))
     report = catalogue.rescan()
     assert (len(report.missing), report.failed) == (4, ())

@@ -1,4 +1,4 @@
-"""`polymux songs`, and identify-song and search-music on the catalogue."""
+"""`polymux songs`, and identify-song and search-music with a song index."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def recorders(folder: Path, programs: dict[str, str]) -> str:
 
 FAILS = "echo 'no such device' >&2\nexit 1\n"
 HEARS = "/bin/cp '{heard}' \"$last\"\n"
-#: As those do that record until they are told to end.
+#: Like recorders that run until they get SIGTERM.
 GOES_ON = HEARS + "trap 'exit 0' TERM\nwhile :; do /bin/sleep 0.1; done\n"
 ONLY_ALSA = 'case "$*" in *pulse*) exit 1 ;; esac\n' + HEARS
 
@@ -112,7 +112,7 @@ ONLY_ALSA = 'case "$*" in *pulse*) exit 1 ;; esac\n' + HEARS
         {"parecord": GOES_ON},
         {"ffmpeg": ONLY_ALSA},
         {"arecord": FAILS, "parecord": FAILS, "pw-record": GOES_ON},
-        # One that has its recording and ends by itself has failed, whatever it says.
+        # A recorder that exits by itself has failed, whatever its exit code is.
         {"parecord": HEARS, "ffmpeg": HEARS},
     ],
 )

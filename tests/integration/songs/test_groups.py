@@ -1,4 +1,4 @@
-"""Several files of one recording: which of them is named, and who comes after them."""
+"""Several files of one recording: which one is named and which songs follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LENGTH_S = 34.0
 
 
 def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:
-    """Three seconds with so much noise that chance decides which file is most like them."""
+    """Three seconds with so much noise that the best matching file is random."""
     whole = catalogue_songs.sound(seed, LENGTH_S)
     piece = whole[int(begin_s * RATE) : int((begin_s + 3) * RATE)]
     noise = numpy.random.default_rng(draw).normal(0, 0.1, len(piece))
@@ -25,7 +25,7 @@ def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """One recording in three codecs, the original not the first by name."""
+    """One recording in three codecs. The original is not the first by name."""
     folder = tmp_path_factory.mktemp("music")
     names = ("original.flac", "copy.mp3", "third.ogg")
     return [
@@ -42,7 +42,7 @@ def test_of_several_files_of_a_recording_the_first_is_named(
             assert catalogue.add(one).added == 1
         songs = {song.title: song for song in catalogue.songs()}
         assert len({song.group_id for song in songs.values()}) == 1
-        # Else nothing here shows that chance does not decide.
+        # Otherwise the test does not prove that the choice is not random.
         recordings = {
             found["song_id"]
             for found in (candidates(catalogue, one)[0] for one in asked)
@@ -70,7 +70,7 @@ def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, ob
 
 
 def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path]) -> None:
-    """Three files of one recording, and another song that the snippet has a part of, too."""
+    """Three files of one recording, and another song that the snippet also contains."""
     following = catalogue_songs.song(tmp_path / "z.flac", 32, LENGTH_S, title="Next")
     one, other = (catalogue_songs.sound(seed, LENGTH_S) for seed in (31, 32))
     begin, end = int(8 * RATE), int(16 * RATE)
@@ -92,7 +92,7 @@ def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path
 def test_files_of_a_few_seconds_are_too_short_to_be_a_group(
     tmp_path: Path, length_s: float, groups: int
 ) -> None:
-    """Other kinds of one recording, that is; the same file twice is one group at any length."""
+    """Applies to files in different codecs. Identical files form a group at any length."""
     music = tmp_path / "music"
     for kind in ("flac", "mp3"):
         catalogue_songs.song(music / f"jingle.{kind}", 501, length_s, title=kind)

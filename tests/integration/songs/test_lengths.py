@@ -1,4 +1,4 @@
-"""Recordings of any length: mixes of hours, jingles of a second, and what is in between."""
+"""Recordings of any length, from jingles of a second to mixes of hours."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
     [2, pytest.param(180, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.long)],
 )
 def test_a_mix(tmp_path: Path, minutes: int) -> None:
-    """The moment that a snippet is from is told, to the tenth of a second.
+    """The offset of a snippet is found within 0.1 s.
 
-    A recording of five hours is two parts of one song.
+    A recording of five hours is stored as two segments of one song.
     """
     path = mix(tmp_path / "mix.wav", minutes)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
@@ -63,7 +63,7 @@ def test_a_mix(tmp_path: Path, minutes: int) -> None:
 def test_a_long_recording_is_written_without_apsw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a transaction is more than the memory of the connection, and keeps readers out."""
+    """The transaction exceeds the connection's cache, which would block readers."""
     monkeypatch.setattr("polymux._util.sqlite.apsw", None)
     path = mix(tmp_path / "mix.wav", 2)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
@@ -75,7 +75,9 @@ def test_a_long_recording_is_written_without_apsw(
 
 @pytest.mark.parametrize("length_s", [1.0, 3.5])
 def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
-    """Of a second there is hardly anything to be sure by: one may go unnamed, none is another."""
+    """A second of audio is too short for certainty: a jingle may stay unnamed, but must not match
+    another one.
+    """
     jingles = [
         catalogue_songs.write(
             tmp_path / f"jingle {seed}.wav", catalogue_songs.sound(2_000 + seed, length_s)
@@ -110,7 +112,7 @@ def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> No
 def test_of_a_long_upload_ten_minutes_are_heard(
     tmp_path: Path, begin_s: float, is_heard: bool
 ) -> None:
-    """V30: what begins behind them might as well not be there."""
+    """Audio after the first ten minutes of an upload is ignored (V30 in docs/testing.md)."""
     song = catalogue_songs.sound(3)
     before, after = (numpy.zeros(int(seconds * RATE)) for seconds in (begin_s, 120))
     path = written(tmp_path / "long.wav", (before, song, after))
@@ -121,7 +123,7 @@ def test_of_a_long_upload_ten_minutes_are_heard(
 
 
 def test_a_file_whose_channels_are_opposite_is_added(tmp_path: Path) -> None:
-    """Their middle is silence, and so would be what the catalogue has of it."""
+    """The mono mix of its channels is silent, so the index must use a single channel."""
     plain = catalogue_songs.write(tmp_path / "plain.wav", catalogue_songs.sound(2))
     opposite = tmp_path / "opposite.mp3"
     programs.ffmpeg("-i", plain, "-af", "pan=stereo|c0=c0|c1=-1*c0", opposite)

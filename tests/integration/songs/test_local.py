@@ -1,4 +1,4 @@
-"""Songs without a server: `Local`, `AsyncLocal`, and the commands that are asked by hand."""
+"""Songs without a server: `Local`, `AsyncLocal` and the commands."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_its_owner_is_told_what_is_wrong_with_it(
 
 
 def test_it_is_never_written(folder: Path, tmp_path: Path, snippets: list[Path]) -> None:
-    """Whoever adds has the lock; whoever asks neither waits for it nor takes it."""
+    """Adding needs the lock. Searching neither waits for it nor takes it."""
     place = tmp_path / "copy"
     shutil.copytree(folder, place)
     shutil.rmtree(place / "segments")

@@ -1,4 +1,4 @@
-"""From which confidence on a song is named: by a call, by a catalogue, by Local, by a server."""
+"""The minimum confidence for a match, set for a call, an index, Local or a server."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEFAULT = 0.85
 
 
 class Doubtful(NamedTuple):
-    """A catalogue, and sounds of its song under more and more noise.
+    """An index, and snippets of its song with increasing noise.
 
     Attributes:
-        catalogue: Its folder.
-        refused: A sound whose confidence lies somewhat below the default.
-        named: One whose confidence lies somewhat above it.
+        catalogue: The folder of the index.
+        refused: A snippet with a confidence slightly below the default.
+        named: A snippet with a confidence slightly above it.
     """
 
     catalogue: Path
@@ -72,7 +72,7 @@ def test_a_catalogue_has_one_that_a_call_overrides(doubtful: Doubtful) -> None:
     with polymux.Catalogue(doubtful.catalogue, min_confidence=0.5) as catalogue:
         assert catalogue.identify(doubtful.refused) is not None
         assert catalogue.identify(doubtful.refused, min_confidence=DEFAULT) is None
-        # `Local` goes by the catalogue that it is given.
+        # `Local` uses the minimum of the given index.
         with polymux.Local(catalogue=catalogue) as local:
             assert local.identify_song(doubtful.refused).name == "song"
     with polymux.Local(catalogue=doubtful.catalogue) as local, pytest.raises(NoMatchError):
@@ -95,7 +95,7 @@ def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
     assert told.startswith(b"song\t")
     refused = call(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
     assert b"0.99" in refused
-    # A server has settings of its own, and would not hear of it.
+    # A server has its own setting, so the option would have no effect.
     told = call(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
     assert b"--min-confidence" in told
 

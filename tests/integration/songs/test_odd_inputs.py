@@ -1,4 +1,4 @@
-"""What strangers have in their folders, and what they ask with."""
+"""Unusual music folders and snippets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ODD = b"\xff\xfe odd\nname \x1b[31m.flac"
 
 
 def deep(folder: Path) -> None:
-    """Folders in folders, until no path is long enough for the last one; it has a song."""
+    """Nested folders up to the maximum path length. The last one has a song."""
     here = os.open(folder, os.O_RDONLY)
     name = "d" * 200
     for _ in range(21):
@@ -88,7 +88,7 @@ def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Pa
         match = catalogue.identify(strange / "film.mp4")
         assert match is not None
         assert match.song.path.name == "film.mp4"
-        # Neither silence nor a moment is like the songs that are silence or a moment.
+        # Silence and very short audio must not match the silent and very short songs in the index.
         assert catalogue.identify(strange / "silence.wav") is None
         assert catalogue.identify(strange / "moment.wav") is None
         assert catalogue.remove(strange) == 5
@@ -106,7 +106,7 @@ def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
 def test_folders_that_cannot_be_read_are_told(
     tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path may be too long for a system, whoever asks; and others may forbid it."""
+    """A path may be too long for the system or not readable."""
     deep(music)
     told: list[AddProgress] = []
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
@@ -118,7 +118,7 @@ def test_folders_that_cannot_be_read_are_told(
         assert [one.outcome for one in told].count("failed") == 1
         assert {one.total for one in told} == {5}
         assert told[-1].done == 5
-        # It is told at each look; what was added from it before is not gone.
+        # Every rescan reports the folder. Songs added from it before remain.
         assert len(catalogue.rescan().failed) == 1
         (music / "locked").mkdir()
         scandir = os.scandir
@@ -165,7 +165,7 @@ def test_a_renamed_file_keeps_its_number_and_is_not_listened_to(
 def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
     tmp_path: Path, music: Path, inside: bool
 ) -> None:
-    """Its own files are no failures of each pass; songs beside them are songs."""
+    """The index's own files are not reported as failures. Songs next to them are added."""
     folder = music / "catalogue" if inside else music
     for _ in range(2):
         with polymux.Catalogue(folder) as catalogue:
@@ -178,7 +178,9 @@ def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
 def test_an_empty_path_is_not_the_current_folder(
     tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes from a variable that has no value, and would add or remove all that lies there."""
+    """An empty path comes from an unset variable and would add or remove all files of the current
+    folder.
+    """
     monkeypatch.chdir(music)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         for nothing in ("", [""]):
@@ -192,7 +194,7 @@ def test_an_empty_path_is_not_the_current_folder(
 
 
 def test_a_catalogue_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
-    """SQLite has names as UTF-8 alone; music may lie under any."""
+    """SQLite only supports UTF-8 paths. Music files may have any name."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     with pytest.raises(polymux.CatalogueError, match="UTF-8"):
         polymux.Catalogue(folder)

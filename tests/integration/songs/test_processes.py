@@ -1,4 +1,4 @@
-"""One catalogue, several processes; some of them killed, some without room on the disk."""
+"""One index used by several processes, with kills and full disks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def check_whole(folder: Path, acknowledged: set[str]) -> None:
 
 
 def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
-    """Kills a process that adds, at some file or some moment; nothing it told is lost."""
+    """Kill a process at some file or time while it adds songs. Checks that no reported song is
+    lost.
+    """
     chance = random.Random(seed)
     for number in range(rounds):
         shutil.rmtree(folder, ignore_errors=True)
@@ -118,12 +120,14 @@ def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
     ("library", "size_kib"),
     [
         *(("apsw", size_kib) for size_kib in (60, 560)),
-        # Without a log it needs less.
+        # Without a write-ahead log it needs less space.
         *(("sqlite3", size_kib) for size_kib in (60, 240)),
     ],
 )
 def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) -> None:
-    """D02: what was told stays, and it goes on when there is room; wherever the room ends."""
+    """Reported songs remain, and adding continues when there is space, at every limit (D02 in
+    docs/testing.md).
+    """
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     folder = tmp_path / "disk"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Catalogues on disks and in folders that may only be read."""
+"""Song indexes on read-only disks and in read-only folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = [
 
 
 def mounted(folder: Path) -> tuple[str, ...]:
-    """What a command begins with for which a folder is on a disk that is mounted to be read."""
+    """The command prefix for a folder on a read-only mount."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     place = quote(str(folder))
     script = (
@@ -37,7 +37,9 @@ def mounted(folder: Path) -> tuple[str, ...]:
 
 
 def powerless(folder: Path) -> tuple[str, ...]:
-    """The same for a folder that is not to be written: its owner, but without root's rights."""
+    """The command prefix for a folder without write permission, used by its owner without root's
+    capabilities.
+    """
     folder.chmod(0o555)
     return (programs.find("unshare"), "--user")
 
@@ -54,7 +56,7 @@ def asked(
 
 
 def written(folder: Path) -> dict[Path, int]:
-    """When each file was, but for that of the lock: whoever wants to write signs it."""
+    """The modification time of every file except the lock, which every writer updates."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
     return {path: path.stat().st_mtime_ns for path in files}
 
@@ -97,7 +99,9 @@ def test_without_segments_the_index_is_in_memory(filled: Path, snippets: list[Pa
 def test_what_a_killed_writer_left_is_read_or_told(
     filled: Path, tmp_path: Path, snippets: list[Path], library: str
 ) -> None:
-    """All that was told to be there is in a log; without the file beside it that is no use."""
+    """Committed songs are in the write-ahead log, which is useless without its
+    shared memory file.
+    """
     copy = tmp_path / "copy"
     with polymux.Catalogue(filled) as catalogue:
         with catalogue._database.transaction():
@@ -121,7 +125,7 @@ def test_somebody_else_may_change_it(
     monkeypatch: pytest.MonkeyPatch,
     library: str,
 ) -> None:
-    """While it is open and after: of files that are read without locks, too."""
+    """Changes while the index is open and afterwards, also if it is read without locks."""
     added = catalogue_songs.song(tmp_path / "added.flac", 77, title="Added")
     with monkeypatch.context() as patched:
         patched.setattr("polymux._util.sqlite._is_fixed", lambda _: True)

@@ -1,7 +1,7 @@
-"""What the index recognises of music that no parameter was fitted to, and what it refuses.
+"""Recognition of music that was not used to fit parameters, and rejection of unknown music.
 
-A reduced set of `benchmarks/song`; the whole one is `scripts/bench song`, and docs/song.md has what
-it gave. Bounds here are wide: they hold for few snippets of a kind.
+A reduced version of `benchmarks/song`. `scripts/bench song` runs all of it and docs/song.md has the
+results. The bounds here are wide, because there are few snippets of each kind.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 SEED = 77
 SHARE = 0.5
 MIN_RATES = {2.0: 0.7, 5.0: 0.85, 10.0: 0.9}
-# Of each family of conditions, the share that is named. When this was written it was all but for
-# noise (0.88), level (0.89), pitch (0.84) and rooms (0.44).
+# The minimum recognition rate per family of conditions. Measured rates are 1, except for noise
+# (0.88), level (0.89), pitch (0.84) and room (0.44).
 MIN_OF_FAMILY = {
     "clean": 1.0, "codec": 1.0, "speed": 1.0, "tempo": 0.9, "pitch": 0.7, "noise": 0.8,
     "level": 0.8, "room": 0.3,
 }  # fmt: skip
-# Where few snippets do not allow as much.
+# Lower bounds for kinds with few snippets.
 MIN_OF_FEW: dict[float | str, float] = {5.0: 0.8, "level": 0.65}
 MAX_SIBLINGS = 0.08
 
 
 @dataclass(frozen=True)
 class Size:
-    """So many tracks in the catalogue, and snippets of each kind of damage and length."""
+    """The number of tracks, and of snippets per kind of damage and length."""
 
     tracks: int
     each: int
@@ -55,7 +55,7 @@ class Size:
         return MIN_OF_FEW.get(what, of_many) if self == FEW else of_many
 
     def make(self, folder: Path) -> None:
-        """Writes the catalogue's files and all snippets, which take minutes."""
+        """Write the index's files and all snippets, which takes minutes."""
         songs = catalogue.generate(folder, SEED, self.tracks, SHARE)
         source = snippets.Snippets(songs, folder / "snippets")
         with multiprocessing.get_context("fork").Pool(catalogue.PROCESSES) as pool:
@@ -64,7 +64,7 @@ class Size:
             shutil.rmtree(folder / needless)
 
 
-# As few tracks as there can be of all styles and relations.
+# The minimum number of tracks for all styles and relations.
 FEW, MANY = Size(15, 1), Size(24, 3)
 
 
@@ -137,7 +137,9 @@ def test_each_kind_of_damage_leaves_most_of_it_recognised(
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["tempo", "pitch"])
 def test_what_is_played_otherwise_is_found_as_such(rows: list[Row], change: str) -> None:
-    """Each way of playing has a stage of its own; what one misses another may still find."""
+    """Every change has its own recognition stage. A later stage may find what an earlier one
+    misses.
+    """
     asked = of_family(rows, change)
     found = [row for row in asked if row.basis is not None and row.basis.change == change]
     assert len(found) >= 0.8 * len(asked)
@@ -162,7 +164,7 @@ def test_siblings_with_the_same_drum_samples_are_hardly_ever_named(rows: list[Ro
     ],
 )
 def test_every_text_query_finds_its_song(titles: int, count: int, seed: int) -> None:
-    """Typos, word order, artists, diacritics: all seeded queries, among thousands of titles."""
+    """Typos, word order, artists and diacritics: all seeded queries among thousands of titles."""
     told = text_search.run(titles, count, seed)
     assert (told["queries"], told["found"]) == (count, count), told["missed"]
     assert told["missed"] == []

@@ -1,4 +1,4 @@
-"""One who writes and several who ask, each in a process of its own, and what one of them meets."""
+"""One writer and several readers, each in a separate process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_one_writes_others_ask_and_a_second_writer_is_refused(
             assert str(writer.pid) in str(caught.value)
             with pytest.raises(polymux.CatalogueError):
                 second.remove(1)
-            # Whoever only asks is kept by nobody.
+            # A writer does not block readers.
             match = second.identify(snippets[2])
             assert match is not None
             assert match.song.title == "Title 2"
@@ -83,7 +83,7 @@ def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
         pass
     part = folder / "segments" / "000000000001.segment.part"
     part.parent.mkdir()
-    # The disk takes its time: longer than a job that is left behind is waited for.
+    # A slow disk: the fsync takes longer than the wait for abandoned work.
     before = (
         programs.find("strace"), "-qq", "-f", "-o", str(tmp_path / "trace"), "-P", str(part),
         "-e", "trace=fsync", "-e", "inject=fsync:delay_exit=6000000",
@@ -128,11 +128,11 @@ def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> 
 import os, resource, polymux
 with polymux.Catalogue({str(filled)!r}) as catalogue:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    from polymux._native import media  # its libraries are files too
+    from polymux._native import media  # Loading its libraries opens files, too.
     query = media.song_query(("path", {str(snippets[0])!r}.encode(), "a"), media.Limits())["query"]
     free = os.dup(0)
     os.close(free)
-    # One file may be opened: the manifest, and no segment beside it once it is mapped.
+    # One file may be open: the manifest. Segments are closed after they are mapped.
     resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
     try:
         catalogue.identify_query(query)

@@ -1,4 +1,4 @@
-"""Other threads of Python go on while the core listens, looks up and writes."""
+"""Other Python threads continue while the core analyzes, searches and writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTH_S = 200
 
 
 class Counter:
-    """A thread that counts, a thousand times a second where it is let."""
+    """A thread that counts up to a thousand times per second."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -43,13 +43,15 @@ class Counter:
 
 
 def check_released(act: Callable[[], object]) -> None:
-    """Whoever keeps the lock of the interpreter lets the other thread count once or twice."""
+    """Check that `act` releases the GIL. Otherwise the other thread would count
+    only once or twice.
+    """
     with Counter() as counter:
         time.sleep(0.01)
         counted, began = counter.count, time.monotonic()
         act()
         counted, took_s = counter.count - counted, time.monotonic() - began
-    # A fiftieth of what it counts on a machine that has nothing else to do.
+    # 2 % of the count on an idle machine.
     assert counted > 5 + 20 * took_s, f"{counted} in {took_s:.2f} s"
 
 
@@ -60,7 +62,7 @@ def test_who_keeps_the_lock_is_seen() -> None:
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Minutes in which there is something everywhere."""
+    """Minutes of audio with content everywhere."""
     samples = numpy.random.default_rng(5).normal(0, 0.2, LENGTH_S * RATE)
     path = tmp_path_factory.mktemp("noise") / "noise.wav"
     return catalogue_songs.write(path, numpy.clip(samples, -1, 1))

@@ -1,4 +1,4 @@
-"""Damage inside of the index, which nobody sees who only asks: a reader looks for it by itself."""
+"""Damage inside the index that searches do not notice: readers verify it in the background."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_S = 60.0
 
 
 def flip(folder: Path, *, in_place: bool = False) -> None:
-    """Gives segments other bytes inside; front and end stay as they are.
+    """Change bytes inside segments, but not at their start and end.
 
     Args:
-        in_place: In the files that a reader has mapped. Default: they are replaced.
+        in_place: Change the files that a reader has mapped (default: replace them).
     """
     for one in (folder / "segments").iterdir():
         if one.name != "manifest":
@@ -62,7 +62,7 @@ def test_a_reader_finds_damage_inside_of_a_file(
     flip(filled)
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
     with ReadCatalogue(filled) as reader:
-        # Nobody has looked, and songs are missing.
+        # Before the verification, songs are missing.
         assert named(reader, snippets) != ALL
         assert reader.stats().index["memory_bytes"] == 0
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
@@ -74,7 +74,7 @@ def test_a_reader_finds_damage_inside_of_a_file(
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0
         assert "polymux songs check" in caplog.text
-        # Whoever reads writes nothing; the next one who may, does.
+        # A reader writes nothing. The next writer repairs the index.
         assert {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()} == files
         with polymux.Catalogue(filled) as catalogue:
             assert catalogue.check().damaged_segments
@@ -96,21 +96,21 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
         await_verified(reader)
         assert not caplog.records
         flip(filled, in_place=True)
-        # Whatever the bytes are, they are read within bounds.
+        # Reads stay within bounds for any bytes.
         named(reader, snippets)
         await_verified(reader, reader._index.verified + 2)
         assert "polymux songs check" in caplog.text
         assert named(reader, snippets) == ALL
         assert reader.identify(snippets[4]) is None
         assert reader.stats().index["memory_bytes"] > 0
-    # Without another look it stays as it is: that is what the look is for.
+    # Without another verification the damage remains.
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
     with ReadCatalogue(filled) as reader:
         assert named(reader, snippets) != ALL
 
 
 class Slow:
-    """A native index whose files take long to be read, by a thread of low priority."""
+    """A native index whose files are verified slowly by a low-priority thread."""
 
     def __init__(self) -> None:
         self.began = threading.Event()

@@ -1,4 +1,4 @@
-"""Real sound, made by programs, and a spectrogram that shares no code with the core."""
+"""Synthetic test sounds, and a spectrogram that shares no code with the core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RATE_HZ, HOP, WINDOW, TRANSFORM = 44_100, 441, 4_410, 17_640
 BANDS, HIGHEST_HZ = 512, 10_000
 SECONDS = 2.0
-#: Drums: a low thump and noise, twice a second.
+#: A low thump and noise, twice a second.
 _DRUMS = (
     "aevalsrc='0.8*sin(2*PI*55*mod(t,0.5))*exp(-9*mod(t,0.5))"
     "+0.5*(random(0)-0.5)*exp(-40*mod(t+0.25,0.5))':s=44100"
@@ -28,7 +28,7 @@ KINDS = ("chords", "speech", "drums")
 
 
 def made(kind: str, folder: Path) -> Numbers:
-    """Two seconds at 44.1 kHz, of one channel, float32 in [-1, 1]."""
+    """Two seconds of mono audio at 44.1 kHz, float32 in [-1, 1]."""
     source, target = folder / f"{kind}.wav", folder / f"{kind}.f32"
     if kind == "chords":
         chord = ("pluck", "A3", "pluck", "C#4", "pluck", "E4", "pluck", "A4")
@@ -47,9 +47,9 @@ def _run(*arguments: object) -> None:
 
 
 def magnitudes(samples: Numbers) -> Numbers:
-    """Of the short-time Fourier transform, one row for each frame, as Riffusion makes it.
+    """Magnitudes of the short-time Fourier transform as in Riffusion, one row per frame.
 
-    Frame k is centred on sample 441 k; behind the ends the sound is reflected.
+    Frame k is centered on sample 441 k. The audio is reflected at both ends.
     """
     shape = 0.5 - 0.5 * numpy.cos(2 * numpy.pi * numpy.arange(WINDOW) / WINDOW)
     padded = numpy.pad(samples.astype(float), WINDOW // 2, mode="reflect")
@@ -58,7 +58,9 @@ def magnitudes(samples: Numbers) -> Numbers:
 
 
 def triangles() -> Numbers:
-    """The mel bands of HTK without a norm: a row for each band, a column for each bin."""
+    """The HTK mel filterbank without normalization: one row per band, one
+    column per frequency bin.
+    """
     mel = 2595 * numpy.log10(1 + HIGHEST_HZ / 700) * numpy.arange(BANDS + 2) / (BANDS + 1)
     edges = 700 * (10 ** (mel / 2595) - 1)
     hz = numpy.arange(TRANSFORM // 2 + 1) * RATE_HZ / TRANSFORM
@@ -68,12 +70,12 @@ def triangles() -> Numbers:
 
 
 def stood_for(drawn: dict[str, Any]) -> Numbers:
-    """The mel bands that a picture stands for: a row for each column of it, low bands first."""
+    """The mel bands that an image encodes: one row per image column, low bands first."""
     pixels = numpy.frombuffer(drawn["pixels"], numpy.uint8).reshape(BANDS, drawn["width"])
     shown = (255 - pixels[::-1].T.astype(float)) / 255
     return shown**4 * drawn["largest"] / 32_768
 
 
 def convergence(found: Numbers, wanted: Numbers) -> float:
-    """Spectral convergence: how far a spectrum is from another, in the Frobenius norm."""
+    """Spectral convergence: the relative distance of two spectra in the Frobenius norm."""
     return float(numpy.linalg.norm(found - wanted) / numpy.linalg.norm(wanted))

@@ -1,9 +1,9 @@
-"""Real sound becomes a picture, and the picture sound again.
+"""Audio is converted to a spectrogram image and back to audio.
 
 Spectral convergence is |M(y) - M(x)| / |M(x)| in the Frobenius norm, where M are magnitudes of the
-short-time Fourier transform, or the mel bands made of them. For these sounds librosa 0.11, asked
-for the same, comes as close as we do: `scripts/bench spectrogram` holds
-both against each other in one run. The bounds here are above what was measured by a fifth.
+short-time Fourier transform or the mel bands computed from them. For these sounds, librosa 0.11
+with the same parameters comes equally close: `scripts/bench spectrogram` compares both. The bounds
+here are 20 % above the measured values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import sounds
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Kind of sound to the worst of mel bands, and of all magnitudes.
+#: Kind of sound -> maximum convergence (of the mel bands, of all magnitudes).
 WORST = {"chords": (0.085, 0.185), "speech": (0.05, 0.075), "drums": (0.06, 0.12)}
 
 
@@ -59,13 +59,13 @@ def again(drawn: dict[str, Any]) -> Any:
 
 
 def test_a_picture_shows_the_mel_bands(sound: Any, drawn: dict[str, Any]) -> None:
-    """Against a transform in numpy: to half a grey, and to the digits of a float."""
+    """Compared with a transform in numpy, within half a gray level and float precision."""
     assert (drawn["width"], drawn["height"], drawn["channels"]) == (200, 512, 1)
     mel = sounds.magnitudes(sound) @ sounds.triangles().T
     assert drawn["largest"] / 32_768 == pytest.approx(mel.max(), rel=1e-5)
     greys = 255 - 255 * (mel / mel.max()) ** 0.25
     pixels = numpy.frombuffer(drawn["pixels"], numpy.uint8).reshape(512, -1)[::-1].T
-    # Where there is next to nothing, the fourth root makes much of the last digit of a float.
+    # For very quiet bands, the fourth root amplifies the rounding error of a float.
     loud = mel > 1e-5 * mel.max()
     assert abs(pixels - greys)[loud].max() < 0.51
     assert abs(pixels - greys).max() < 3
@@ -90,7 +90,7 @@ def test_a_seed_repeats() -> None:
 
 
 def test_nothing_above_the_highest_band(again: Any) -> None:
-    """The search for phases works on every second sample: nothing of it may come back mirrored."""
+    """The phase search uses every second sample, which must not cause mirrored frequencies."""
     spectrum = abs(numpy.fft.rfft(again * numpy.hanning(len(again)))) ** 2
     hz = numpy.arange(len(spectrum)) * sounds.RATE_HZ / (2 * (len(spectrum) - 1))
     assert spectrum[hz > 10_500].sum() < 1e-6 * spectrum.sum()
@@ -161,12 +161,12 @@ def test_progress_is_told_and_may_end_the_work() -> None:
     began = time.monotonic()
     with pytest.raises(KeyError):
         _media.play_picture(bytes(512 * 20_000), 20_000, 512, 1, 1, None, stop)
-    # All of it would take half a minute.
+    # The full reconstruction would take half a minute.
     assert time.monotonic() - began < 10
 
 
 def test_others_run_meanwhile() -> None:
-    """The GIL is released: another thread counts while a picture is played."""
+    """The GIL is released: another thread counts while an image is converted to audio."""
     arguments = (bytes(512 * 300), 300, 512, 1, 1, None, None)
     thread = threading.Thread(target=_media.play_picture, args=arguments)
     thread.start()
@@ -189,7 +189,7 @@ except KeyboardInterrupt:
 
 
 def test_interrupted() -> None:
-    """Ctrl-C ends it within a moment: the work looks at its token at each few frames."""
+    """Ctrl-C stops the work quickly, because it checks its token every few frames."""
     words = [sys.executable, "-c", _PLAYS]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

@@ -1,4 +1,4 @@
-"""What tests of upstreams share."""
+"""Fixtures shared by the tests of upstreams."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def bad() -> Iterator[MisbehavingServer]:
-    """An upstream that does what a test has written for it."""
+    """An upstream whose responses each test scripts."""
     with MisbehavingServer() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def reference() -> Iterator[ReferenceServer]:
-    """An upstream that keeps the whole interface, with nothing of polymux in it."""
+    """An upstream that implements the whole API without any polymux code."""
     with ReferenceServer() as server:
         server.predictions.job_s = 0.1
         yield server
@@ -30,6 +30,6 @@ def reference() -> Iterator[ReferenceServer]:
 
 @pytest.fixture(scope="module")
 def ports() -> list[int]:
-    """Where each test of a module has upstreams of its own, before one gateway."""
+    """Ports at which each test of a module can start its own upstreams for one shared gateway."""
     with ExitStack() as running:
         return [running.enter_context(MisbehavingServer()).port for _ in range(3)]

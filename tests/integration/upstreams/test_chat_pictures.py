@@ -1,4 +1,4 @@
-"""What pictures of chats at upstreams may cost: a limit for all of one, and few chats at once."""
+"""Limits on images in chats for upstreams: total size per chat and concurrent downloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MIB = 1 << 20
 
 
 class Pictures:
-    """Gives a picture of so many MiB as ``/N``; with ``hold`` only when it is told to."""
+    """Returns an image of N MiB at ``/N``. With ``hold``, only when the test allows it."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -79,7 +79,9 @@ def asked(web: Server, *sizes_mib: int) -> list[dict[str, Any]]:
 def test_all_together_they_have_a_limit(
     server: PolymuxServer, groq: MisbehavingServer, pictures: tuple[Pictures, Server]
 ) -> None:
-    """Each of 20 may be 20 MiB long; all of them were held, and once more as they were sent."""
+    """Each of 20 images may have 20 MiB, but a chat holds all of them twice: as received and as
+    sent.
+    """
     _, web = pictures
     web.requests.clear()
     before = len(groq.requests)
@@ -94,7 +96,7 @@ def test_all_together_they_have_a_limit(
 
 
 def test_few_chats_fetch_at_once(server: PolymuxServer, pictures: tuple[Pictures, Server]) -> None:
-    """Others wait, and those that bring their pictures, or have none, do not."""
+    """Further chats with image URLs wait. Chats with inline images or without images do not."""
     given, web = pictures
     web.call(given.hold.clear)
     wait_until(lambda: not given.hold.is_set())
@@ -116,7 +118,7 @@ def test_few_chats_fetch_at_once(server: PolymuxServer, pictures: tuple[Pictures
 def test_broken_pictures_are_not_sent(
     server: PolymuxServer, groq: MisbehavingServer, data: bytes
 ) -> None:
-    """In the request itself, which is wrong then."""
+    """An invalid image in the request is the client's error."""
     before = len(groq.requests)
     url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
     parts = [{"type": "image_url", "image_url": {"url": url}}]

@@ -1,4 +1,7 @@
-"""Chats at an upstream in OpenAI's form: what it is asked, and what callers get."""
+"""Chats with an upstream that has the OpenAI API: requests to it and responses to clients.
+
+Case IDs such as C41 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def test_a_whole_answer_with_all_its_members(
 def test_what_the_caller_gave_goes_on_and_nothing_else(
     server: PolymuxServer, groq: MisbehavingServer
 ) -> None:
-    """No defaults of ours; fields that the interface does not know go on, nested ones too."""
+    """polymux adds no defaults. Unknown fields are forwarded, including nested ones."""
     groq.script(whole())
     given = {
         "model": "slow",
@@ -106,7 +109,7 @@ def test_what_the_caller_gave_goes_on_and_nothing_else(
 
 
 def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """C41: the upstream's own names are nobody's."""
+    """Clients cannot use the upstream's own model names (C41)."""
     before = len(groq.requests)
     for name in ("their-model", "other", "../x"):
         answer = chat(server, model=name)
@@ -119,14 +122,16 @@ def test_models_that_are_not_there(server: PolymuxServer, groq: MisbehavingServe
 def test_fields_that_steer_are_refused(
     server: PolymuxServer, groq: MisbehavingServer, name: str
 ) -> None:
-    """C47: before an upstream hears of it."""
+    """Fields that configure the server are rejected before a request to the upstream (C47)."""
     before = len(groq.requests)
     assert chat(server, **{name: "http://127.0.0.1:1"}).status == 400
     assert len(groq.requests) == before
 
 
 def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """C31: all members, empty choices and the counts; order and ids are the upstream's."""
+    """All members, empty choices and token counts are kept. The order and IDs are the upstream's
+    (C31).
+    """
     sent = [
         chunk("", role="assistant", x_groq={"id": "req_01j"}),
         chunk("Hel"),
@@ -146,7 +151,9 @@ def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServe
 def test_bytes_of_a_chunk_are_not_written_anew(
     server: PolymuxServer, groq: MisbehavingServer
 ) -> None:
-    """Spaces, escapes and numbers are the upstream's; of several lines one is made."""
+    """Spaces, escapes and numbers stay as the upstream wrote them. An event of several lines
+    becomes one line.
+    """
     odd = b'{"id":"1" , "choices":[{"index":0,"delta":{"content":"\\u00e4"}}], "n":1.50}'
     lines = b'data: {"choices":\ndata: [{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     sent = steps.send(b"data: " + odd + b"\n\n" + lines)
@@ -158,7 +165,7 @@ def test_bytes_of_a_chunk_are_not_written_anew(
 
 
 def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """C40."""
+    """Case C40."""
     text = "\n\ndata: [DONE]\n\ndata: {}"
     groq.script(steps.event_stream(), steps.send(event(chunk(text)) + event("[DONE]")))
     got = events_of(chat(server, stream=True))
@@ -168,7 +175,7 @@ def test_a_text_that_spells_events(server: PolymuxServer, groq: MisbehavingServe
 def test_a_whole_answer_to_who_wanted_pieces(
     server: PolymuxServer, groq: MisbehavingServer
 ) -> None:
-    """C29: it becomes a chunk."""
+    """The client gets the complete response as one chunk (C29)."""
     groq.script(whole())
     first, *rest = events_of(chat(server, stream=True))
     assert first["object"] == "chat.completion.chunk"
@@ -192,7 +199,7 @@ def test_freellm_is_a_text(server: PolymuxServer, groq: MisbehavingServer) -> No
 def test_pictures_are_fetched_here(
     server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer
 ) -> None:
-    """An upstream gets bytes: who knows where addresses lead from there."""
+    """The upstream gets the bytes, because its network may resolve the URL differently."""
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"{pictures.url}/a", "detail": "low"}},
@@ -228,7 +235,7 @@ def test_freellm_s_picture_belongs_to_the_user_s_last_message(
 def test_pictures_that_are_refused(
     server: PolymuxServer, groq: MisbehavingServer, pictures: MisbehavingServer, url: str
 ) -> None:
-    """C43: the upstream never hears of them."""
+    """No request reaches the upstream (C43)."""
     before = len(groq.requests)
     parts = [{"type": "image_url", "image_url": {"url": url}}]
     assert chat(server, messages=[{"role": "user", "content": parts}]).status == 400
@@ -238,7 +245,9 @@ def test_pictures_that_are_refused(
 
 
 def test_dialects(groq: MisbehavingServer, tmp_path: Path) -> None:
-    """The older name of the longest answer; any model where none is named, and no default then."""
+    """The upstream uses the older `max_tokens`. Without configured models it accepts any model name
+    and has no default model.
+    """
     upstreams = {"any": upstream(tmp_path, groq.url, max_tokens=True)}
     with gateway(tmp_path, upstreams) as server:
         groq.script(whole())

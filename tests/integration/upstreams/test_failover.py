@@ -1,4 +1,7 @@
-"""freellm over several upstreams: order, chance, and one error when all have failed."""
+"""freellm with several upstreams: fixed and random order, and one error if all fail.
+
+Case IDs such as C44 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ ASKED = {"messages": MESSAGES}
 
 
 def settings_of(folder: Path, ports: list[int]) -> dict[str, UpstreamSettings]:
-    """Of three upstreams, each with a model of its own."""
+    """Three upstreams, each with its own model."""
     return {
         name: upstream(
             folder, f"http://127.0.0.1:{port}", models={name: f"model-{name}"}, total_s=5
@@ -56,7 +59,7 @@ def server(ports: list[int], tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def servers(ports: list[int]) -> Iterator[Servers]:
-    """The upstreams, as good as new."""
+    """The upstreams in their initial state."""
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(MisbehavingServer(port=port))
@@ -75,7 +78,7 @@ def free(server: PolymuxServer, **more: Any) -> Answer:
 
 
 def test_the_next_answers_in_order(server: PolymuxServer, servers: Servers) -> None:
-    """C44: what fails before its first piece is passed over, and asked once."""
+    """An upstream that fails before its first chunk is skipped without a retry (C44)."""
     for name in NAMES:
         servers[name].script(answers(name), times=None)
     assert free(server).json() == {"response": "I am one"}
@@ -91,7 +94,7 @@ def test_the_next_answers_in_order(server: PolymuxServer, servers: Servers) -> N
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_when_all_have_failed(server: PolymuxServer, servers: Servers, streamed: bool) -> None:
-    """C44: one error, each with its reason, and nobody is asked twice."""
+    """One error lists each upstream's reason. Each is tried once (C44)."""
     servers["one"].script(steps.answer(500, CANARY.encode()), times=None)
     servers["two"].script(steps.answer(429, b"{}"), times=None)
     servers["three"].script(steps.answer(200, b"<html>"), times=None)
@@ -110,7 +113,7 @@ def refuses(status: int, **error: Any) -> steps.Step:
     return steps.answer(status, json.dumps({"error": error}).encode())
 
 
-#: What a server says whose own model is gone, or is too small for this chat.
+#: Errors of a server that lacks its model, or whose model is too small for this chat.
 REFUSALS: dict[str, steps.Step] = {
     "odd": refuses(400, message="too odd"),
     "no such model": refuses(404, message="The model `x` does not exist", code="model_not_found"),
@@ -125,7 +128,7 @@ REFUSALS: dict[str, steps.Step] = {
 
 
 def test_what_one_refuses_the_next_may_take(server: PolymuxServer, servers: Servers) -> None:
-    """Models differ, and nobody has asked for this one."""
+    """The client did not choose the model, and another upstream's model may accept the request."""
     for refusal, step in REFUSALS.items():
         for streamed in (False, True):
             servers["one"].script(step)
@@ -140,7 +143,7 @@ def test_what_one_refuses_the_next_may_take(server: PolymuxServer, servers: Serv
 def test_what_all_refuse_is_told_as_the_first_has_said_it(
     server: PolymuxServer, servers: Servers, streamed: bool
 ) -> None:
-    """The request is wrong: 400, and no failure of three servers."""
+    """The request is invalid, so the response is 400 and not an upstream failure."""
     servers["one"].script(refuses(400, message="too odd"))
     servers["two"].script(REFUSALS["too long"])
     servers["three"].script(REFUSALS["no such model"])
@@ -159,7 +162,7 @@ def test_what_all_refuse_is_told_as_the_first_has_said_it(
 def test_what_this_server_refuses_is_no_reason_for_the_next(
     server: PolymuxServer, servers: Servers, streamed: bool
 ) -> None:
-    """Its own word about a request is the same whoever would be asked."""
+    """The gateway's own validation errors do not depend on the upstream."""
     for url in ("http://127.0.0.1:1/x.png", "data:image/png;base64,AAAA"):
         answer = free(server, stream=streamed, image_url=url)
         assert (answer.status, answer.json()["param"]) == (400, "image_url")
@@ -177,7 +180,7 @@ def test_a_stream_that_has_begun_is_not_begun_again(
     assert first == {"response": "Hel"}
     assert last["error"]["code"] == "upstream_failed"
     assert servers["three"].requests == []
-    # Before its first piece: the next has it all.
+    # The upstream fails before its first chunk, so the next one sends the whole stream.
     servers["two"].script(steps.event_stream(), steps.close())
     good = [steps.event_stream(), steps.send(event(chunk("whole")) + event("[DONE]"))]
     servers["three"].script(*good)
@@ -185,7 +188,7 @@ def test_a_stream_that_has_begun_is_not_begun_again(
 
 
 def test_shuffle(server: PolymuxServer, servers: Servers) -> None:
-    """Every one of them comes first; without it always the same."""
+    """With shuffling, every upstream is sometimes first. Without it, the order is fixed."""
     for name in NAMES:
         servers[name].script(answers(name), times=None)
     for _ in range(40):
@@ -199,7 +202,7 @@ def test_shuffle(server: PolymuxServer, servers: Servers) -> None:
 
 
 def test_routes_choose_order_and_models(ports: list[int], servers: Servers, tmp_path: Path) -> None:
-    """freellm's three names lead to lists of their own."""
+    """Each of freellm's three names has its own list of upstreams."""
     routes = {"free_chat": (Route("three", ("gpt-4o",)), Route("two", ("gpt-4o", "gpt-4")))}
     for name in NAMES:
         servers[name].script(answers(name), times=None)
@@ -211,14 +214,13 @@ def test_routes_choose_order_and_models(ports: list[int], servers: Servers, tmp_
 
 
 def test_chats_do_not_fail_over(server: PolymuxServer, servers: Servers) -> None:
-    """Somebody has asked for that model."""
     servers["one"].script(steps.answer(500, b"{}"))
     assert chat(server, model="one").status == 502
     assert servers["two"].requests == servers["three"].requests == []
 
 
 def test_the_deadline_is_that_of_all_together(server: PolymuxServer, servers: Servers) -> None:
-    """C39."""
+    """The deadline applies to all tries together (C39)."""
     for name in NAMES:
         servers[name].script(steps.stall(), times=None)
     for streamed in (False, True):

@@ -1,4 +1,7 @@
-"""Upstreams that fail in every way: what callers are told, how soon, and what they never see."""
+"""Failing upstreams: errors and their timing, and secrets that clients must not see.
+
+Case IDs such as C01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ if TYPE_CHECKING:
     from support.polymux_server import Answer, PolymuxServer
     from support.upstream_faults import Fault
 
-#: What an upstream's deadlines may be late.
+#: Tolerance for an upstream's deadlines, in seconds.
 LATE_S = 15.0
 GOOD = json.dumps(WHOLE).encode()
-#: What nobody but the operator may read: of our key, and of the upstream's customers.
+#: Texts that only the operator may see: parts of the API key and of the upstream's internal data.
 PRIVATE = [CANARY, CANARY[:20], "org-8abc12", "api.groq.example", "10.0.0.7"]
 SECRETS = f"{CANARY} {CANARY[:20]} org-8abc12 https://api.groq.example/x 10.0.0.7:99"
 
@@ -56,7 +59,7 @@ def server(
 def attic(
     bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
-    """The same before another polymux."""
+    """A gateway whose upstream is another polymux server."""
     folder = tmp_path_factory.mktemp("faults")
     models = {"fast": "their-model"}
     attic = upstream(folder, bad.url, kind="polymux", models=models, **LIMITS)
@@ -82,7 +85,7 @@ def says(number: int, text: str = SECRETS, /, **more: Any) -> list[Step]:
     return [steps.answer(number, error(text, **more))]
 
 
-#: Before anything of an answer has come.
+#: Faults before any byte of a response.
 BEFORE: dict[str, Fault] = {
     "400": (says(400, "messages is odd"), ODD),
     "400 too long": (says(400, code="context_length_exceeded"), LONG),
@@ -133,7 +136,7 @@ BEFORE: dict[str, Fault] = {
     "529": (says(529), (503, "overloaded")),
     **NO_ANSWER,
 }  # fmt: skip
-#: In the body of what should be a whole answer.
+#: Faults in the body of a non-streaming response.
 BODIES: dict[str, Fault] = broken(GOOD) | {
     "drips": ([steps.split(1, 0.4), steps.answer(200, GOOD)], LATE),
     "null": ([steps.answer(200, b"null")], FAILED),
@@ -144,7 +147,7 @@ BODIES: dict[str, Fault] = broken(GOOD) | {
     "bomb twice packed": ([steps.gzip_bomb(1 << 27, layers=2)], FAILED),
     "twenty encodings": ([steps.gzip_bomb(1 << 20, layers=20)], FAILED),
 }
-#: In a stream, behind its first chunk: what the last event's code is.
+#: Faults after the first chunk of a stream, with the error code of the last event.
 STREAMS: dict[str, tuple[list[Step], str]] = {
     "closed": ([steps.close()], "upstream_failed"),
     "reset": ([steps.reset()], "upstream_failed"),
@@ -169,7 +172,9 @@ STREAMS: dict[str, tuple[list[Step], str]] = {
 def test_before_the_answer(
     server: PolymuxServer, bad: MisbehavingServer, fault: str, streamed: bool
 ) -> None:
-    """C01 to C04, C08, C15, C16: a status of its own, in time, asked once."""
+    """Each fault has its own status, arrives in time and is not retried (C01 to C04, C08, C15 and
+    C16).
+    """
     play, (status, code) = BEFORE[fault]
     before = len(bad.requests)
     bad.script(*play)
@@ -184,7 +189,7 @@ def test_before_the_answer(
 
 
 def test_words_about_the_request_are_told(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C01: what was wrong with it, and nothing else."""
+    """The client sees what is wrong with its request and nothing else (C01)."""
     bad.script(steps.answer(400, error(f"tools[0] is odd, see {SECRETS}", param="tools")))
     answer = chat(server)
     assert "tools[0] is odd, see" in answer.json()["error"]
@@ -202,7 +207,7 @@ def test_what_is_no_message_is_not_quoted(server: PolymuxServer, bad: Misbehavin
 
 @pytest.mark.parametrize("fault", BODIES)
 def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
-    """C09 to C14, C30: never half an answer."""
+    """A partial response is never returned (C09 to C14 and C30)."""
     play, (status, code) = BODIES[fault]
     bad.script(*play)
     began = time.monotonic()
@@ -221,7 +226,9 @@ def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) 
 def test_in_a_stream(
     request: pytest.FixtureRequest, bad: MisbehavingServer, fault: str, kind: str, path: str
 ) -> None:
-    """C20 to C23, C26, C27: what came, an error, and never the mark of a good end."""
+    """The client gets the received chunks and an error, but never [DONE] (C20
+    to C23, C26 and C27).
+    """
     server: PolymuxServer = request.getfixturevalue(kind)
     play, code = STREAMS[fault]
     said = chunk("Hel") if path == CHAT else {"response": "Hel"}
@@ -241,7 +248,7 @@ def test_in_a_stream(
 
 
 def test_words_within_a_stream(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C22: the upstream's own, as far as they are for strangers."""
+    """The upstream's message is kept if it has no private data (C22)."""
     bad.script(
         steps.event_stream(),
         steps.send(event(chunk("a")) + event({"error": {"message": "out of luck"}})),
@@ -250,7 +257,7 @@ def test_words_within_a_stream(server: PolymuxServer, bad: MisbehavingServer) ->
 
 
 def test_what_comes_behind_the_end(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C28."""
+    """Case C28."""
     bad.script(
         steps.event_stream(),
         steps.send(event(chunk("a", "stop")) + event("[DONE]") + event(chunk("b"))),
@@ -261,7 +268,7 @@ def test_what_comes_behind_the_end(server: PolymuxServer, bad: MisbehavingServer
 
 
 def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """C18."""
+    """Case C18."""
     bad.script(steps.informational(103), steps.answer(200, GOOD))
     assert chat(server).status == 200
 
@@ -278,7 +285,7 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
 def test_after_how_long_to_come_again(
     server: PolymuxServer, bad: MisbehavingServer, field: str, value: str, told: str
 ) -> None:
-    """C03."""
+    """Case C03."""
     bad.script(steps.answer(429, error(), [(field, value)]))
     assert chat(server).headers["retry-after"] == told
 
@@ -286,7 +293,7 @@ def test_after_how_long_to_come_again(
 def test_a_connection_that_was_closed_meanwhile(
     server: PolymuxServer, bad: MisbehavingServer
 ) -> None:
-    """C19: asked once more, in silence."""
+    """The request is silently sent once more (C19)."""
     bad.script(steps.answer(200, GOOD), steps.close())
     assert chat(server).status == 200
     time.sleep(0.05)
@@ -297,7 +304,7 @@ def test_a_connection_that_was_closed_meanwhile(
 def test_a_request_that_may_be_worked_on_is_not_sent_again(
     server: PolymuxServer, bad: MisbehavingServer
 ) -> None:
-    """C48: nor over a connection that was kept."""
+    """This includes requests over a reused connection (C48)."""
     bad.script(steps.answer(200, GOOD))
     assert chat(server).status == 200
     before = len(bad.requests)
@@ -307,7 +314,7 @@ def test_a_request_that_may_be_worked_on_is_not_sent_again(
 
 
 def test_ports_where_nobody_answers(tmp_path: Path) -> None:
-    """C05 to C07: refused at once, and in time where nothing is said."""
+    """A refused connection fails at once, a silent one by the deadline (C05 to C07)."""
     with listeners.refusing_port() as refusing, listeners.full_port() as full:
         names = {"refusing": f"http://127.0.0.1:{refusing}", "full": f"http://127.0.0.1:{full}",
                  "nameless": "http://no-such-name.invalid"}  # fmt: skip
@@ -326,7 +333,9 @@ def test_ports_where_nobody_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("requests", [30, pytest.param(1000, marks=[pytest.mark.long])])
 def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) -> None:
-    """C45: everybody is told at once, few ask it, and it is found again within seconds."""
+    """Clients get an error at once while few requests probe the upstream. It is used again within
+    seconds (C45).
+    """
     with listeners.refusing_port() as port:
         pass
     upstreams = {
@@ -351,7 +360,9 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) 
 
 
 def test_certificates_are_looked_at(tmp_path: Path) -> None:
-    """C17: a stranger's is refused before the key is sent; the operator's own file is trusted."""
+    """An untrusted certificate is rejected before the API key is sent. The operator's CA file is
+    trusted (C17).
+    """
     good = certificates.Authority(tmp_path).certificate("good")
     with MisbehavingServer(tls=good.context()) as secure:
         secure.script(steps.answer(200, GOOD), times=None)
@@ -369,7 +380,9 @@ def test_certificates_are_looked_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flavour", ["expired", "wrong_name", "self_signed", "tls_1_0"])
 def test_certificates_that_are_wrong(tmp_path: Path, flavour: certificates.Flavour) -> None:
-    """C17: by an authority that the operator trusts; nothing is sent, nor tried without looking."""
+    """The certificates are invalid, although a trusted CA signed them. Nothing is sent and
+    verification is never skipped (C17).
+    """
     wrong = certificates.Authority(tmp_path).certificate(flavour)
     with MisbehavingServer(tls=wrong.context()) as secure:
         secure.script(steps.answer(200, GOOD), times=None)
@@ -387,7 +400,7 @@ def test_certificates_that_are_wrong(tmp_path: Path, flavour: certificates.Flavo
 def test_keys_are_nowhere_but_in_requests(
     bad: MisbehavingServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not in logs, answers, records of jobs, or what a redirect leads to."""
+    """Logs, responses, stored jobs and redirect targets never contain the keys."""
     models = {"fast": "m", "turian/insanely-fast-whisper-with-video": "w"}
     upstreams = {
         "groq": upstream(
@@ -426,7 +439,9 @@ def test_keys_are_nowhere_but_in_requests(
 def test_a_status_as_the_code_of_an_error(
     server: PolymuxServer, bad: MisbehavingServer, number: int, status: int, streamed: bool
 ) -> None:
-    """Behind a good status, as OpenRouter has it: told as that status, while nothing was sent."""
+    """OpenRouter sends errors with status 200 and the real status in `code`. The gateway returns
+    that status unless it has already sent data.
+    """
     error = {"error": {"message": "what Acme asks for", "code": number}}
     if streamed:
         bad.script(steps.event_stream(), steps.send(event(error)), steps.close())

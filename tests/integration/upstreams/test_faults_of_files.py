@@ -1,4 +1,6 @@
-"""Upstreams that fail while they transcribe and draw, and the pictures that they only name."""
+"""Upstreams that fail during transcription and image generation, or while their images are
+downloaded.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,16 @@ if TYPE_CHECKING:
     from support.polymux_server import Answer, PolymuxServer
     from support.upstream_faults import Fault
 
-#: What a machine with other work may take beside the deadline.
+#: Tolerance for the deadline on a busy machine, in seconds.
 LATE_S = 15.0
 SPEECH = "turian/insanely-fast-whisper-with-video"
 LIGHTNING = "bytedance/sdxl-lightning-4step"
 OPERATIONS = ("transcribe", "generate_image")
-#: Where each is asked for.
+#: The path of each operation at the upstream.
 PATHS = {"transcribe": "/v1/audio/transcriptions", "generate_image": "/v1/images/generations"}
 PNG = media.png(8, 8)
 TRANSCRIPT = json.dumps({"text": "Hello", "segments": [{"text": "Hello", "start": 0, "end": 1}]})
-#: What is whole there would be a right answer, so that only the fault can be what is refused.
+#: Complete, valid responses: only the fault can cause an error.
 GOOD = {
     "transcribe": TRANSCRIPT.encode(),
     "generate_image": json.dumps({"data": [{"b64_json": base64.b64encode(PNG).decode()}]}).encode(),
@@ -42,7 +44,7 @@ STATUSES: dict[str, Fault] = {
     "429": ([steps.answer(429, b"{}", [("Retry-After", "2")])], (429, "rate_limited")),
     "500": ([steps.answer(500, b'{"error": {"message": "x"}}')], FAILED),
 }
-#: Whole answers, after which a connection may be kept.
+#: Complete responses, after which the connection may be reused.
 WHOLE = {*STATUSES, "page"}
 FAULTS = {
     name: STATUSES | of(NO_ANSWER, "reset", "silent")
@@ -73,7 +75,7 @@ def asked(server: PolymuxServer, operation: str) -> Answer:
 def assert_failed(
     server: PolymuxServer, bad: MisbehavingServer, answer: Answer, expected: tuple[int, str]
 ) -> None:
-    """As the contract has it; the job says so too, and nothing is kept."""
+    """Check the status and code, that the job has the same error, and that no result is stored."""
     assert (answer.status, answer.json()["code"]) == expected, answer.body
     assert ("retry-after" in answer.headers) == (expected[0] in (429, 503))
     assert "groq" in answer.json()["error"]
@@ -95,7 +97,9 @@ def assert_failed(
 def test_asked_for_a_transcript_or_a_picture(
     server: PolymuxServer, bad: MisbehavingServer, operation: str, fault: str
 ) -> None:
-    """C01 to C04, C08 to C10, C12 to C14: in time, asked once, nothing kept, and let go of."""
+    """The error arrives in time without retries, nothing is stored, and the connection ends or is
+    reused (C01 to C04, C08 to C10 and C12 to C14 in docs/testing.md).
+    """
     play, expected = FAULTS[operation][fault]
     bad.script(*play)
     before = len(bad.requests)
@@ -109,7 +113,7 @@ def test_asked_for_a_transcript_or_a_picture(
         bad.wait_closed(request.connection, 15)
 
 
-#: What becomes of the second of two pictures, which an answer names by its address.
+#: Faults in the download of the second of two images that a response lists by URL.
 PICTURES: dict[str, Fault] = (
     of(NO_ANSWER, "silent") | of(broken(PNG, "image/png"), "shorter", "page")
     | {
@@ -134,7 +138,7 @@ def name_two(bad: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("fault", PICTURES)
 def test_a_picture_at_an_address(server: PolymuxServer, bad: MisbehavingServer, fault: str) -> None:
-    """The first came whole; of two, none is kept."""
+    """Although the first image is complete, neither is stored."""
     play, expected = PICTURES[fault]
     name_two(bad)
     bad.script(*play, path="/made/2.png")
@@ -150,7 +154,7 @@ def test_a_picture_at_an_address(server: PolymuxServer, bad: MisbehavingServer, 
 def test_pictures_are_what_they_are_and_not_what_they_are_called(
     bad: MisbehavingServer, tmp_path: Path
 ) -> None:
-    """The type by which a link answers is that of the bytes."""
+    """The link's content type follows the bytes of the image."""
     name_two(bad)
     bad.script(steps.answer(200, PNG, content_type="text/html"), path="/made/2.png")
     made = upstream(

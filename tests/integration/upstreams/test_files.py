@@ -1,4 +1,4 @@
-"""Transcriptions and images at an upstream in OpenAI's form."""
+"""Transcriptions and images with an upstream that has the OpenAI API."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def answers(value: Any) -> steps.Step:
 
 
 def received(groq: MisbehavingServer) -> tuple[dict[str, str], bytes, str]:
-    """Fields, the file, and its name, of the last form."""
+    """The fields, file and file name of the last form."""
     body = body_of(groq.requests[-1])
     [file] = body.files
     return dict(body.fields), file.content, file.file_name
@@ -124,7 +124,9 @@ def test_words(server: PolymuxServer, groq: MisbehavingServer) -> None:
 
 
 def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) -> None:
-    """It is asked for text alone; what cannot be told is said, or refused before it is asked."""
+    """The gateway requests plain text. It warns about missing timestamps, or rejects a request that
+    needs them.
+    """
     made = upstream(
         tmp_path, groq.url, models={SPEECH: "text-only"}, operations=("transcribe",),
         transcript_format="json",
@@ -160,7 +162,7 @@ def test_a_translation(server: PolymuxServer, groq: MisbehavingServer) -> None:
 
 
 def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> None:
-    """It is fetched here, and goes on as a file."""
+    """The gateway downloads the URL and forwards the file."""
     groq.script(answers(VERBOSE))
     made = upstream(tmp_path, groq.url, models={SPEECH: "whisper-1"}, operations=("transcribe",))
     with MisbehavingServer() as site:
@@ -247,7 +249,7 @@ def test_what_is_no_recording_is_not_sent(
 def test_pictures_by_address(
     server: PolymuxServer, groq: MisbehavingServer, tmp_path: Path
 ) -> None:
-    """Of its own host, by the guard, and without the key."""
+    """Downloaded from the upstream's host with SSRF protection and without the API key."""
     groq.script(steps.answer(200, PNG, content_type="image/png"), path="/made/1.png")
     groq.script(
         answers({"data": [{"url": f"{groq.url}/made/1.png"}]}), path="/v1/images/generations"
@@ -286,7 +288,7 @@ def test_what_is_no_picture(
 
 
 def test_no_address_leads_into_this_network(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """I19: named by the upstream, and where its own host redirects to."""
+    """Covers URLs from the upstream and redirects from its host (I19 in docs/testing.md)."""
     with MisbehavingServer() as decoy:
         picture = steps.answer(200, PNG, content_type="image/png")
         decoy.script(picture, times=None)
@@ -298,7 +300,7 @@ def test_no_address_leads_into_this_network(server: PolymuxServer, groq: Misbeha
 
 
 def test_pictures_that_begin_with_one(groq: MisbehavingServer, tmp_path: Path) -> None:
-    """Where one model does all variants, and takes no member response_format."""
+    """One model serves all variants and does not support response_format."""
     made = upstream(
         tmp_path, groq.url, models={"any": "painter"}, operations=("generate_image",),
         response_format=False,

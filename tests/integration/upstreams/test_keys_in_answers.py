@@ -1,4 +1,6 @@
-"""An upstream that repeats this server's key in a good answer: callers and files never have it."""
+"""An upstream that repeats the gateway's API key in a valid response: clients and files must not
+contain it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 SPEECH = "turian/insanely-fast-whisper-with-video"
 EVENTS = "/api/v1/predictions/job1/events"
-#: What a line of an upstream's log may hold.
+#: Possible content of an upstream's log line.
 LINE = f"asked with {CANARY} at http://10.0.0.7:99/x"
 SAID = f"Your key is {CANARY}."
 HIDDEN = "Your key is ***."
@@ -42,7 +44,7 @@ HIDDEN = "Your key is ***."
 def servers(
     bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, PolymuxServer]]:
-    """A gateway before each kind of upstream."""
+    """A gateway for each kind of upstream."""
     models = {"openai": {"fast": "m", SPEECH: "w"}, "polymux": {"fast": "m"},
               "replicate": {SPEECH: "our-team/whisper"}}  # fmt: skip
     kept = {"id": "f1", "urls": {"get": f"{bad.url}/files/f1"}}
@@ -67,7 +69,7 @@ def answers(value: Any, headers: Sequence[tuple[str, str]] = ()) -> steps.Step:
 
 
 def assert_nowhere(server: PolymuxServer, answer: Answer) -> None:
-    """In no answer, and in no file but the one that the operator has written."""
+    """Check that the key is in no response and in no file except the operator's."""
     assert answer.status == 200, answer.body
     told = answer.body + "\n".join(answer.lines).encode()
     told += server.ask("GET", "/api/v1/predictions").body
@@ -83,7 +85,6 @@ def whole(said: str) -> dict[str, Any]:
 
 
 def test_in_a_chat(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
-    """In its text, and in members that no interface has."""
     server = servers["openai"]
     debug = {"request": {"authorization": f"Bearer {CANARY}", CANARY: [CANARY]}}
     bad.script(answers(whole(SAID) | {"x_debug": debug}))
@@ -103,7 +104,7 @@ def test_in_a_chat(servers: dict[str, PolymuxServer], bad: MisbehavingServer) ->
 
 @pytest.mark.parametrize("kind", ["openai", "polymux"])
 def test_in_a_stream(servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str) -> None:
-    """Of the chunks in which it is, whichever they are; the others are as they came."""
+    """Redacts only the chunks that contain the key. The others are forwarded unchanged."""
     plain, last = (
         b'data: {"choices" : [{"delta":{"content":"Hi"}}], "n":1.50}\n\n',
         chunk("", "stop"),
@@ -143,7 +144,6 @@ def test_in_warnings_of_another_polymux(
 def test_in_a_job_of_another_polymux(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer
 ) -> None:
-    """In its log as it comes, and in its output."""
     begun = {"id": "job1", "status": "processing"}
     bad.script(steps.answer(202, json.dumps(begun).encode()), path=STT)
     output = {"text": SAID, "chunks": [{"text": SAID, "timestamp": [0, 1]}]}
@@ -167,7 +167,7 @@ def test_in_a_transcript(servers: dict[str, PolymuxServer], bad: MisbehavingServ
 
 
 def test_in_a_prediction(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
-    """Of Replicate's form; its log has no lines but those that were cleaned."""
+    """A Replicate prediction, whose log lines are redacted."""
     made = {"id": "p1", "status": "succeeded", "logs": LINE, "output": {"text": SAID, "chunks": []}}
     bad.script(answers(made), path="/models/our-team/whisper/predictions")
     answer = transcribed(servers["replicate"])

@@ -1,4 +1,7 @@
-"""Callers who leave: the upstream's socket is closed within a second, wherever the work is."""
+"""Disconnected clients: the upstream's socket closes within a second in every phase of the work.
+
+Case IDs such as C32 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def slow(bad: MisbehavingServer) -> MisbehavingServer:
 def servers(
     slow: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, PolymuxServer]]:
-    """A gateway before one of OpenAI's form, and before another polymux."""
+    """A gateway for an upstream with the OpenAI API and for another polymux server."""
     with ExitStack() as running:
         found = {}
         for kind in ("openai", "polymux"):
@@ -63,7 +66,7 @@ def servers(
 def assert_let_go(
     server: PolymuxServer, slow: MisbehavingServer, connection: Connection, ended_at: float
 ) -> None:
-    """Soon, and the place is free again."""
+    """Check that the socket closes soon and that the concurrency slot is free."""
     slow.wait_closed(connection, 30)
     assert connection.closed_at is not None
     assert connection.closed_at - ended_at < SOON_S
@@ -75,7 +78,7 @@ def assert_let_go(
 def test_chats(
     servers: dict[str, PolymuxServer], slow: MisbehavingServer, phase: str, kind: str, path: str
 ) -> None:
-    """C32 to C34."""
+    """Cases C32 to C34."""
     server, before = servers[kind], len(slow.requests)
     texts = kind == "polymux" and path == FREE
     said = event({"response": "Hel"} if texts else chunk("Hel"))
@@ -121,7 +124,7 @@ def maker(
 def test_a_recording_and_a_picture(
     maker: PolymuxServer, slow: MisbehavingServer, operation: str, phase: str, way: str
 ) -> None:
-    """A job that nobody waits for any more, or that is cancelled by its name."""
+    """The job has no waiting client any more, or is canceled by its ID."""
     path, field = FILES[operation]
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"
     slow.script(*([] if phase == "before the answer" else [steps.send(head)]), steps.stall())
@@ -148,7 +151,9 @@ def test_a_recording_and_a_picture(
 def test_a_picture_that_is_fetched(
     maker: PolymuxServer, slow: MisbehavingServer, what: str, begun: bool
 ) -> None:
-    """At the address that an upstream names, and at that of a caller: the guard lets go as well."""
+    """Covers image URLs from an upstream and from a client. The SSRF proxy closes its connection,
+    too.
+    """
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\n\x89PNG"
     slow.script(*([steps.send(head)] if begun else []), steps.stall(), path="/seen.png")
     address = f"{slow.url}/seen.png"
@@ -188,7 +193,7 @@ def test_a_job_of_another_polymux_is_cancelled_there(tmp_path: Path) -> None:
 def test_a_reader_who_does_not_read(
     servers: dict[str, PolymuxServer], slow: MisbehavingServer
 ) -> None:
-    """C35: the upstream is not read on; what waits here is bounded."""
+    """The gateway stops reading from the upstream and buffers a limited amount (C35)."""
     sent_bytes = 0
     block = event(chunk("x" * 1000)) * 64
 
@@ -206,14 +211,13 @@ def test_a_reader_who_does_not_read(
         while before < sent_bytes:
             before = sent_bytes
             time.sleep(1)
-        # Almost all of it is in the kernel, of four sockets.
+        # Most of it is in the kernel buffers of four sockets.
         assert sent_bytes < 24 << 20
         connection = slow.requests[-1].connection
     slow.wait_closed(connection, 2)
 
 
 def test_an_upload_on_its_way(tmp_path: Path) -> None:
-    """To a server that takes its time to read it."""
     with MisbehavingServer(receive_buffer_bytes=4096) as other:
         other.script(steps.read_slowly(4e6), steps.stall())
         attic = upstream(tmp_path, other.url, kind="polymux")
@@ -223,7 +227,7 @@ def test_an_upload_on_its_way(tmp_path: Path) -> None:
                 request = other.wait_requests(1)[0]
                 connection.close()
                 assert until(lambda: server.state.service.places["attic"].running == 0) < SOON_S
-                # What the kernel had taken before arrives still.
+                # Data in the kernel's buffer still arrives.
                 other.wait_closed(request.connection, 8)
             assert not request.body_complete
             assert request.body_bytes < 16 << 20

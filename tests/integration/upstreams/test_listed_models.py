@@ -1,4 +1,4 @@
-"""`/v1/models` before an upstream whose settings name no models: what it lists by itself."""
+"""`/v1/models` with an upstream whose settings list no models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def listed(server: PolymuxServer) -> list[str]:
 
 
 def test_what_it_lists_can_be_asked_for(server: PolymuxServer, ollama: MisbehavingServer) -> None:
-    """Asked for once in a minute, with this server's key, and no caller's."""
+    """The gateway requests the list at most once a minute, with the gateway's API key
+    and not the client's.
+    """
     ollama.script(lists("llama3.2", "qwen/qwen3:8b"), path=LISTED)
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
         names = [one.id for one in client.models.list()]
@@ -74,7 +76,7 @@ def test_what_it_lists_can_be_asked_for(server: PolymuxServer, ollama: Misbehavi
 def test_what_is_no_list(
     server: PolymuxServer, ollama: MisbehavingServer, play: list[Step]
 ) -> None:
-    """Nothing is listed, nothing fails, and it is not asked again at once."""
+    """An invalid list shows no models and causes no error. It is not requested again at once."""
     ollama.script(*play, path=LISTED)
     assert listed(server) == listed(server) == []
     assert len(ollama.requests) == 1
@@ -100,7 +102,9 @@ def test_one_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) -> None:
-    """They are the list; of several that take any name, the first is asked for all of them."""
+    """Configured models are the list. If several upstreams accept any name, unknown names go to the
+    first one.
+    """
     ollama.script(lists("llama3.2"), path=LISTED, times=None)
     with MisbehavingServer() as other:
         other.script(lists("hidden"), path=LISTED, times=None)
@@ -115,7 +119,7 @@ def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) ->
 
 
 def test_another_polymux_lists_at_its_door(ollama: MisbehavingServer, tmp_path: Path) -> None:
-    """Its chat models: what it calls other operations' models is none of them."""
+    """Lists only the other server's chat models, not those of other operations."""
     selector = "turian/insanely-fast-whisper-with-video"
     ollama.script(lists("fast", selector, "whisper-1"), path=LISTED)
     attic = upstream(tmp_path, ollama.url, kind="polymux", operations=("chat",))

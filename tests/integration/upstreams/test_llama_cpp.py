@@ -1,4 +1,4 @@
-"""A real server in OpenAI's form, llama.cpp's, behind ours and behind `Local`."""
+"""A real llama.cpp server as the upstream of a server and of `Local`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_whole_and_in_pieces(client: polymux.Client) -> None:
 
 
 def test_who_leaves_frees_its_place(client: polymux.Client, model: ChatModel) -> None:
-    """C33, at a server that really works."""
+    """The slot becomes free on a server that is generating (C33 in docs/testing.md)."""
     stream = client.chat("Count to a thousand.", model="small", stream=True, temperature=0.0)
     next(stream)
     assert any(one["is_processing"] for one in model.slots())

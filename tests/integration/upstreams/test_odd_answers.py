@@ -1,6 +1,8 @@
-"""Upstreams whose answers are longer than they say, called something else, or without an end.
+"""Upstreams whose responses are longer than declared, have a wrong type or never end.
 
-What was asked for comes, or an error; nothing of one answer is ever in another's place.
+Clients get the requested result or an error. Data of one response never appears in another.
+
+Case IDs such as C11 refer to docs/testing.md.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ if TYPE_CHECKING:
 
 LONG = [pytest.mark.long, pytest.mark.slow]
 MIB = 1 << 20
-#: I6; of an answer, 32 MiB are taken.
+#: A response may have 32 MiB. The gateway may use at most this much more memory.
 MAX_BYTES = 64 * MIB
 SPEECH = "turian/insanely-fast-whisper-with-video"
-#: What a caller asks for, and where the upstream answers it.
+#: Case -> path at the upstream.
 CASES = {
     "openai chat": "/v1/chat/completions",
     "openai transcript": "/v1/audio/transcriptions",
@@ -57,7 +59,7 @@ KINDS = ("openai", "polymux", "replicate")
 def servers(
     bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, PolymuxServer]]:
-    """A gateway before each kind of upstream."""
+    """A gateway for each kind of upstream."""
     models = {
         "openai": {"fast": "m", SPEECH: "whisper"},
         "polymux": {"fast": "m"},
@@ -88,7 +90,7 @@ def ask(servers: dict[str, PolymuxServer], case: str) -> Answer:
 
 
 def good(case: str, text: str) -> bytes:
-    """A right answer of the upstream that says this."""
+    """A valid response with this text."""
     kind, what = case.split()
     value: dict[str, Any] = {"text": text}
     if what == "chat":
@@ -102,7 +104,7 @@ def good(case: str, text: str) -> bytes:
 
 
 def said(answer: Answer) -> str:
-    """What callers were told."""
+    """The text that the client received."""
     assert answer.status == 200, answer.body
     value = answer.json()
     text: str = (
@@ -115,7 +117,7 @@ def said(answer: Answer) -> str:
 def test_longer_than_declared(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str
 ) -> None:
-    """What is behind an answer's end looks like the next answer, and is nobody's."""
+    """Bytes after the declared length look like another response and must be ignored."""
     path = CASES[case]
     poison = good(case, "poison")
     head = http1.head(200, [("Content-Type", "application/json"), ("Content-Length", len(poison))])
@@ -131,7 +133,7 @@ def test_longer_than_declared(
 def test_called_something_else(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer, case: str
 ) -> None:
-    """What an answer is counts, and not what it is called; here it is called what it is."""
+    """The body decides the format, not its Content-Type. The gateway sends the right type."""
     right = good(case, "Grüße")
     bad.script(
         steps.answer(200, right, content_type="text/html; charset=latin-1"), path=CASES[case]
@@ -143,7 +145,7 @@ def test_called_something_else(
     bad.script(steps.answer(200, page, content_type="application/json"), path=CASES[case])
     told = ask(servers, case)
     assert (told.status, told.json()["code"]) == (502, "upstream_failed")
-    if case.endswith("chat"):  # A stream, too, and all of it.
+    if case.endswith("chat"):  # Also streams, in full.
         head = steps.head(200, [("Content-Type", "text/html"), ("Connection", "close")])
         stream = event(chunk("x")) + event(chunk("", "stop")) + event("[DONE]")
         bad.script(head, steps.send(stream), steps.close(), path=CASES[case])
@@ -152,7 +154,7 @@ def test_called_something_else(
 
 
 def many_choices(case: str, *, declared: bool) -> list[Step]:
-    """A right beginning, and choices for 64 MiB."""
+    """A valid beginning followed by 64 MiB of choices."""
     start = good(case, "x")[:-1] + b', "choices": ['
     choice = b'{"index": 0, "message": {"role": "assistant", "content": "x"}},'
     block = choice * (MIB // len(choice))
@@ -163,7 +165,7 @@ def many_choices(case: str, *, declared: bool) -> list[Step]:
     return [steps.chunked_head(), steps.chunk(start), *[steps.chunk(block)] * 64]
 
 
-#: Answers that take no memory where they are made, and would take all of it where they are read.
+#: Responses that need no memory to create, but would fill all memory when read.
 ENDLESS: dict[str, Callable[[str], list[Step]]] = {
     "bomb": lambda _: [steps.gzip_bomb()],
     "endless": lambda _: [steps.chunked_head(), steps.repeat_forever(b"4\r\n    \r\n")],
@@ -183,7 +185,7 @@ models = {{ fast = "m" }}
 
 
 def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path) -> None:
-    """C11 to C13, I6: given up at 32 MiB and let go of, whatever came before."""
+    """Aborted at 32 MiB, after which the memory is free again (C11 to C13)."""
     case = "openai chat"
     path = CASES[case]
 
@@ -217,7 +219,9 @@ def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path
 def test_very_many_pieces_of_one_byte(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, pieces: str, count: int
 ) -> None:
-    """C46: letters that are events, and bytes that are chunks of HTTP; no work grows by squares."""
+    """Single-character events and single-byte HTTP chunks. The time must not grow quadratically
+    (C46).
+    """
     path = CASES[f"{kind} chat"]
 
     def work_s(count: int) -> float:

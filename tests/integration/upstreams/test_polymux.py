@@ -1,4 +1,4 @@
-"""Another polymux as the upstream: two machines that are one."""
+"""Another polymux server as the upstream."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tone(seconds: float = 1.0) -> bytes:
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """A machine with engines; its links begin with a name that leads nowhere."""
+    """A server with engines. Its own public URL is not resolvable."""
     chat = {"model": str(model_path()), "aliases": ["small"], "context": 512, "batch": 32}
     engines = {
         "media": EngineSettings("media", threads=1),
@@ -61,7 +61,7 @@ def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 
 @pytest.fixture(scope="module")
 def near(far: PolymuxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """A machine without."""
+    """A server without engines."""
     folder = tmp_path_factory.mktemp("near")
     attic = upstream(folder, far.url, kind="polymux", key=far.key)
     with gateway(folder, {"attic": attic}) as running:
@@ -73,7 +73,7 @@ def fetched(server: PolymuxServer, url: str) -> Answer:
 
 
 def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer) -> None:
-    """The same bytes as from the other machine itself, by a link of this one."""
+    """Returns the same bytes as the other server, with a link of this server."""
     body, head = form(("file", ("Töne.wav", tone(2))), ("bitrate", "64k"))
     answer = near.ask("POST", CONVERT, body, head)
     assert answer.status == 200
@@ -90,7 +90,9 @@ def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer)
 
 
 def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
-    """Progress, logs and the end go both ways; chunks of chats are those of the other."""
+    """Progress, logs and the final status are forwarded, as are cancellations. Chat chunks are
+    unchanged.
+    """
     backend = Scripted(max_concurrency=4)
     backend.gate.clear()
     body, head = form(("file", ("a.wav", b"x")))
@@ -121,7 +123,7 @@ def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
 
 
 def test_what_the_other_left_out_is_told_here(far: PolymuxServer, near: PolymuxServer) -> None:
-    """Of an answer and of a stream, once and word for word."""
+    """Warnings are forwarded once, word for word, for plain and streaming responses."""
     for more in ({}, {"stream": True}):
         asked = {**HELLO, "max_completion_tokens": 4, "service_tier": "flex", **more}
         there, here = (one.json(CHAT, asked).headers["polymux-warnings"] for one in (far, near))
@@ -129,7 +131,7 @@ def test_what_the_other_left_out_is_told_here(far: PolymuxServer, near: PolymuxS
         assert "service_tier" in here
 
 
-#: What each operation is asked for, as a form or as JSON.
+#: The request of each operation, as a form or JSON.
 ASKED: dict[str, dict[str, Any]] = {
     "chat": HELLO,
     "free_chat": {"messages": MESSAGES},
@@ -158,7 +160,7 @@ def before(
 
 @pytest.mark.parametrize("name", [one.name for one in contract.operations()])
 def test_every_operation(before: PolymuxServer, reference: ReferenceServer, name: str) -> None:
-    """What the caller gave arrives there, and what is answered there arrives here."""
+    """The fields arrive at the other server and its result arrives here."""
     server, described = before, contract.operation(name)
     given, path = ASKED[name], described.path
     shape = described.variants[-1] if name == "upscale_image" else described.variants[0]
@@ -203,7 +205,9 @@ def prediction(status: str, **more: Any) -> dict[str, Any]:
 
 
 def test_events_that_break_off_are_taken_up_again(tmp_path: Path) -> None:
-    """Lines and progress are told once; silence is no end."""
+    """Log lines and progress are reported once. The end of the event stream is not the end of the
+    job.
+    """
     lines = ["one", "two", "three"]
 
     def event(status: str, count: int, **more: Any) -> steps.Step:
@@ -238,7 +242,7 @@ def other(ports: list[int]) -> Iterator[MisbehavingServer]:
 
 @pytest.fixture(scope="module")
 def behind(ports: list[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """A gateway before `other`."""
+    """A gateway whose upstream is `other`."""
     folder = tmp_path_factory.mktemp("behind")
     attic = upstream(folder, f"http://127.0.0.1:{ports[0]}", kind="polymux")
     with gateway(folder, {"attic": attic}) as running:
@@ -274,7 +278,7 @@ def test_jobs_that_fail_there(
     ],
 )  # fmt: skip
 def test_answers_that_are_none(behind: PolymuxServer, other: MisbehavingServer, value: Any) -> None:
-    """Nothing is fetched from anywhere but the upstream."""
+    """Files are downloaded only from the upstream itself."""
     other.script(steps.answer(200, json.dumps(value).encode()), path=CONVERT)
     other.script(steps.answer(404, b""), path="/media/x.mp3")
     answer = behind.ask("POST", CONVERT, *form(("file", ("a.wav", b"x"))))
@@ -285,7 +289,7 @@ def test_answers_that_are_none(behind: PolymuxServer, other: MisbehavingServer, 
 def test_the_other_s_key_stays_between_the_two(
     far: PolymuxServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A wrong one, and a right one: neither is in what anybody reads."""
+    """Neither a valid nor an invalid key appears in responses or logs."""
     caplog.set_level(logging.DEBUG)
     canary = "pmx_canary_0123456789abcdefghijklmnop"
     known, unknown = (

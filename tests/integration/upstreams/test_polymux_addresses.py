@@ -1,4 +1,4 @@
-"""Addresses in what another polymux is asked for: this server's guard judges them before it."""
+"""URLs in requests for another polymux server: this server's SSRF protection checks them first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 METADATA = "http://169.254.169.254/latest"
 ALLOWED = "10.1.2.3:8080"
-#: What the guard here has nothing against, or knows nothing of: then the other decides.
+#: URLs that this server allows or cannot resolve. The other server decides.
 PASSED = ["https://no-such-name.invalid/x", f"http://{ALLOWED}/x", "http://203.0.113.9/x"]
 PICTURE = f"data:image/png;base64,{base64.b64encode(media.png()).decode()}"
 CHATS = ("chat.messages.content.image_url.url", "free_chat.image_url")
@@ -40,7 +40,7 @@ def server(
 
 
 def asked(server: PolymuxServer, field: str, url: str, **more: Any) -> Answer:
-    """What is answered to a request with that address in one of its fields."""
+    """Send a request with the URL in the given field."""
     described = contract.operation(field.partition(".")[0])
     given = with_url(REQUESTS[field], url) | more
     variant = next(one for one in described.variants if given.keys() <= names(one))
@@ -64,7 +64,7 @@ def names(variant: contract.Variant) -> set[str]:
 def test_an_address_within_is_refused(
     server: PolymuxServer, reference: ReferenceServer, field: str, url: str
 ) -> None:
-    """Every field of the contract's kind ``url``: nothing of the request leaves this machine."""
+    """Tests every ``url`` field of the contract. The request is never forwarded."""
     before = len(reference.requests)
     answer = asked(server, field, url)
     told = answer.json()
@@ -73,7 +73,7 @@ def test_an_address_within_is_refused(
 
 
 def test_one_text_may_hold_several(server: PolymuxServer, reference: ReferenceServer) -> None:
-    """Whoever does the work there may split it."""
+    """The other server may split the text into several URLs."""
     before = len(reference.requests)
     links = f"http://203.0.113.7/a.safetensors,{METADATA}"
     answer = asked(server, "upscale_image.lora_links", links)
@@ -97,7 +97,7 @@ def test_streams_are_judged_as_well(
 def test_other_addresses_go_on(
     server: PolymuxServer, reference: ReferenceServer, field: str, url: str
 ) -> None:
-    """Also names that are known only there, where they are judged again."""
+    """Includes names that only the other server can resolve. It checks them itself."""
     assert asked(server, field, url).status == 200
     assert sent(reference, field) == with_url(REQUESTS[field], url)[field.split(".")[1]]
 
@@ -115,7 +115,7 @@ def test_a_picture_within_the_request_goes_on(
 def test_proxies_of_other_kinds(
     server: PolymuxServer, reference: ReferenceServer, scheme: str
 ) -> None:
-    """They are judged by where they are."""
+    """The check uses the host, whatever the proxy scheme is."""
     before = len(reference.requests)
     answer = asked(server, "search_music.proxy", f"{scheme}://127.0.0.1:1080")
     assert (answer.status, answer.json()["code"]) == (400, "url_refused")

@@ -1,4 +1,6 @@
-"""Another polymux that fails as it is asked, while a job is watched, or as a file is fetched."""
+"""Another polymux server that fails at the request, while a job is watched, or during the download
+of a result.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from support.polymux_server import Answer, PolymuxServer
     from support.upstream_faults import Fault
 
-#: The total is far above what any fault may cost, so that none is found by it alone.
+#: The total is much longer than any fault takes: the other limits must detect it.
 LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 0.5, "idle_s": 0.5, "total_s": 40}
-#: Five interruptions of two tries each and the pauses between them take half of it.
+#: In seconds. Five interruptions with two tries each, including the pauses, take half of it.
 MAX_S = 36.0
 JOB = "/api/v1/predictions/job1"
 EVENTS, CANCEL, FILE = f"{JOB}/events", f"{JOB}/cancel", "/media/x.mp3"
@@ -37,7 +39,7 @@ def prediction(status: str, **more: Any) -> bytes:
 DONE = prediction("succeeded", output="https://far.example/media/x.mp3")
 END = steps.send(b"data: " + DONE + b"\n\n")
 AS_ASKED = of(NO_ANSWER, "reset", "silent") | of(broken(DONE), *NAMES)
-#: The end of the job comes in each answer, but for the line by which an event ends.
+#: Every response has the end of the job, except the newline that ends the event.
 AS_WATCHED = of(NO_ANSWER, "silent") | of(
     broken(b"data: " + DONE[:-1], "text/event-stream"), *NAMES
 )
@@ -52,7 +54,7 @@ AS_FETCHED = (
 def running(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[PolymuxServer, int]]:
-    """A gateway before an address that every test gives another server to."""
+    """A gateway whose upstream port each test uses for a different server."""
     folder = tmp_path_factory.mktemp("faults")
     with MisbehavingServer() as first:
         port = first.port
@@ -63,7 +65,7 @@ def running(
 
 @pytest.fixture
 def other(running: tuple[PolymuxServer, int]) -> Iterator[MisbehavingServer]:
-    """As good as new: scripts of an earlier test are gone."""
+    """The upstream in its initial state, without scripts of an earlier test."""
     with MisbehavingServer(port=running[1]) as server:
         server.script(steps.answer(200, prediction("canceled")), path=CANCEL, times=None)
         yield server
@@ -82,7 +84,7 @@ def converted(server: PolymuxServer) -> Answer:
 def assert_failed(
     server: PolymuxServer, other: MisbehavingServer, fault: Fault, path: str
 ) -> list[str]:
-    """By that answer at a path, in time; gives what was asked."""
+    """Check that the fault at this path causes its error in time. Returns the requested paths."""
     play, expected = fault
     other.script(*play, path=path, times=None)
     began = time.monotonic()
@@ -104,7 +106,9 @@ def assert_failed(
 
 @pytest.mark.parametrize("fault", AS_ASKED)
 def test_as_it_is_asked(server: PolymuxServer, other: MisbehavingServer, fault: str) -> None:
-    """Twice at most, under one key: it does it once. Nothing is fetched of half an answer."""
+    """At most two tries with one Idempotency-Key, so the job runs once. A partial response is not
+    followed.
+    """
     paths = assert_failed(server, other, AS_ASKED[fault], CONVERT)
     assert set(paths) == {CONVERT}
     assert len(paths) <= 2
@@ -115,7 +119,7 @@ def test_as_it_is_asked(server: PolymuxServer, other: MisbehavingServer, fault: 
 def test_while_a_job_is_watched(
     server: PolymuxServer, other: MisbehavingServer, fault: str
 ) -> None:
-    """Tried a few times and given up; what nobody waits for any more is cancelled there."""
+    """Gives up after a few tries and cancels the job on the other server."""
     other.script(steps.answer(202, prediction("starting")), path=CONVERT)
     paths = assert_failed(server, other, AS_WATCHED[fault], EVENTS)
     assert (paths.count(CONVERT), paths.count(CANCEL)) == (1, 1)
@@ -124,7 +128,7 @@ def test_while_a_job_is_watched(
 
 
 def test_who_may_not_watch_yet_waits(server: PolymuxServer, other: MisbehavingServer) -> None:
-    """The job is there and goes on: it is no reason to end it, however often it comes."""
+    """A rate limit on watching is not a reason to cancel the job, even if repeated."""
     other.script(steps.answer(202, prediction("starting")), path=CONVERT)
     busy = b'{"error": "ask again", "code": "rate_limited"}'
     other.script(steps.answer(429, busy, headers=[("Retry-After", "1")]), path=EVENTS, times=2)
@@ -136,7 +140,8 @@ def test_who_may_not_watch_yet_waits(server: PolymuxServer, other: MisbehavingSe
     assert time.monotonic() - began >= 2
     paths = [one.path for one in other.requests]
     assert (paths.count(EVENTS), paths.count(CANCEL)) == (3, 0)
-    for one in server.ask("GET", "/api/v1/predictions").json()["results"]:  # Others look for none.
+    # Other tests expect no jobs.
+    for one in server.ask("GET", "/api/v1/predictions").json()["results"]:
         assert server.ask("DELETE", f"/api/v1/predictions/{one['id']}").status == 204
 
 
@@ -144,7 +149,7 @@ def test_who_may_not_watch_yet_waits(server: PolymuxServer, other: MisbehavingSe
 def test_as_a_result_is_fetched(
     server: PolymuxServer, other: MisbehavingServer, fault: str
 ) -> None:
-    """Whole, or not at all."""
+    """The result is complete or missing, never partial."""
     other.script(steps.answer(202, prediction("starting")), path=CONVERT)
     other.script(steps.event_stream(), END, path=EVENTS)
     paths = assert_failed(server, other, AS_FETCHED[fault], FILE)

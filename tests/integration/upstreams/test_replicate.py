@@ -1,4 +1,6 @@
-"""Operations at a service in Replicate's form: files both ways, versions, progress, answers."""
+"""Operations with a service that has the Replicate API: files in both directions, versions,
+progress and results.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
     told = good(drawn(server, num_outputs=2, width=512, seed=7))
     [asked] = service.predictions
     assert (asked.model, asked.version) == (LIGHTNING, whole(PINNED[LIGHTNING]))
-    # What the interface has a default for, and of its extensions what was given.
+    # All standard fields with their defaults, and only the extension fields that the client gave.
     assert asked.input == {
         "prompt": "a lighthouse", "width": 512, "height": 1024, "num_outputs": 2,
         "scheduler": "K_EULER", "num_inference_steps": 4, "guidance_scale": 0.0, "seed": 7,
@@ -95,7 +97,9 @@ def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
 
 
 def test_what_is_asked(service: ReplicateService, tmp_path: Path) -> None:
-    """The key is for the service alone, webhooks are nobody's, and a version is found once."""
+    """The API key goes only to the service, no webhook is registered, and a version is looked up
+    once.
+    """
     service.output(["HOST/made/one.png"])
     with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as server:
         good(drawn(server))
@@ -118,7 +122,7 @@ def test_what_is_asked(service: ReplicateService, tmp_path: Path) -> None:
 
 
 def test_pictures_from_pictures(server: PolymuxServer, service: ReplicateService) -> None:
-    """Files go there as files, and are named in the input by address."""
+    """Files are uploaded and the input refers to them by URL."""
     service.output(["HOST/made/one.png"])
     mask = media.png(3, 3)
     fields = [("prompt", "a boat"), ("image", ("Böot.png", PNG)), ("mask", ("m.png", mask))]
@@ -139,7 +143,7 @@ def test_pictures_from_pictures(server: PolymuxServer, service: ReplicateService
 def test_files_do_not_stay_there(
     server: PolymuxServer, service: ReplicateService, status: str
 ) -> None:
-    """They are removed when the work is over, however it ended."""
+    """They are deleted after every outcome of the prediction."""
     output = ["HOST/made/one.png"]
     service.stages = [{"status": "starting"}, {"status": status, "output": output}]
     fields = [("prompt", "a boat"), ("image", ("a.png", PNG)), ("mask", ("m.png", PNG))]
@@ -149,7 +153,6 @@ def test_files_do_not_stay_there(
 
 
 def test_an_address_within_is_refused(server: PolymuxServer, service: ReplicateService) -> None:
-    """Nothing of the request leaves this machine."""
     fields = ("prompt", "a boat"), ("replicate_weights", "http://169.254.169.254/latest")
     answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
     told = answer.json()
@@ -178,7 +181,7 @@ def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateS
 def test_larger_pictures(
     server: PolymuxServer, service: ReplicateService, model: str, output: Any, given: Any
 ) -> None:
-    """A list from one model, a text from the other, whatever the service has made of it."""
+    """One model returns a list, another a text. The result does not depend on the image format."""
     service.output(output)
     told = good(posted(server, f"{UPSCALE}?model={model}", ("image", ("a.png", PNG)), given))
     [asked] = service.predictions
@@ -204,7 +207,7 @@ def test_speech(server: PolymuxServer, service: ReplicateService) -> None:
 
 
 def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) -> None:
-    """It is fetched here, and goes on as a file; the address does not."""
+    """The gateway downloads the URL and sends a file. The URL is not forwarded."""
     service.output(SPOKEN)
     with MisbehavingServer() as site:
         site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
@@ -219,7 +222,7 @@ def test_a_recording_at_an_address(service: ReplicateService, tmp_path: Path) ->
             assert (refused.status, refused.json()["code"]) == (400, "url_refused")
         [request] = site.requests
         assert request.header("authorization") is None
-    # A gateway that was told of nobody who fetches.
+    # A gateway without a downloader.
     with PolymuxServer(
         tmp_path / "other", lambda: upstreams_of(settings, FetchPolicy(), ())
     ) as server:
@@ -249,7 +252,7 @@ def test_music(server: PolymuxServer, service: ReplicateService) -> None:
     assert (asked.model, asked.input["prompt_a"], "seed" in asked.input) == (MUSIC, "jazz", False)
     assert "seed" in told["logs"]
     assert set(told["output"]) == {"audio", "spectrogram"}
-    # By its bytes: the service calls it audio/x-wav, as many do.
+    # The type follows from the bytes. Many services send audio/x-wav.
     assert file_of(server, told["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
     assert file_of(server, told["output"]["spectrogram"]) == MADE["one.png"]
 
@@ -257,7 +260,7 @@ def test_music(server: PolymuxServer, service: ReplicateService) -> None:
 def test_what_a_prediction_tells_of_itself(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
-    """New lines once, a line that grows when it is whole, percents as progress."""
+    """A log line appears once, when it is complete. Percentages become progress."""
     bar = "Using seed: 5\n 25%|##  | 1/4\r 50%|####"
     service.stages = [
         {"status": "starting"},
@@ -287,7 +290,9 @@ def test_what_a_prediction_tells_of_itself(
 
 
 def test_models_of_ones_own(service: ReplicateService, tmp_path: Path) -> None:
-    """A version as it is, without a question; an official model; and nothing else."""
+    """A pinned version is used without a lookup. Official models work, and other models are
+    rejected.
+    """
     mine = whole("abcdef012345")
     service.versions["me/mine"] = [mine]
     service.output(["HOST/made/one.png"])
@@ -307,7 +312,7 @@ def test_models_of_ones_own(service: ReplicateService, tmp_path: Path) -> None:
 
 
 def test_a_version_that_is_not_there(service: ReplicateService, tmp_path: Path) -> None:
-    """It is said plainly, and is no fault of the caller's, whoever finds it out."""
+    """The error is a plain server error, whether the lookup or the prediction fails."""
     models = {
         LIGHTNING: f"{LIGHTNING}:00112233", ESRGAN: "me/gone:00112233",
         SPEECH: f"{SPEECH}:{whole('aaaaaaaa')}",

@@ -1,4 +1,7 @@
-"""A service in Replicate's form that fails in every way, in every phase of a prediction."""
+"""A service with the Replicate API that fails in every way and in every phase of a prediction.
+
+Case IDs such as O06 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from support.polymux_server import Answer, PolymuxServer
     from support.upstream_faults import Fault
 
-#: What a machine with other work may take beside the deadline.
+#: Tolerance for the deadline on a busy machine, in seconds.
 LATE_S = 15.0
 CREATE, FILES = f"{BASE}/predictions", f"{BASE}/files"
 VERSIONS = f"{BASE}/models/{LIGHTNING}/versions"
@@ -37,7 +40,7 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is asked after eight times has failed soon."""
+    """Polling fails after eight tries. Short pauses make the test fast."""
     monkeypatch.setattr(predictions, "_FIRST_PAUSE_S", 0.02)
     monkeypatch.setattr(predictions, "_MAX_PAUSE_S", 0.02)
 
@@ -50,7 +53,7 @@ def bad() -> Iterator[ReplicateService]:
 
 @pytest.fixture
 def service(bad: ReplicateService) -> ReplicateService:
-    """The same, as good as new; its next prediction has a name that is known beforehand."""
+    """The service in its initial state. The ID of its next prediction is known."""
     bad.renew(f"n{next(NUMBERS)}")
     return bad
 
@@ -81,7 +84,7 @@ def told_of(status: int, text: str = SECRETS, *fields: tuple[str, str]) -> Step:
 def assert_good_failure(
     server: PolymuxServer, bad: MisbehavingServer, answer: Answer, status: int, code: str
 ) -> None:
-    """The right one, which tells nothing, and leaves nothing behind."""
+    """Check the status and code, that no private text appears, and that no data remains."""
     assert (answer.status, answer.json()["code"]) == (status, code), answer.body
     text = answer.body.decode() + "\n".join(answer.lines)
     own = server.url.removeprefix("http://")
@@ -95,7 +98,7 @@ def assert_good_failure(
     assert server.state.service.store.media.used_bytes == kept
 
 
-#: In the place of any answer.
+#: Faults in place of a response.
 BEFORE: dict[str, Fault] = {
     "400": ([told_of(400)], (400, "invalid_request")),
     "401": ([told_of(401)], FAILED),
@@ -108,9 +111,9 @@ BEFORE: dict[str, Fault] = {
     **of(NO_ANSWER, "redirect", "closed", "silent"),
     **of(broken(b'{"id":'), "shorter", "page"),
 }
-#: Those after which a prediction is asked after again.
+#: Faults after which the gateway polls the prediction again.
 PASSING = BEFORE.keys() - {"400", "401", "404", "422", "redirect"}
-#: What a prediction is answered by that is none.
+#: Invalid predictions.
 NO_PREDICTIONS: list[Any] = [
     {"id": "../files", "status": "starting"}, {"id": "", "status": "starting"},
     {"status": "starting"}, {"id": "a", "status": 3}, {"id": "a"},
@@ -121,7 +124,7 @@ NO_PREDICTIONS: list[Any] = [
 def test_when_a_prediction_is_asked_for(
     server: PolymuxServer, service: ReplicateService, fault: str
 ) -> None:
-    """In time, and asked for once: it may have been begun."""
+    """The error arrives in time. There is no retry, because the prediction may have started."""
     play, (status, code) = BEFORE[fault]
     service.script(*play, path=CREATE)
     before = len(service.requests)
@@ -134,7 +137,7 @@ def test_when_a_prediction_is_asked_for(
 
 
 def test_what_is_no_prediction(server: PolymuxServer, service: ReplicateService) -> None:
-    """And a 422 that speaks of the input is told, without what is private."""
+    """A 422 error about the input is returned without private parts."""
     for value in NO_PREDICTIONS:
         service.script(steps.answer(201, json.dumps(value).encode()), path=CREATE)
         assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
@@ -146,7 +149,6 @@ def test_what_is_no_prediction(server: PolymuxServer, service: ReplicateService)
 
 @pytest.mark.parametrize("fault", ["422", "silent"])
 def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, fault: str) -> None:
-    """Nothing is predicted then."""
     play, (status, code) = BEFORE[fault]
     service.script(*play, path=FILES)
     before = len(service.requests)
@@ -155,7 +157,9 @@ def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, f
 
 
 def test_files_that_are_kept_elsewhere(server: PolymuxServer, service: ReplicateService) -> None:
-    """At its own address or by https, else no input names them."""
+    """The file's URL must be on the service's host or use https. Otherwise no
+    prediction uses it.
+    """
     before = len(service.predictions)
     for address in (
         "http://files.example/f1", "file:///etc/passwd", "https://me:secret@files.example/f1",
@@ -174,7 +178,7 @@ def test_files_that_are_kept_elsewhere(server: PolymuxServer, service: Replicate
 def test_when_it_is_asked_after_once(
     server: PolymuxServer, service: ReplicateService, fault: str
 ) -> None:
-    """What may pass is asked again; what stays ends the work, there too."""
+    """Temporary errors are retried. Permanent ones end the prediction on the service, too."""
     service.script(*BEFORE[fault][0], path=f"{CREATE}/{service.next_id}")
     answer = drawn(server)
     if fault in PASSING:
@@ -188,7 +192,7 @@ def test_when_it_is_asked_after_once(
 def test_when_it_can_be_asked_after_no_more(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
-    """It is given up, and ended there."""
+    """The gateway gives up and cancels the prediction on the service."""
     path = f"{CREATE}/{service.next_id}"
     service.script(told_of(500), path=path, times=None)
     assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
@@ -223,7 +227,7 @@ FAILED_THERE: dict[str, Any] = {"status": "failed", "error": "on second thoughts
 
 
 def test_one_that_fails_at_last(server: PolymuxServer, service: ReplicateService) -> None:
-    """O06: nothing of it is kept, and what it said of itself is told."""
+    """No output is stored. The prediction's own error message is reported (O06)."""
     service.stages = [NEARLY, FAILED_THERE]
     answer = drawn(server)
     assert_good_failure(server, service, answer, 502, "upstream_failed")
@@ -234,7 +238,7 @@ def test_one_that_fails_at_last(server: PolymuxServer, service: ReplicateService
     assert "99%" in told["logs"]
 
 
-#: What no pictures are; HOST is the service.
+#: Outputs that are not images. HOST stands for the service.
 OUTPUTS: list[Any] = [
     None, [], [3], ["HOST/gone"], ["HOST/made/one.wav"], ["HOST/made/one.png"] * 2,
     ["file:///etc/passwd"], ["http://127.0.0.1:1/x.png"], ["data:image/png;base64,PGh0bWw+"],
@@ -245,7 +249,9 @@ OUTPUTS: list[Any] = [
 def test_one_that_ends_twice(
     server: PolymuxServer, service: ReplicateService, second: dict[str, Any]
 ) -> None:
-    """O06: its first end counts: nothing is asked or fetched again, and one result is there."""
+    """The first final status counts. Nothing is polled or downloaded again and there is one result
+    (O06).
+    """
     service.stages = [{"status": "starting"}, MADE_ONE, second]
     before = len(service.asked)
     answer = drawn(server)
@@ -264,7 +270,7 @@ def test_what_is_no_picture(server: PolymuxServer, service: ReplicateService, ou
     assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
 
 
-#: What no transcript is.
+#: Outputs that are not transcripts.
 SPOKEN: list[Any] = [
     None, "Hello", {"text": 3}, {"text": "a", "chunks": 3}, [3], [{"text": "a", "timestamp": [1]}],
     {"text": "a", "chunks": [{"text": 1}]},
@@ -297,7 +303,7 @@ def test_when_a_result_is_fetched(
 def test_no_address_leads_into_this_network(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
-    """Named in an output, behind a redirect, or as what a list goes on with; none is connected."""
+    """URLs in an output, after a redirect, or of the next page of a list. None is requested."""
     with MisbehavingServer() as decoy:
         decoy.script(steps.answer(200, PNG, content_type="image/png"), times=None)
         elsewhere = f"{decoy.url}/x.png"
@@ -312,7 +318,7 @@ def test_no_address_leads_into_this_network(
         assert decoy.connections == []
 
 
-#: What a list of versions may be that is none, or goes on elsewhere.
+#: Invalid lists of versions, and lists whose next page is elsewhere.
 LISTS: list[dict[str, Any]] = [
     {"next": "DECOY/v1/models/x/y/versions?cursor=2"}, {"next": "HOST/v1/other?cursor=2"},
     {"next": "HOST@DECOY?c=1"}, {"next": f"HOST{VERSIONS}/../../?c=1"}, {"next": 3},
@@ -321,7 +327,7 @@ LISTS: list[dict[str, Any]] = [
 
 
 def test_lists_that_are_none(service: ReplicateService, tmp_path: Path) -> None:
-    """The key goes to no other address than that of the list, and there no more than 100 times."""
+    """The API key goes only to the list's URL, with at most 100 requests."""
     settings = {"replicate": replicate(tmp_path, service)}
     with MisbehavingServer() as decoy, gateway(tmp_path, settings) as server:
         for listed in LISTS:
@@ -341,7 +347,9 @@ def test_lists_that_are_none(service: ReplicateService, tmp_path: Path) -> None:
 def test_keys_are_nowhere_but_in_requests(
     server: PolymuxServer, service: ReplicateService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever the service repeats of it: in logs, words, names, versions and metrics."""
+    """Logs, texts, file names, versions and metrics never contain the key, even if the service
+    repeats it.
+    """
     caplog.set_level(logging.DEBUG)
     service.stages = [
         {"status": "starting", "logs": f"{CANARY}\n"},

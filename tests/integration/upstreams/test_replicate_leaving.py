@@ -1,4 +1,6 @@
-"""Callers who leave a prediction: the socket is closed, and it is cancelled where it runs."""
+"""Clients that disconnect during a prediction: the socket closes and the service gets a
+cancellation.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ if TYPE_CHECKING:
 SOON_S = 15.0
 NAME = "n1"
 CREATE, FILES = f"{BASE}/predictions", f"{BASE}/files"
-#: Known beforehand, so that nothing is asked about versions.
+#: A pinned version needs no lookup.
 MODELS = {LIGHTNING: f"{LIGHTNING}:{whole(PINNED[LIGHTNING])}"}
 JSON = "Content-Type: application/json"
 
 
 @pytest.fixture
 def service() -> Iterator[ReplicateService]:
-    """Its prediction goes on for ever."""
+    """A service whose prediction never ends."""
     with ReplicateService([{"status": "processing"}], receive_buffer_bytes=4096) as made:
         made.next_id = NAME
         yield made
@@ -52,7 +54,7 @@ def wait_free(server: PolymuxServer) -> None:
 
 @pytest.mark.parametrize("phase", ["before the answer", "within the answer", "within a result"])
 def test_the_socket_is_closed(server: PolymuxServer, service: ReplicateService, phase: str) -> None:
-    """Wherever the work is; what runs there is cancelled, and the place is free again."""
+    """In every phase the prediction is canceled on the service and the concurrency slot is free."""
     path = f"{CREATE}/{NAME}"
     play = [steps.stall()]
     if phase == "within the answer":
@@ -78,7 +80,9 @@ def test_the_socket_is_closed(server: PolymuxServer, service: ReplicateService, 
 def test_a_prediction_that_is_answered_too_late(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
-    """Its name comes when nobody waits for it any more: it is cancelled by it."""
+    """The gateway receives the prediction's ID after the client has disconnected and uses it to
+    cancel.
+    """
     service.creation_s = 0.3
     with drawing(server) as connection:
         service.wait_request(CREATE)
@@ -102,7 +106,7 @@ def test_a_job_that_is_cancelled(server: PolymuxServer, service: ReplicateServic
 
 
 def test_a_prediction_that_takes_too_long(service: ReplicateService, tmp_path: Path) -> None:
-    """It is cancelled there, and would have been there by itself."""
+    """The gateway cancels it. The service would also stop it by its own deadline."""
     settings = replicate(tmp_path, service, models=MODELS, total_s=1)
     with gateway(tmp_path, {"r": settings}) as server:
         answer = server.json(f"{IMAGES}?model={LIGHTNING}", {"prompt": "a lighthouse"})
@@ -112,7 +116,6 @@ def test_a_prediction_that_takes_too_long(service: ReplicateService, tmp_path: P
 
 
 def test_a_server_that_stops(service: ReplicateService, tmp_path: Path) -> None:
-    """What it has begun elsewhere is not left behind."""
     upstreams = {"r": replicate(tmp_path, service, models=MODELS)}
     with gateway(tmp_path, upstreams, shutdown_timeout_s=0.2) as server, drawing(server):
         service.wait_request(f"{CREATE}/{NAME}")

@@ -1,4 +1,4 @@
-"""Whole chats as servers write them: read where they can be, and 502 where they say nothing."""
+"""Variants of chat responses: accepted if they can be parsed, otherwise 502."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def attic(
 
 @pytest.fixture(autouse=True)
 def nothing_left(bad: MisbehavingServer) -> None:
-    """Of a test that failed."""
+    """Remove scripted responses that an earlier test did not use."""
     bad.forget(None)
 
 
@@ -70,7 +70,7 @@ def called(*calls: Any) -> dict[str, Any]:
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": [1, "ü"]}}}
 PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]},
          {"type": "text", "text": "H"}, "i", {"type": "image_url"}]  # fmt: skip
-#: What servers write, and which of our own members that becomes.
+#: Case -> (response of a server, expected members).
 LENIENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a float for created": (WHOLE | {"created": 1763740800.0}, {"created": 1763740800}),
     "a fraction": (WHOLE | {"created": 1763740800.7}, {"created": 1763740800}),
@@ -102,7 +102,7 @@ LENIENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         called({"id": "1", "function": {"name": "f"}}),
     ),
 }  # fmt: skip
-#: What is no answer, whatever is made of the rest.
+#: Responses without a usable message.
 NOTHING: dict[str, Any] = {
     "message text": whole("text"),
     "message array": whole([1]),
@@ -119,7 +119,7 @@ NOTHING: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", LENIENT)
 def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: str) -> None:
-    """By the client of this package, too, and in pieces; members that nobody knows stay."""
+    """Works with the polymux client and with streaming. Unknown members are kept."""
     sent, became = LENIENT[case]
     bad.script(steps.answer(200, json.dumps(sent).encode()), times=4)
     answer = chat(server)
@@ -152,7 +152,7 @@ def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: s
 
 @pytest.mark.parametrize("case", NOTHING)
 def test_what_says_nothing(server: PolymuxServer, bad: MisbehavingServer, case: str) -> None:
-    """Never a defect of this server's, nor half an answer."""
+    """The error is never an internal error of the gateway, and no partial response is returned."""
     bad.script(steps.answer(200, json.dumps(NOTHING[case]).encode()), times=2)
     for streamed in (False, True):
         answer = chat(server, stream=streamed)
@@ -160,7 +160,9 @@ def test_what_says_nothing(server: PolymuxServer, bad: MisbehavingServer, case: 
 
 
 def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """Of a pair, as a model writes it that is cut within: a replacement character, either way."""
+    """A model that was cut off may send half of a surrogate pair. It becomes a replacement
+    character, with and without streaming.
+    """
     body = json.dumps(whole({"role": "assistant", "content": "Hi HALF!"})).encode()
     bad.script(steps.answer(200, body.replace(b"HALF", rb"\ud83d")))
     assert chat(server).json()["choices"][0]["message"]["content"] == "Hi \ufffd!"
@@ -172,7 +174,6 @@ def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", f"{1 << 60}"])
 def test_counts_that_are_none(server: PolymuxServer, bad: MisbehavingServer, number: str) -> None:
-    """No sum has them."""
     before = tokens(server)
     body = json.dumps(WHOLE).replace('"prompt_tokens": 3', f'"prompt_tokens": {number}').encode()
     bad.script(steps.answer(200, body))
@@ -191,7 +192,7 @@ def tokens(server: PolymuxServer) -> list[str]:
 
 
 def test_numbers_of_a_job_that_are_none(attic: PolymuxServer, bad: MisbehavingServer) -> None:
-    """Of another polymux: its progress and what it has measured."""
+    """Invalid progress and metrics of a job on another polymux server."""
     begun = {"id": "job1", "status": "processing"}
     bad.script(steps.answer(202, json.dumps(begun).encode()), path=STT)
     metrics = {"a": HUGE, "b": -HUGE, "c": True, "d": "1", "audio_seconds": 2}

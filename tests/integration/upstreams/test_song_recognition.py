@@ -1,4 +1,4 @@
-"""`identify_song` over a server on this machine, whatever it answers."""
+"""`identify_song` with a recognition server on this machine and all its responses."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_every_way_gives_the_same(tmp_path: Path, recogniser: SongRecogniser) ->
         assert shown.stdout.decode() == f"{SONG['song_name']}\t{SONG['songid_url']}\n"
     with local(recogniser.settings()) as here:
         assert here.identify_song(MUSIC).json() == SONG
-    # The server has asked once, and kept the answer; `Local` has a cache of its own.
+    # The polymux server asked once and cached the result. `Local` has a separate cache.
     assert len(recogniser.asked) == 2
 
 
 def test_what_is_asked(recogniser: SongRecogniser) -> None:
-    """The request of `contracts.md` 10, and nothing of whoever asks."""
+    """The request has only the documented fields and nothing about the client."""
     with local(recogniser.settings(country="at", language="de-AT")) as here:
         here.identify_song(MUSIC)
         here.identify_song(music(2))
@@ -103,7 +103,7 @@ def test_what_is_asked(recogniser: SongRecogniser) -> None:
 
 @pytest.mark.parametrize("name", ["no match", "silence", "short"])
 def test_no_match(tmp_path: Path, recogniser: SongRecogniser, name: str) -> None:
-    """V30. Of silence and of less than a second nobody is asked."""
+    """V30 in docs/testing.md. Silence and audio shorter than one second cause no request."""
     recogniser.answer = NO_MATCH
     data = {
         "no match": MUSIC,
@@ -164,7 +164,7 @@ def test_what_a_caller_is_told(
 def test_the_guard_lets_nobody_into_this_network(
     recogniser: SongRecogniser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's own address may not lead there, whatever its name resolves to."""
+    """The configured URL must not resolve to an address in this network."""
     host, port = "localhost", recogniser.server.port
     settings = recogniser.settings(shazam_url=f"http://{host}:{port}")
     with monkeypatch.context() as patched:
@@ -203,7 +203,8 @@ def test_a_task_that_is_cancelled_closes_the_connection(recogniser: SongRecognis
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert await asyncio.to_thread(recogniser.server.gone.wait, 20)
-            # Its turn is used, but nothing else is: the server is not thought to have failed.
+            # The cancellation uses up a rate limit slot, but does not count as a failure of the
+            # server.
             recogniser.instead = None
             assert (await here.identify_song(MUSIC)).json() == SONG
 

@@ -1,4 +1,7 @@
-"""`search_music` over catalogues of songs on this machine, whatever they answer."""
+"""`search_music` with song catalogs on this machine and all their responses.
+
+Case IDs such as O01 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def test_every_way_gives_the_same(
         assert json.loads(told.stdout) == expected
     with local(settings) as here:
         assert here.search_music("Blue Danube", limit=1).json() == expected
-    # The server has asked once; each of the others has a cache of its own.
+    # The polymux server asked once. `Local` and `AsyncLocal` have separate caches.
     assert catalogues.count(provider) == len(catalogues.asked) == 3
 
 
@@ -113,7 +116,7 @@ def test_texts_and_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogu
     ['"; DROP TABLE x;--', "a&limit=1#?", "Ü 🎵", "a\x00b"],
 )
 def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: str) -> None:
-    """O02."""
+    """Case O02."""
     with local(catalogues.settings("musicbrainz")) as here:
         assert len(here.search_music(song, limit=2)) == 2
     (asked,) = catalogues.asked
@@ -122,7 +125,7 @@ def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: s
 
 
 def test_what_catalogues_learn(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    """Of whoever asks nothing; of the operator the contact, and that one of them only."""
+    """Requests contain nothing about the client. Only one catalog gets the operator's contact."""
     settings = catalogues.settings("itunes", "shazam", "musicbrainz", country="at")
     with served(tmp_path, settings) as server:
         fields = [("Cookie", "a=b"), ("User-Agent", "caller"), ("X-Forwarded-For", "192.0.2.1")]
@@ -145,7 +148,7 @@ def test_the_next_catalogue_answers(
     with caplog.at_level(logging.INFO, "polymux"), served(tmp_path, settings) as server:
         answer = server.json(PATH, {"song": "Secret Wish", "limit": 1})
         assert answer.json() == [SHAZAM]
-        # It is left alone now.
+        # The failing catalog is now skipped.
         assert server.json(PATH, {"song": "another", "limit": 1}).json() == [SHAZAM]
         ready = server.ask("GET", "/readyz").json()["backends"]["song_search"]
     assert catalogues.count("itunes") == 1
@@ -204,12 +207,12 @@ def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failu
             assert word not in text
         assert len(text) < 500
         assert server.json(PATH, {"song": "y"}).status == status
-    # What concerns the text alone is no reason to leave the catalogue alone.
+    # An error about the text alone is not a reason to skip the catalog.
     assert catalogues.count("itunes") == (2 if status == 400 else 1)
 
 
 def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    """O03: HTML is data, control characters and addresses of other kinds are left out."""
+    """HTML is plain data. Control characters and URLs of other schemes are removed (O03)."""
     hostile = {
         "trackName": "<script>alert(1)</script>\x1b]0;x\x07 " + "x" * 5000,
         "artistName": "\u202egnortS\r\nSet-Cookie: a=b",

@@ -1,4 +1,4 @@
-"""How catalogues of songs are reached: never by a detour, and never for longer than is wanted."""
+"""Connections to song catalogs: proxies, reuse and cancellation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def catalogues() -> Iterator[SongCatalogues]:
 def test_a_kept_connection_that_is_closed_when_it_is_used_again(
     catalogues: SongCatalogues,
 ) -> None:
-    """After a rest it is asked once more; at once it is a failure."""
+    """After an idle time the request is repeated once. Otherwise it is a failure."""
     body = json.dumps({"results": [said.itunes_song(0)]}).encode()
     heads: list[bytes] = []
 
@@ -63,7 +63,7 @@ def test_a_kept_connection_that_is_closed_when_it_is_used_again(
 def test_no_proxy_unless_it_is_allowed(
     tmp_path: Path, catalogues: SongCatalogues, proxy: str
 ) -> None:
-    """U53."""
+    """U53 in docs/testing.md."""
     settings = catalogues.settings(allowed_proxies=("http://allowed.example:3128",))
     with SongCatalogues() as decoy, served(tmp_path, settings) as server:
         given = proxy.format(port=decoy.server.port)
@@ -86,7 +86,7 @@ def test_a_proxy_that_is_allowed(
             (asked,) = proxy.asked
             assert asked.headers["proxy-authorization"].startswith("Basic ")
             assert catalogues.asked == []
-            # Nobody else goes through it, nor is its answer theirs.
+            # Other clients use neither the proxy nor its cached results.
             server.json(PATH, {"song": "x", "limit": 1})
             assert len(catalogues.asked) == len(proxy.asked) == 1
             assert "proxy-authorization" not in catalogues.asked[0].headers
@@ -111,7 +111,8 @@ def test_who_leaves_ends_the_request(tmp_path: Path, catalogues: SongCatalogues)
             until(lambda: catalogues.asked, 5)
             assert not catalogues.server.gone.is_set()
         assert catalogues.server.gone.wait(15)
-        # Its turn is used, but nothing else is: the catalogue is not thought to have failed.
+        # The cancellation uses up a rate limit slot, but does not count as a failure of the
+        # catalog.
         del catalogues.instead["itunes"]
         assert server.json(PATH, {"song": "x"}).status == 200
 

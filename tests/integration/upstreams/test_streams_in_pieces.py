@@ -1,4 +1,7 @@
-"""Streams of upstreams that come in odd pieces, or take long: callers get what was said."""
+"""Streams of upstreams that arrive in odd pieces or take long.
+
+Case IDs such as C24 refer to docs/testing.md.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ if TYPE_CHECKING:
 
     from support.polymux_server import PolymuxServer
 
-#: Between two bytes of a stream, at this upstream.
+#: The upstream's timeout between two bytes of a stream.
 IDLE_S = 2.5
 SAID = [chunk("Grüß"), chunk(" 🎵\n\n"), chunk("", "stop")]
-#: With all that may stand between events.
+#: Includes all fields that may appear between events.
 EVENTS = [event(json.dumps(one, ensure_ascii=False)) for one in SAID]
 STREAM = b": hello\n\nretry: 9\nid: 1\n" + b"".join([*EVENTS, event("[DONE]")])
 ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
@@ -61,7 +64,7 @@ def told(server: PolymuxServer, path: str) -> list[object]:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) -> None:
-    """C24: whatever ends the lines; within them, and within letters."""
+    """Splits at every byte, including within line ends and characters (C24)."""
     data = STREAM.replace(b"\n", ENDS[end])
     for at in range(1, len(data), 9 if end == "LF" else 23):
         pieces = steps.send(data[:at]), steps.sleep(0.001), steps.send(data[at:])
@@ -73,7 +76,7 @@ def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) 
 def test_pieces_of_one_length(
     server: PolymuxServer, other: MisbehavingServer, path: str, size_bytes: int
 ) -> None:
-    """C24: of a few bytes each, in the middle of letters too."""
+    """Pieces of a few bytes, which also split characters (C24)."""
     other.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
     found = told(server, path)
     if path == CHAT:
@@ -83,7 +86,7 @@ def test_pieces_of_one_length(
 
 
 def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: MisbehavingServer) -> None:
-    """C37: it may last as long as it likes, as long as something comes."""
+    """A stream may last as long as data continues to arrive (C37)."""
     pieces = [chunk(f"{number} ") for number in range(4)]
     play = [step for one in pieces for step in (steps.sleep(IDLE_S / 2), steps.send(event(one)))]
     other.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
@@ -94,7 +97,7 @@ def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: Misbehavin
 def test_how_long_an_event_may_be(
     other: MisbehavingServer, tmp_path: Path, max_bytes: int, comes: bool
 ) -> None:
-    """What is taken of an upstream, and what is sent, are two settings."""
+    """The limits for events from an upstream and to a client are two settings."""
     found = upstream(tmp_path, other.url, event_bytes=max_bytes)
     long = chunk("x" * (3 << 19))
     other.script(

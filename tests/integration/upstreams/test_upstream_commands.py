@@ -1,4 +1,6 @@
-"""`polymux doctor`, `config check` and `serve` with upstreams: told of, and never asked."""
+"""`polymux doctor`, `config check` and `serve` with upstreams: they list upstreams without a
+request to them.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def test_a_key_in_the_settings_is_refused(tmp_path: Path, line: str) -> None:
 
 
 def test_served(tmp_path: Path) -> None:
-    """A program of its own; its log tells of requests and not of keys."""
+    """Runs in a separate process. Its log has requests, but no keys."""
     (tmp_path / "groq.key").write_text(CANARY)
     key = f'key_file = "{tmp_path / "groq.key"}"'
     with MisbehavingServer() as upstream:

@@ -1,4 +1,4 @@
-"""Tiny models with random weights: they prove plumbing, and say nothing of beauty."""
+"""Tiny models with random weights: they test the pipeline, not image quality."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick() -> Iterator[None]:
-    """More threads are slower with tiny models; nothing here goes by how fast the device is."""
+    """More threads make tiny models slower. No test depends on the device's speed."""
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(calibration, "_MEASURED_S", 0.01)
@@ -27,7 +27,7 @@ def _quick() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Role of pictures to a model."""
+    """Role of images -> model."""
     folder = tmp_path_factory.mktemp("models")
     xl = diffusion_models.stable_diffusion_xl(folder / "xl")
     return {
@@ -41,7 +41,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def detail(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Role of detail to a model."""
+    """Role of detail -> model."""
     return detail_models.models(tmp_path_factory.mktemp("detail"))
 
 
@@ -49,7 +49,7 @@ def detail(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def every(
     models: dict[str, Path], detail: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """Role of any operation to a model."""
+    """Role of any operation -> model."""
     folder = tmp_path_factory.mktemp("every")
     return {
         **models,
@@ -74,7 +74,7 @@ def detailing(detail: dict[str, Path]) -> DiffusionEngine:
 
 @pytest.fixture
 def work(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Work:
-    """What the engine answers to a picture, and what it tells."""
+    """Run the engine on an image. Returns its response and the reported messages."""
     return lambda pixels=detail_models.SMALL, **values: detail_models.worked(
         detailing, tmp_path, pixels, **values
     )
@@ -82,7 +82,7 @@ def work(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Work:
 
 @pytest.fixture
 def paint(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Paint:
-    """What it makes of a picture: samples."""
+    """Run the engine on an image. Returns the resulting samples."""
     return lambda pixels=detail_models.SMALL, **values: detail_models.made(
         detailing, tmp_path, pixels, **values
     )
@@ -95,6 +95,6 @@ def sink(tmp_path: Path) -> diffusing.HeardSink:
 
 @pytest.fixture
 def previews_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after every step, however long it takes."""
+    """Send a preview after every step, however long it takes."""
     monkeypatch.setattr(steps, "_PREVIEW_EVERY_S", 0.0)
     monkeypatch.setattr(steps, "_PREVIEW_SHARE", 1e9)

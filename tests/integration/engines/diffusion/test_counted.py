@@ -1,4 +1,4 @@
-"""What generations are thought to take: all of the work is counted, and more is never less."""
+"""Estimates of generations include all of the work and never decrease with more work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VIDEOS = [
     for model in ("xl", "potat1")
     for name, values in {"num_frames": (1, 5, 8), "batch_size": (1, 2), "width": (64, 96)}.items()
 ]
-#: Each value of the field makes more to do than the one before.
+#: Each value of the field needs more work than the one before.
 GROWING: list[tuple[tuple[str, str], dict[str, Any], str, tuple[Any, ...]]] = [
     (IMAGE, PICTURE, "num_inference_steps", (1, 2, 50)),
     (IMAGE, PICTURE, "num_outputs", (1, 4)),
@@ -51,7 +51,7 @@ GROWING: list[tuple[tuple[str, str], dict[str, Any], str, tuple[Any, ...]]] = [
 
 @pytest.fixture(scope="module")
 def every(every: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """With a check of pictures, too."""
+    """Includes a safety checker."""
     folder = tmp_path_factory.mktemp("safety")
     return every | {"picture:safety": diffusion_models.safety_checker(folder, flags=False)}
 
@@ -64,7 +64,7 @@ def counting(every: dict[str, Path]) -> DiffusionEngine:
 def counted(
     engine: DiffusionEngine, operation: str = "generate_image", variant: str = "B", /, **given: Any
 ) -> tuple[float, float]:
-    """Seconds and bytes on a device of 1 GFLOP/s."""
+    """The estimated (seconds, bytes) on a device of 1 GFLOP/s."""
     asked = diffusing.request(operation, variant, **{HAS_MASK: False, HAS_VIDEO: False, **given})
     told = estimates.of(engine.manager, asked, 1e9)
     return told["seconds"], told["memory_bytes"]
@@ -92,7 +92,7 @@ def test_the_weights_and_the_time_of_all_that_works_are_counted(every: dict[str,
     own_s, alone = counted(plain, **one)
     quick_s, decoder = counted(quick, **one)
     assert decoder - alone == quick.manager.weight_bytes("picture:decoder") > 0
-    # Its weights are as few as the other's here: a wide one in the other's place shows it.
+    # Both networks have the same size here, so only a wider one shows the difference.
     assert quick_s != own_s
     _, refiner = counted(quick, **one | REFINED)
     assert refiner - decoder == quick.manager.weight_bytes("picture:refiner") > 0
@@ -120,15 +120,15 @@ def estimated(engine: DiffusionEngine, sink: Any, **given: Any) -> dict[str, Any
 
 def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> None:
     engine = diffusing.engine({"picture:B": models["picture:B"]})
-    engine._flops_per_s = 1e12  # As measured, a busy device may seem to be slow.
+    engine._flops_per_s = 1e12  # A busy device may be measured as too slow.
     before = estimated(engine, sink)
     assert estimated(engine, sink, num_outputs=2)["seconds"] == pytest.approx(2 * before["seconds"])
     assert before["memory_bytes"] > 0
     assert "256 x 256" in before["why"]
-    for _ in range(2):  # The first loads, which says nothing.
+    for _ in range(2):  # The first run loads the model and is not measured.
         engine.run(diffusing.request("generate_image", "B", **PICTURE), sink, Token())
     after = estimated(engine, sink)
-    # Tiny networks do far less than their layers could: that is learned.
+    # Tiny networks are less efficient than the initial estimate, which the engine learns.
     assert after["seconds"] > 2 * before["seconds"]
     assert after["memory_bytes"] < before["memory_bytes"]
 
@@ -144,7 +144,9 @@ def test_what_cannot_be_counted_is_not_refused(
 def test_there_is_a_place_for_estimates_beside_all_generations(
     every: dict[str, Path], sink: HeardSink
 ) -> None:
-    """The child has a thread for each place: as many wait for the device, and one is free."""
+    """The child has one thread more than concurrent generations: all may wait for the device and
+    one remains free.
+    """
     max_concurrency = 3
     made = diffusing.engine(every, max_concurrency=max_concurrency)
     assert made.max_concurrency > max_concurrency

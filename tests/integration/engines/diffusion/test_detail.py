@@ -1,4 +1,4 @@
-"""Detail that is painted on enlarged pictures: plumbing, by models with tiny random weights."""
+"""Detail added to upscaled images, with tiny models of random weights."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_resemblance_dynamic_and_prompts_count(paint: Paint) -> None:
         {"prompt": "a BREAK barn"}, {"negative_prompt": "rain"}, {"pattern": True},
     ):  # fmt: skip
         assert not numpy.array_equal(paint(**values), plain), values
-    # Without guidance the negative prompt is nothing.
+    # Without guidance, the negative prompt has no effect.
     first, second = (paint(dynamic=1, negative_prompt=one) for one in ("", "(rain:2)"))
     assert numpy.array_equal(first, second)
 
@@ -70,9 +70,9 @@ def test_a_picture_in_one_tile_is_not_tiled(paint: Paint) -> None:
 
 
 def predictions(paint: Paint, patched: pytest.MonkeyPatch, **values: Any) -> list[Any]:
-    """What the painter makes of a network that says one thing of all of a tile.
+    """Combined predictions of a network that returns one constant per tile.
 
-    Each is given relative to the difference between tiles.
+    Each is relative to the difference between tiles.
     """
     found: list[Any] = []
     plain = Solver.next
@@ -93,7 +93,7 @@ def predictions(paint: Paint, patched: pytest.MonkeyPatch, **values: Any) -> lis
 
 
 def largest_step(prediction: Any, *, around: bool = False) -> float:
-    """From a cell to its neighbour."""
+    """The largest difference between adjacent cells."""
     if around:
         prediction = torch.nn.functional.pad(prediction, (0, 1, 0, 1), "circular")
     return max(float(prediction.diff(dim=dim).abs().max()) for dim in (2, 3))
@@ -111,7 +111,7 @@ def test_a_pattern_has_no_seam_at_its_edges(paint: Paint, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("at", [1, 6])
 def test_it_ends_at_the_next_tile(detailing: DiffusionEngine, tmp_path: Path, at: int) -> None:
-    """Ten tiles are told of: encoded, four of each of two steps, and decoded."""
+    """Progress counts ten tiles: one encoding, four in each of two steps, and one decoding."""
     token = Token()
 
     def leave(_: float) -> None:

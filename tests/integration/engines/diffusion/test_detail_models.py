@@ -1,4 +1,4 @@
-"""What detail is painted by: every solver, model and LoRA weights, with tiny random weights."""
+"""Solvers, models and LoRA weights for detail, with tiny random weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_others_are_refused(work: Work) -> None:
         work(scheduler=WITHOUT_COUNTERPART[0])
 
 
-#: Solvers that add no noise, and how far they may be from the solution at most.
+#: Deterministic solvers -> maximum distance from the exact solution.
 ERRORS = {
     "DPM++ 2M": 0.06, "DPM++ 2M Karras": 0.001, "DPM2": 0.01, "DPM2 Karras": 0.004, "Euler": 0.07,
     "Heun": 0.002, "LMS": 0.001, "LMS Karras": 0.005, "DDIM": 0.07, "PLMS": 0.005, "UniPC": 0.06,
@@ -51,7 +51,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_solver_that_begins_midway_solves(name: str) -> None:
-    """Of what is spread as Gauss' curve says, the noise and the solution are known."""
+    """For a Gaussian distribution, the noise and the solution are known exactly."""
     config = diffusers.DDIMScheduler(
         beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", steps_offset=1
     ).config
@@ -71,7 +71,7 @@ def test_a_solver_that_begins_midway_solves(name: str) -> None:
     if name in ERRORS:
         worst = (latents - solution).abs().max() / solution.abs().max()
         assert float(worst) < ERRORS[name]
-    # What adds noise ends elsewhere, spread like the rest.
+    # Solvers that add noise end elsewhere, with the same standard deviation.
     assert float(latents.std()) == pytest.approx(0.5, rel=0.15)
 
 
@@ -111,7 +111,7 @@ def test_lora_weights_count_and_leave_nothing(detail: dict[str, Path], tmp_path:
     assert numpy.array_equal(none, plain)
     assert difference(half, plain) > 0
     assert difference(whole, half) > 0
-    # The same weights twice add up; so do those of a request.
+    # Weights used twice add up, including those in the request.
     assert numpy.array_equal(paint("<lora:more:0.5><lora:more:0.5>"), whole)
     assert numpy.array_equal(paint(lora_links_file=upload(path)), whole)
     token = Token()
@@ -156,7 +156,6 @@ FOREIGN = {
 @pytest.mark.parametrize("field", FOREIGN)
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"junk" * 99, None])
 def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: bytes | None) -> None:
-    """Or are for something else."""
     path = tmp_path / "weights"
     if content is None:
         safetensors.save_file({FOREIGN[field]: torch.zeros(3, 3)}, path)
@@ -179,7 +178,7 @@ def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missi
 @pytest.mark.usefixtures("previews_at_once")
 def test_previews_change_nothing(paint: Paint, detail: dict[str, Path], tmp_path: Path) -> None:
     output, sink = worked(diffusing.engine(detail), tmp_path, SMALL)
-    # One after each step but the last, which the picture itself follows.
+    # One preview after each step except the last, which the image itself follows.
     assert len(sink.previews) == 1
     with Image.open(output.value[0].path) as opened:
         assert numpy.array_equal(numpy.asarray(opened), paint())

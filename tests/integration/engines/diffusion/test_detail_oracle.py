@@ -1,4 +1,4 @@
-"""In one tile, detail is what diffusers' own pipeline paints; prompts are told as they weigh."""
+"""With one tile, detail equals the output of diffusers' pipeline. Prompt weights are applied."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def engine(detail: dict[str, Path]) -> DiffusionEngine:
-    # Compared digit by digit, on whatever device and in whatever precision the others run.
+    # Compared digit by digit, so the device and precision are fixed.
     return diffusing.engine(detail, previews=False, device="cpu", dtype="float32")
 
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
-    """What its pipeline makes of the same; its first latents are the encoder's best, not drawn."""
+    """The output of diffusers' pipeline, which starts from the encoder's mode instead of a random
+    sample.
+    """
     manager = engine.manager
     parts = manager.parts(ROLE)
     plain = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None].float() / 255
@@ -69,7 +71,7 @@ def told(engine: DiffusionEngine, *prompts: str) -> Any:
     parts = engine.manager.parts(ROLE)
 
     def encoder(ids: Any) -> tuple[Any]:
-        # A trained one's numbers are not zero on average.
+        # The mean of a trained encoder's output is not zero.
         return (parts["text_encoder"](ids)[0] + 0.5,)
 
     return encoded([parsed(one) for one in prompts], parts["tokenizer"], encoder, "cpu")
@@ -78,7 +80,7 @@ def told(engine: DiffusionEngine, *prompts: str) -> Any:
 def test_weights_multiply_and_the_mean_stays(engine: DiffusionEngine) -> None:
     plain, weighed = told(engine, "a barn"), told(engine, "a (barn:1.5)")
     assert float(weighed.mean()) == pytest.approx(float(plain.mean()), rel=1e-4)
-    # Begin, "a", the four letters of "barn", end and paddings.
+    # Start, "a", the four letters of "barn", end and padding.
     ratio = (weighed / plain)[0]
     usual = float(ratio[0, 0])
     assert usual < 1

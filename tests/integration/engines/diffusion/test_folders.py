@@ -1,4 +1,4 @@
-"""Folders of models: what is loaded, what is shared, what is refused."""
+"""Model folders: loading, sharing and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Trap:
-    """Leaves a file behind when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class Trap:
 
 @pytest.fixture
 def own(models: dict[str, Path], tmp_path: Path) -> Path:
-    """A model of this test's own."""
+    """A copy of a model that the test may change."""
     return shutil.copytree(models["picture:B"], tmp_path / "own")
 
 

@@ -1,4 +1,6 @@
-"""The forms that models are pulled in: halves, one file for all, safetensors out of pickles."""
+"""Formats of pulled models: half precision, single-file checkpoints, and safetensors converted from
+pickles.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARTS = ("unet", "vae", "text_encoder")
-#: Diffusers' names of a decoder with four blocks, to those of the original.
+#: Names of a decoder with four blocks: diffusers -> original.
 _SHARED = [
     (r"encoder\.down_blocks\.(\d)\.resnets", r"encoder.down.\1.block"),
     (r"encoder\.down_blocks\.(\d)\.downsamplers\.0", r"encoder.down.\1.downsample"),
@@ -33,7 +35,7 @@ _SHARED = [
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Whether two modules have the same numbers, as far as half precision tells them apart."""
+    """Whether two modules have equal weights within half precision."""
     one, other = found.state_dict(), wanted.state_dict()
     return one.keys() == other.keys() and all(
         torch.allclose(one[name].float(), other[name].float(), atol=1e-3) for name in one
@@ -41,12 +43,12 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 def shared_decoder(vae: Any) -> dict[str, Any]:
-    """A decoder's weights as people share them, within a whole model."""
+    """A decoder's weights with the names of a single-file checkpoint."""
     weights = {}
     for name, value in vae.state_dict().items():
         for known, other in _SHARED:
             name = re.sub(known, other, name)
-        # Blocks of the way up count from the other end.
+        # The original format numbers the upsampling blocks in reverse order.
         name = re.sub(
             r"decoder\.up_blocks\.(\d)\.(resnets|upsamplers\.0)",
             lambda found: (
@@ -66,7 +68,7 @@ def painter(tmp_path: Path) -> Path:
 
 
 def halved(path: Path, *parts: str) -> None:
-    """The weights of these parts, in half precision alone."""
+    """Convert the weights of these parts to half precision only."""
     for part in parts:
         (plain,) = (path / part).glob("*.safetensors")
         numbers = {name: one.half() for name, one in safetensors.load_file(plain).items()}
@@ -76,7 +78,7 @@ def halved(path: Path, *parts: str) -> None:
 
 @pytest.mark.parametrize("parts", [("unet",), PARTS])
 def test_half_precision(painter: Path, parts: tuple[str, ...]) -> None:
-    """Some parts or all: what is there is loaded, as wide as the engine wants it."""
+    """Some or all parts: the available weights are loaded in the engine's precision."""
     before = folders.loaded(painter, torch.float32)
     halved(painter, *parts)
     layout_of(painter, "diffusion")
@@ -89,7 +91,9 @@ def test_half_precision(painter: Path, parts: tuple[str, ...]) -> None:
 
 
 def test_all_weights_in_one_file(painter: Path, tmp_path: Path) -> None:
-    """As Stable Diffusion is mostly shared, beside the small files of the folder."""
+    """The usual format of Stable Diffusion checkpoints, next to the folder's
+    configuration files.
+    """
     before = folders.loaded(painter, torch.float32)
     file = detail_models.checkpoint(tmp_path / "one", before["unet"], before["text_encoder"])
     safetensors.save_file(

@@ -1,7 +1,6 @@
-"""Pictures, detail, video and music over the whole way: client, server, media engine, diffusion.
+"""Images, detail, video and music through client, server, media engine and diffusion engine.
 
-One model has the shape of SDXL and no weights for it: what it would take is counted on its shape,
-and nobody waits for it.
+One model has SDXL's shape without weights, so its cost can be estimated without running it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ SMALL = {"width": 256, "height": 256, "num_inference_steps": 2, "seed": 3}
 LONG = {"width": 1024, "height": 1024, "num_inference_steps": 500}
 VIDEO = {"width": 256, "height": 256, "num_frames": 5, "num_inference_steps": 2, "seed": 1}
 DETAIL = {"num_inference_steps": 2, "scale_factor": 1.5, "prompt": "a house", "creativity": 1.0}
-#: What only the shape of the published network has, beside that of the small one.
+#: The values in which the published network's shape differs from the small one's.
 SHAPE = {
     "block_out_channels": [320, 640, 1280],
     "layers_per_block": 2,
@@ -85,7 +84,7 @@ def engines(
 
 @pytest.fixture(scope="module")
 def site(every: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Where LoRA weights lie."""
+    """Serves LoRA weights."""
     lora = diffusion_models.lora(tmp_path_factory.mktemp("lora"), every["picture:B"])
 
     async def send(exchange: Exchange) -> None:
@@ -101,14 +100,14 @@ def server(
 ) -> Iterator[PolymuxServer]:
     folder = tmp_path_factory.mktemp("generation")
     policy = FetchPolicy(allowed_hosts=(site.authority,))
-    limits = Limits(memory_bytes=64 << 30)  # So that all of it is estimated before.
+    limits = Limits(memory_bytes=64 << 30)  # Everything fits, so everything is estimated.
     with PolymuxServer(folder / "s", engines=engines, limits=limits, fetch=policy) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def client(server: PolymuxServer) -> Iterator[polymux.Client]:
-    """Whose key may ask for longer work than servers allow by default."""
+    """A client whose key allows longer work than the server's default."""
     key, _ = server.keys.add("patient", max_estimate_s=86_400 * 30)
     with polymux.Client(server.url, key) as made:
         yield made
@@ -127,14 +126,14 @@ def test_text_picture_and_mask_make_pictures(client: polymux.Client, plain: byte
     two = client.generate_image("a house", model=B, num_outputs=2, **SMALL)
     assert two.status == "succeeded"
     assert [read(one).size for one in two.images] == [(256, 256)] * 2
-    # The same seed is the same picture.
+    # Equal seeds give equal images.
     assert two.images[0].read() == plain != two.images[1].read()
     assert len(two.version) == 64
     assert "seed: 3" in two.logs
     assert "stands in" in two.logs or "instead of" in two.logs
     from_picture = client.generate_image("a house", image=soft(300, 200), **SMALL)
     assert read(from_picture.images[0]).size == (296, 200)
-    # The right half of the mask, and all of another picture behind it, is white.
+    # The right half of the mask and the whole second image behind it are white.
     mask = Image.new("L", (64, 16))
     mask.paste(255, (32, 0, 64, 16))
     given = {"image": soft(256, 256), "prompt_strength": 1.0}
@@ -166,7 +165,7 @@ def test_detail(client: polymux.Client) -> None:
 
 
 def test_video(client: polymux.Client, tmp_path: Path) -> None:
-    """The other models: `test_video.py`."""
+    """`test_video.py` tests the other models."""
     made = client.generate_video("waves", video_model="potat1", fps=12, **VIDEO)
     made.videos[0].save(tmp_path / "made.mp4")
     codec, *facts = facts_of(tmp_path / "made.mp4")
@@ -194,7 +193,7 @@ def test_music(client: polymux.Client, tmp_path: Path) -> None:
         samples = numpy.frombuffer(sound.readframes(1 << 20), numpy.int16)
     assert abs(samples.astype(int)).max() > 1000
     assert read(made.spectrogram).size == (512, 512)
-    assert "vibes" in made.logs  # It is a stand-in, and that is told.
+    assert "vibes" in made.logs  # The log says that another model is used.
 
 
 @pytest.mark.parametrize(
@@ -274,14 +273,14 @@ def refused(call: Callable[[], Any], *words: str) -> None:
 
 
 def test_an_estimate_waits_for_nobody(server: PolymuxServer, client: polymux.Client) -> None:
-    """Two are at work, a third waits, and who asks for too much is told at once."""
+    """Two requests run and a third waits. A request that is too large is rejected at once."""
     key, _ = server.keys.add("hurried", max_estimate_s=0.001)
 
     def statuses() -> list[str]:
         return [client.predictions.get(one.id).status for one in begun]
 
     with polymux.Client(server.url, key) as hurried:
-        client.generate_image("a house", model=B, **SMALL)  # It is loaded.
+        client.generate_image("a house", model=B, **SMALL)  # Loads the model.
         begun = [client.generate_image("x", model=B, wait=False, **LONG) for _ in range(3)]
         until = time.monotonic() + 30
         while statuses() != ["processing", "processing", "starting"]:
@@ -319,7 +318,7 @@ def test_what_would_take_hours_is_refused(server: PolymuxServer, client: polymux
         refused(lambda: usual.generate_image("a house", **SLOW), "300 s", "1024 x 1024")
         assert server.state.service.jobs.count == before
         assert usual.generate_image("a house", model=A, **SMALL).status == "succeeded"
-    # A patient one's is begun, and finds what the model lacks.
+    # With a patient key the request starts and fails because the model has no weights.
     with pytest.raises(errors.APIError, match=r"\bslow\b"):
         client.generate_image("a house", **SLOW)
 
@@ -327,7 +326,7 @@ def test_what_would_take_hours_is_refused(server: PolymuxServer, client: polymux
 def test_weights_that_forbid_trade_want_a_setting(
     engines: dict[str, EngineSettings],
 ) -> None:
-    """The server's settings do, and it makes videos by them."""
+    """The server's settings allow them, so it generates videos with them."""
     path = engines["diffusion"].options["models"]["video:xl"]
     own = {"diffusion": EngineSettings("diffusion", {"models": {"video:xl": path}}, threads=1)}
     with polymux.Local(engines=own) as local, pytest.raises(errors.NoBackendError) as caught:

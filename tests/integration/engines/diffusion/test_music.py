@@ -1,4 +1,6 @@
-"""Music: the way between two descriptions, seeds, seed images, progress, cancelling, refusals."""
+"""Music: interpolation between two prompts, seeds, seed images, progress,
+cancellation and errors.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with one seed image of its own, a narrow one, which is quick."""
+    """A model with its own seed image, which is narrow and therefore fast."""
     made = diffusion_models.stable_diffusion(tmp_path_factory.mktemp("riffusion"))
     (made / seed_spectrograms.FOLDER).mkdir()
     drawn, _ = seed_spectrograms.seed_image("marim", made)
@@ -88,12 +90,12 @@ def test_alpha_leads_from_one_description_to_the_other(make: Make) -> None:
     assert len({start, middle, end}) == 3
     alone = audio(make(alpha=0.7, prompt_b="  "))
     assert alone == start
-    # At its end the second description counts alone: the first one may be any.
+    # At alpha 1 only the second prompt counts.
     assert audio(make(alpha=1.0, prompt_a="drums")) == end
 
 
 def test_seeds_repeat_bit_for_bit(make: Make, sink: HeardSink) -> None:
-    """And are told, also where none was given."""
+    """The seed is reported even if none was given."""
     first, again = make(), make()
     for name in ("audio", "spectrogram"):
         assert first.value[name].path.read_bytes() == again.value[name].path.read_bytes()
@@ -122,7 +124,7 @@ def test_without_denoising_the_seed_is_heard(make: Make, sink: HeardSink, folder
 
 @pytest.mark.parametrize(("steps", "denoising", "done"), [(8, 0.5, 5), (4, 1.0, 4), (1, 0.1, 1)])
 def test_effective_steps(make: Make, steps: int, denoising: float, done: int) -> None:
-    """The integer part, and the scheduler's offset of 1, at most those asked for."""
+    """The integer part plus the scheduler's offset of 1, at most the requested steps."""
     output = make(num_inference_steps=steps, denoising=denoising)
     assert output.metrics["steps"] == done
 
@@ -131,7 +133,7 @@ def test_effective_steps(make: Make, steps: int, denoising: float, done: int) ->
 def test_cancelling_ends_within_a_step(
     engine: DiffusionEngine, make: Make, tmp_path: Path, steps: int, at: float
 ) -> None:
-    """Or while it is played."""
+    """Also during the conversion to audio."""
     token = diffusing.token()
     sink = HeardSink(tmp_path, lambda done: token.cancel() if done >= at else None)
     asked = request("generate_music", "", **QUICK | {"num_inference_steps": steps})

@@ -1,4 +1,4 @@
-"""Networks that come to no numbers: that is told, and no black picture or silence is made of it."""
+"""Networks that produce NaN raise an error instead of a black image or silence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MUSIC = {"prompt_a": "jazz", "num_inference_steps": 2}
 
 
 def damaged(model: Path, folder: Path, part: str) -> Path:
-    """A copy whose part has one weight that is no number."""
+    """A copy of the model with one NaN weight in the given part."""
     made = shutil.copytree(model, folder / f"{model.name}-{part}")
     path = max((made / part).glob("*.safetensors"), key=lambda one: one.stat().st_size)
     weights = safetensors.load_file(path)

@@ -1,4 +1,4 @@
-"""Every operation and choice without a model: refused with what to pull."""
+"""Every operation and option without a model: the error names the model to pull."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGINES = {
     "diffusion": EngineSettings("diffusion", {"models": {}}, threads=1),
 }
 PNG = media.png(80, 64)
-#: Operation, field and choice, and the model to pull.
+#: (operation, field and value, model to pull).
 CASES = [
     ("generate_image", "model", "bytedance/sdxl-lightning-4step", "sdxl-lightning-4step"),
     ("generate_image", "model", "lorenzomarines/astra", "sdxl-base-1.0"),

@@ -1,4 +1,4 @@
-"""What strangers ask for and send: refused in words, or done; never a picture of nothing."""
+"""Unusual and hostile requests: a clear error or a result, never an empty image."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make(engine: DiffusionEngine, sink: HeardSink) -> Make:
 
 @pytest.fixture
 def paint(make: Make) -> Paint:
-    """The samples of what is made."""
+    """The samples of the result."""
     return lambda **given: pixels(make(**given))
 
 
@@ -113,7 +113,7 @@ def header(plain: Any) -> bytes:
 
 
 def lying(whole: bytes, **changes: Any) -> bytes:
-    """With something else said of the first tensor."""
+    """Change the header of the first tensor."""
     (length,) = struct.unpack("<Q", whole[:8])
     told = json.loads(whole[8 : 8 + length])
     name = min(one for one in told if one != "__metadata__")

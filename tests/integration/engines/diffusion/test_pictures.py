@@ -1,4 +1,4 @@
-"""Pictures: every variant, mode and scheduler, seeds, progress, cancelling, and what is refused."""
+"""Images: all variants, modes and schedulers, seeds, progress, cancellation and errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make(engine: DiffusionEngine, sink: HeardSink) -> Make:
 
 @pytest.fixture
 def paint(make: Make) -> Paint:
-    """The samples of what is made."""
+    """The samples of the result."""
     return lambda **given: pixels(make(**given))
 
 
@@ -57,19 +57,19 @@ def pixels(output: Output, number: int = 0) -> numpy.ndarray[Any, Any]:
 
 
 def noise(width: int, height: int, seed: int = 1) -> Image.Image:
-    """Soft random colours, which a decoder leaves about as they are."""
+    """Soft random colors that the decoder hardly changes."""
     values = random.Random(seed).randbytes(8 * 8 * 3)
     return Image.frombytes("RGB", (8, 8), values).resize((width, height), Image.Resampling.BICUBIC)
 
 
-@pytest.mark.parametrize("variant", ["A", "C"])  # B has no others than A, and its model.
+@pytest.mark.parametrize("variant", ["A", "C"])  # B has the schedulers and model of A.
 def test_every_scheduler_paints(paint: Paint, variant: str) -> None:
     found = []
     for name in SCHEDULERS[variant]:
         one = paint(variant=variant, scheduler=name, num_inference_steps=4)
         assert one.shape == (64, 64, 3)
         found.append(one.tobytes())
-    # Two pairs of names are the same.
+    # Two pairs of names are aliases.
     assert len(set(found)) >= len(found) - 2
 
 
@@ -77,7 +77,9 @@ def test_every_scheduler_paints(paint: Paint, variant: str) -> None:
 def test_networks_that_are_told_noise_otherwise(
     models: dict[str, Path], sink: HeardSink, tmp_path: Path, name: str
 ) -> None:
-    """As Karras et al. have it, such as Playground's; what does not fit them is told."""
+    """Networks with the noise levels of Karras et al., such as Playground's. Unsupported options
+    cause a warning.
+    """
     folder = shutil.copytree(models["picture:C"], tmp_path / "playground")
     (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(EDM), "utf-8")
     index = json.loads((folder / "model_index.json").read_text("utf-8"))
@@ -101,7 +103,6 @@ def test_each_of_several_has_a_seed_of_its_own(make: Make, sink: HeardSink) -> N
 
 
 def test_what_it_was_made_of_is_told_in_the_file(paint: Paint, make: Make, sink: HeardSink) -> None:
-    """A seed too that was not given; words of any language."""
     words = {"prompt": "ein Haus — 家", "negative_prompt": "nichts"}
     first = make(**words, seed=None)
     assert (pixels(first) == paint(**words, seed=sink.seed)).all()
@@ -131,7 +132,7 @@ def test_strength_says_how_much_is_given_up(paint: Paint, tmp_path: Path) -> Non
 
 
 def test_repainting_has_the_size_that_was_asked_for(paint: Paint, tmp_path: Path) -> None:
-    """Black is kept to the bit, and white repainted."""
+    """Black areas stay identical, white areas are repainted."""
     image, mask = noise(128, 64), Image.new("L", (64, 64), 0)
     mask.paste(255, (32, 0, 64, 64))
     given = picture("image", image, tmp_path) | picture("mask", mask, tmp_path)
@@ -165,7 +166,8 @@ def test_the_mark_is_read_back(paint: Paint, make: Make, sink: HeardSink, tmp_pa
         found = WatermarkDecoder("bits", 48).decode(blue_first, "dwtDct")
         return sum(int(one) == other for one, other in zip(found, WATERMARK_BITS, strict=True))
 
-    # Random weights paint what is hard to hide in; over a soft picture the mark is whole.
+    # Random weights paint images in which a watermark is hard to embed. In a soft image, all bits
+    # survive.
     plain, marked = (paint(width=512, height=512, apply_watermark=one) for one in (False, True))
     assert abs(plain - marked).max() > 0
     assert abs(plain - marked).mean() < 8
@@ -225,7 +227,7 @@ def test_flagged_ones_are_left_out(
 
 
 def test_cancelling_ends_within_one_step(engine: DiffusionEngine, tmp_path: Path) -> None:
-    """Before the decoding, too, where the last step was done."""
+    """Also before decoding, if the last step is done."""
     for steps, done in ((50, 2), (2, 2)):
         token, heard = diffusing.token(), []
 
@@ -258,7 +260,7 @@ def test_cancelling_ends_a_pass_of_the_network_in_its_midst(
         end.remove()
     assert ended == []
     assert not unet.mid_block._forward_pre_hooks
-    # It leaves nothing behind that the next would notice.
+    # The canceled work does not affect the next one.
     assert (paint() == before).all()
 
 
@@ -269,7 +271,7 @@ def test_previews_are_small_pictures(make: Make, sink: HeardSink, models: dict[s
     (sink.folder / "preview").write_bytes(sink.previews[-1])
     with Image.open(sink.folder / "preview") as preview:
         assert preview.size == (192, 96)
-    # They are looked at, and change nothing.
+    # Previews do not change the result.
     silent = diffusing.engine(models, previews=False)
     assert (pixels(shown) == pixels(made(silent, sink, width=256, height=128))).all()
     assert len(sink.previews) == 2

@@ -1,7 +1,7 @@
-"""What is done where memory is short: slices, offload, what leaves the device, what is counted.
+"""Generation with little memory: slicing, offloading, unloading and estimates.
 
-Offload is diffusers' and accelerate's own, with the processor in the place of the GPU: parts come
-and go by the same hooks, and weights lie where they would lie.
+Offloading uses the hooks of diffusers and accelerate with the CPU in place of the GPU, so weights
+move as they would on a GPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def painted(engine: DiffusionEngine, sink: HeardSink, **given: Any) -> numpy.nda
 
 
 def offloading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a GPU's parts would come and go, on the processor."""
+    """Offload to the CPU in the way a GPU's parts would be."""
     import accelerate
 
     def place(_: PipelineManager, pipeline: Any) -> str:
@@ -44,13 +44,13 @@ def offloading(monkeypatch: pytest.MonkeyPatch) -> None:
         return "sequential"
 
     def offload(model: Any, _: Any, **others: Any) -> Any:
-        # Diffusers numbers the device, and a processor has no numbers.
+        # diffusers passes a device index, which a CPU does not have.
         return plain(model, torch.device("cpu"), **others)
 
     plain = accelerate.cpu_offload
     monkeypatch.setattr(accelerate, "cpu_offload", offload)
     for name in ("enable_model_cpu_offload", "enable_sequential_cpu_offload"):
-        # What loads LoRA weights calls them again, with the accelerator that there is.
+        # Loading LoRA weights calls these methods again with the default accelerator.
         method = getattr(diffusers.DiffusionPipeline, name)
         on_processor = partialmethod(method, device="cpu")
         monkeypatch.setattr(diffusers.DiffusionPipeline, name, on_processor)
@@ -74,7 +74,7 @@ def test_weights_of_a_request_and_cancelling_under_offload(
     with pytest.raises(Cancelled):
         engine.run(asked, HeardSink(tmp_path, lambda _: token.cancel()), token)
     assert (painted(engine, sink) == plain).all()
-    # Weights lie where they lay.
+    # The weights are on their original device.
     for name, one in engine.manager.parts("picture:B").items():
         if isinstance(one, torch.nn.Module):
             assert {value.device.type for value in one.state_dict().values()} == {"cpu"}, name
@@ -84,7 +84,7 @@ def test_weights_of_a_request_and_cancelling_under_offload(
 def test_what_does_not_fit_is_offloaded_once_others_have_left(
     every: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How the GPU's free memory decides, told by numbers in its place."""
+    """The decision by the GPU's free memory, with given numbers."""
     manager = diffusing.engine(every, device="cpu").manager
     for role in ("picture:B", "picture:C"):
         manager.parts(role)
@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_offloaded_once_others_have_left(
         monkeypatch.setattr(manager, "_free_bytes", lambda free=free: free)
         assert manager._fitting(pipeline) == how
         assert left == ["cpu"] * others_left
-    # They leave first: what is free after that decides.
+    # Other models are unloaded first. The free memory after that decides.
     answers = iter([0, 2 * sum(sizes)])
     monkeypatch.setattr(manager, "_free_bytes", lambda: next(answers))
     assert manager._fitting(pipeline) == "none"
@@ -128,9 +128,11 @@ def test_what_there_is_not_is_refused(options: dict[str, Any], words: str) -> No
 
 
 def test_a_decoder_that_was_widened_is_narrow_again(every: dict[str, Path], tmp_path: Path) -> None:
-    """SDXL's works in single precision: cut short there, the next picture must not find it so."""
+    """SDXL's decoder is temporarily converted to single precision. A cancellation there must not
+    affect the next image.
+    """
     member = {"path": str(every["picture:B"]), "name": "tiny"}
-    # Without an engine, which would measure a processor that is slow with such numbers.
+    # An engine would measure the device, and CPUs are slow in half precision.
     manager = PipelineManager(
         {"models": {"picture:B": member}, "dtype": "float16", "previews": False}
     )

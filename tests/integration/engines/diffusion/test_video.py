@@ -1,4 +1,4 @@
-"""Videos of the diffusion engine, by tiny models with random weights: plumbing, not beauty."""
+"""Videos of the diffusion engine, with tiny models of random weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Render = Callable[..., list[Path]]
     Frames = Callable[..., NDArray[Any]]
 
-#: What the names of the interface stand for here.
+#: The API's model names that the test models stand for.
 TEXT_TO_VIDEO, ANIMATED, WAN, PICTURES = "xl", "576w", "potat1", "animov-512x"
 ALL = (TEXT_TO_VIDEO, ANIMATED, WAN)
 WIDTH, HEIGHT = 48, 32
@@ -57,7 +57,7 @@ def request(model: str, **given: Any) -> Request:
 def begun_with(
     folder: Path, count: int, width: int = WIDTH, height: int = HEIGHT, *, negative: bool = False
 ) -> dict[str, Any]:
-    """A request's video, as the backend hands it on."""
+    """The input video of a request, in the form in which the backend passes it on."""
     frames = numpy.stack([drawn(width, height, number) for number in range(count)])
     path = folder / f"frames-{count}-{width}-{height}-{negative}"
     path.write_bytes((255 - frames if negative else frames).tobytes())
@@ -73,19 +73,18 @@ def made_by(manager: PipelineManager, asked: Request, sink: HeardSink) -> list[P
 
 @pytest.fixture
 def render(manager: PipelineManager, sink: HeardSink) -> Render:
-    """The files that are made."""
+    """The generated files."""
     return lambda model, **given: made_by(manager, request(model, **given), sink)
 
 
 @pytest.fixture
 def frames(render: Render) -> Frames:
-    """The frames of one."""
+    """The frames of one generated file."""
     return lambda model, **given: frames_of(*render(model, **given))
 
 
 @pytest.mark.parametrize("model", ALL)
 def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, model: str) -> None:
-    """Its prompt is longer than models read."""
     tokenizer = manager.parts(f"video:{model}")["tokenizer"]
     around = len(tokenizer("").input_ids)
     words = "x" * 2000
@@ -117,7 +116,7 @@ def test_a_batch_has_the_seeds_that_follow(
     before = {name: id(one) for name, one in manager.parts(f"video:{model}").items()}
     second = render(model, seed=8)
     assert both[1].read_bytes() == second[0].read_bytes() != both[0].read_bytes()
-    # The videos of one model share its weights.
+    # All videos share the model's weights.
     assert {name: id(one) for name, one in manager.parts(f"video:{model}").items()} == before
 
 
@@ -143,7 +142,7 @@ def test_init_weight(
 
 
 def test_cancelling_ends_it_soon(manager: PipelineManager, tmp_path: Path) -> None:
-    """And while frames are decoded, or encoded; the model stays as it was."""
+    """Also while frames are decoded or encoded. The model does not change."""
     model = WAN
     for count, at in ((30, 0.0), (2, 0.94)):
         token = Token()
@@ -234,5 +233,5 @@ def test_previews_show_a_frame_and_change_nothing(
         assert preview.format == "JPEG"
         assert preview.size == (WIDTH, HEIGHT)
         shown = numpy.asarray(preview)
-    # The last is a frame of the video itself, as far as two ways of packing leave it.
+    # The last preview is a frame of the video, apart from compression differences.
     assert likeness(shown, frames_of(made)[0 if model == WAN else 2]) > 18
