@@ -1,5 +1,3 @@
-"""mypy sees the public interface as our example and those of the client's page mean it."""
-
 from __future__ import annotations
 
 import os
@@ -9,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-#: Were the package untyped to mypy, everything would pass.
+#: If mypy ignored the package's types, it would report no error here.
 WRONG = """from typing import assert_type
 import polymux
 assert_type(polymux.probe('a').tags, list[str])
@@ -24,13 +22,13 @@ def test_examples_have_the_expected_types(tmp_path: Path) -> None:
         (tmp_path / f"block_{number}.py").write_text(block)
     code = [ROOT / "tests/typing/example.py", *tmp_path.iterdir()]
     done = subprocess.run(
-        # With the options of scripts/lint: what that has found out about the package is taken over.
+        # The options of scripts/lint, so that mypy reuses its cache.
         [sys.executable, "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", *code],
         cwd=ROOT, env=os.environ | {"MYPYPATH": "python"}, capture_output=True,
         text=True, check=False, timeout=300,
     )  # fmt: skip
     assert f"(checked {len(code)} source files)" in done.stdout, done
-    # The page does not test each member that an answer may lack for None.
+    # The page does not compare optional members with None.
     [error] = [one for one in done.stdout.splitlines() if ": error: " in one and "None" not in one]
     assert "block_0.py" in error
     assert "dict[str, str]" in error
