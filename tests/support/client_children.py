@@ -44,19 +44,19 @@ def figures():
             "descriptors": len(os.listdir("/proc/self/fd"))}
 
 def sockets():
-    # How many descriptors are TCP connections.
+    # The number of descriptors that are TCP connections.
     ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
     found = 0
     for one in os.listdir("/proc/self/fd"):
         try:
             link = os.readlink(f"/proc/self/fd/{one}")
         except OSError:
-            continue  # Of the listing itself.
+            continue  # The descriptor of the listing itself.
         found += link.removeprefix("socket:[").rstrip("]") in ours
     return found
 
 def settled(seconds=5):
-    # Once nothing changes any more: threads and sockets end a little after their call.
+    # Wait until nothing changes: threads and sockets end shortly after their call.
     before, end = figures(), time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.1)

@@ -39,7 +39,7 @@ def requests(url: str) -> dict[str, str]:
 async def _answer(socket_path: Path, line: str) -> str:
     reader, writer = await asyncio.open_unix_connection(socket_path)
     try:
-        # Use a tunnel immediately, so that its target counts the request.
+        # Use a tunnel immediately: its target then counts the request.
         writer.write(f"{line}\r\nHost: h\r\n\r\n".encode("utf-8", "surrogateescape"))
         data = await asyncio.wait_for(reader.read(), 60)
     except ConnectionError:

@@ -40,7 +40,7 @@ ROLE = "detail:juggernaut_reborn"
 
 
 def control_net(folder: Path) -> Path:
-    """A tile ControlNet for the tiny Stable Diffusion. Like trained ones, it has no zero weights."""
+    """A tile ControlNet for the tiny Stable Diffusion. As if trained, no weight is zero."""
     torch.manual_seed(5)
     made = diffusers.ControlNetModel(
         block_out_channels=(8, 16),

@@ -181,7 +181,7 @@ class FaultyEngine(Engine):
         os._exit(int(rest))
 
     def do_freeze(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Hold the GIL, so that no thread of the process can send a sign of life."""
+        """Hold the GIL. No thread of the process can then report that it is alive."""
         ctypes.PyDLL(None).sleep(60)
         raise AssertionError
 

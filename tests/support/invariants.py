@@ -55,7 +55,7 @@ def check_answer(
     """Check I1 and I2 for one answer.
 
     Args:
-        answer: An answer. Without a status there was none, and the test decides about that.
+        answer: An answer. Status 0 means that no answer came; the test decides about that.
         asked: The request as sent.
         secrets: Texts that no answer may contain, such as keys and folders.
         hosted: Whether another application serves beside polymux, with its own error format.
@@ -90,7 +90,7 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
     told = body["error"]
     sent = asked.decode("utf-8", "replace")
     for at in range(len(told) - _MAX_ECHOED):
-        assert told[at : at + _MAX_ECHOED + 1] not in sent, "the error repeats too much of the request"
+        assert told[at : at + _MAX_ECHOED + 1] not in sent, "the error repeats the request"
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 It reads ID3v2, frame headers, side information, the bit reservoir (ISO/IEC 11172-3 and 13818-3,
 with the MPEG-2.5 extension) and the Xing/Info frame with LAME's extension. Unknown bytes between
-frames are an error, because an encoder's output has none.
+frames are an error, because an encoder writes only frames.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _crc16(data: bytes) -> int:
 
 
 def id3v2_size(data: bytes) -> int:
-    """Bytes of the ID3v2 tag, 0 if there is none."""
+    """Bytes of the ID3v2 tag, 0 if it is missing."""
     if data[:3] != b"ID3" or len(data) < 10:
         return 0
     size = 0

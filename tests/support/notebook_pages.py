@@ -73,7 +73,7 @@ def _shown(data: NotebookNode) -> str:
 
 
 def _text(text: str) -> str:
-    # Of an overwritten line, keep the last state.
+    # Keep the last state of an overwritten line.
     lines = [line.rpartition("\r")[2] for line in _plain(text).strip("\n").split("\n")]
     told = "\n".join(lines).replace("```", "'''")
     return f"```text\n{told}\n```" if told.strip() else ""

@@ -27,7 +27,7 @@ with openai.OpenAI(api_key="none") as client:
 PROGRAM = """
 import gc, json, os, sys
 exec(sys.argv.pop(), {})
-# What is loaded is no garbage: the end of each fork would look at all of it, and copy it.
+# Otherwise the end of each fork traverses all loaded objects, which copies their memory.
 gc.freeze()
 for line in sys.stdin:
     child = os.fork()

@@ -120,7 +120,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_waits(work: str, tmp_path: 
             try:
                 {work}
             except (polymux.OperationCancelledError, RuntimeError):
-                pass  # Not printed: who catches nothing gets a traceback of either.
+                pass  # Not printed: without a handler, either one causes a traceback.
         threading.Thread(target=work, daemon=True).start()
         time.sleep(0.2)
         print("leaving", flush=True)
@@ -140,7 +140,7 @@ def test_a_forked_child_is_told_and_can_convert_itself(tmp_path: Path) -> None:
     process = launch(
         """
         import warnings
-        warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads, since 3.12
         conversion = start(600)
         def wait():
             try:

@@ -22,7 +22,7 @@ def test_examples_have_the_expected_types(tmp_path: Path) -> None:
         (tmp_path / f"block_{number}.py").write_text(block)
     code = [ROOT / "tests/typing/example.py", *tmp_path.iterdir()]
     done = subprocess.run(
-        # The options of scripts/lint, so that mypy reuses its cache.
+        # With the options of scripts/lint, mypy reuses its cache.
         [sys.executable, "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", *code],
         cwd=ROOT, env=os.environ | {"MYPYPATH": "python"}, capture_output=True,
         text=True, check=False, timeout=300,

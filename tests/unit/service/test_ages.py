@@ -153,7 +153,7 @@ def test_the_clock_was_set_when_a_store_is_opened(
 
 
 def test_corrections_are_no_leaps(machine: Machine) -> None:
-    """Changes of up to half an hour are kept as they are, and two do not add up to a leap."""
+    """Changes of up to half an hour are not corrected, and two do not add up to a leap."""
     store = machine.open()
     file = kept(machine, store)
     for _ in range(4):
