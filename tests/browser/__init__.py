@@ -1,1 +1,1 @@
-"""The page, in a real browser."""
+pass

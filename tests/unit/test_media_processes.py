@@ -140,7 +140,7 @@ def test_a_forked_child_is_told_and_can_convert_itself(tmp_path: Path) -> None:
     process = launch(
         """
         import warnings
-        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads, since 3.12
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads, 3.12+
         conversion = start(600)
         def wait():
             try:
