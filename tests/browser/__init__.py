@@ -1,1 +1,1 @@
-pass
+"""Tests of the web UI in a real browser."""

@@ -151,7 +151,7 @@ def test_a_result_is_copied(opened: Opened) -> None:
 
 
 def loads(player: Locator, kind: str) -> None:
-    """Check that the browser has loaded it and has the size of an image or the duration of media."""
+    """Check that the browser has loaded the image or media and has its size or duration."""
     player.scroll_into_view_if_needed()
     wait = """(one) => new Promise((resolve) => {
       const know = () => (one.naturalWidth || one.duration) > 0 && resolve(true);

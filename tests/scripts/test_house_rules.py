@@ -12,7 +12,7 @@ PLANTED = {
     "cpp/src/b.cpp": ('void f() { std::cout << "x"; }', "prints"),
     "cpp/include/polymux/a.hpp": ("inline void f() { abort(); }", "ends the process"),
     "cpp/src/c.cpp": ("void f() { throw 1; }", "throws"),
-    "python/a.py": ("path = '/home/" + "somebody/file'", "somebody's machine"),
+    "python/a.py": ("path = '/home/" + "somebody/file'", "developer's machine"),
     "python/b.py": ("# TO" + "DO: later", "unfinished work"),
     "docs/a.md": ("<" * 7 + " ours", "merge mark"),
     "docs/b.md": ("blank at the end ", "trailing blank"),

@@ -1,1 +1,1 @@
-pass
+"""Helpers of the test suite: media files, references from real programs, parsers."""
