@@ -143,7 +143,7 @@ def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]
                                 ("pipx", ("run", "--no-cache"), "--spec")):  # fmt: skip
         program = shutil.which(tool, path=path)
         if program is None:
-            told.append(f"!!! NOT TESTED with {tool}: {tool} is not installed")
+            told.append(f"!!! NOT TESTED: {tool} is not installed")
             continue
         spec = f"{wheel.resolve()}[server]"
         # Earlier environments and caches of the tools are not used.
