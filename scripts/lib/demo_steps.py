@@ -62,20 +62,20 @@ def free_chat(tour: Tour) -> list[str]:
             if len(pieces) == _PIECES:
                 break
     _expect("".join(pieces).strip(), "the answer is empty")
-    return [f"{asked} {_short(''.join(pieces))}", f"left after {len(pieces)} pieces"]
+    return [f"{asked} {_short(''.join(pieces))}", f"disconnected after {len(pieces)} pieces"]
 
 
 def read_text(tour: Tour) -> list[str]:
     said = tour.client.read_text(tour.media.picture).text
-    _expect(_words(said) == _words(SIGN), f"{said!r} was read, {SIGN!r} is written there")
-    return [f"{tour.media.picture.name}, two degrees askew: {_short(said)}"]
+    _expect(_words(said) == _words(SIGN), f"wrong text {said!r}, expected {SIGN!r}")
+    return [f"{tour.media.picture.name} (rotated by two degrees): {_short(said)}"]
 
 
 def transcribe(tour: Tour) -> list[str]:
     heard = tour.client.transcribe(tour.media.speech, language="en")
     wanted = _words(DICTATED)
     known = sum(word in _words(heard.text) for word in wanted)
-    _expect(known >= _MIN_HEARD_SHARE * len(wanted), f"{heard.text!r} was heard")
+    _expect(known >= _MIN_HEARD_SHARE * len(wanted), f"too few correct words in {heard.text!r}")
     last_s = heard.chunks[-1].timestamp[1]
     return [
         f"{_short(heard.text)}",
@@ -103,7 +103,7 @@ def upscale(tour: Tour) -> list[str]:
     large = done.images[0].save(tour.results / "drawing.png")
     sizes = [Image.open(path).size for path in (tour.media.drawing, large)]
     wanted = tuple(2 * side for side in sizes[0])
-    _expect(sizes[1] == wanted, f"the picture has {sizes[1]} pixels and not {wanted}")
+    _expect(sizes[1] == wanted, f"the image has {sizes[1]} pixels, expected {wanted}")
     return ["from {} x {} to {} x {} pixels".format(*sizes[0], *sizes[1])]
 
 
@@ -111,22 +111,22 @@ def build_catalogue(tour: Tour) -> list[str]:
     with polymux.Catalogue(tour.server.catalogue) as catalogue:
         catalogue.add(tour.media.music)
         titles = sorted(song.title for song in catalogue.songs())
-    _expect(PLAYED[1] in titles, f"the catalogue has {titles}")
+    _expect(PLAYED[1] in titles, f"the song index has only {titles}")
     return [f"{len(titles)} songs: {', '.join(titles)}"]
 
 
 def identify(tour: Tour) -> list[str]:
     found = tour.client.identify_song(tour.media.snippet)
-    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"{found.name!r} was recognised")
+    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"wrong song {found.name!r}")
     measured = found.headers.get("polymux-metrics", "")
-    return [f"{tour.media.snippet.name}, in noise: {found.name}", measured.replace(", ", "  ")]
+    return [f"{tour.media.snippet.name} (with noise): {found.name}", measured.replace(", ", "  ")]
 
 
 def search(tour: Tour) -> list[str]:
     wanted = "harbor lihgts"
     found = tour.client.search_music(wanted, limit=2)
     _expect(found and found[0].name.startswith(PLAYED[1]), f"{[one.name for one in found]}")
-    return [f"{wanted!r}, misspelt: {found[0].name}"]
+    return [f"{wanted!r} (misspelled): {found[0].name}"]
 
 
 def download_video(tour: Tour) -> list[str]:
@@ -134,14 +134,14 @@ def download_video(tour: Tour) -> list[str]:
     path = tour.client.download_video(page).save(tour.results / "page.mp4")
     kinds = [stream.type for stream in polymux.probe(path).streams]
     _expect(sorted(kinds) == ["audio", "video"], f"the file has {kinds}")
-    return [f"a page on this machine: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
+    return [f"from a local page: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
 
 
 def summarize(tour: Tour) -> list[str]:
     page = tour.server.site.url(f"/silent/{tour.media.video.name}")
     said = tour.client.summarize_video(page).text
     _expect(said.strip(), "the summary is empty")
-    return [f"what is said on that page, written down and told in short: {_short(said)}"]
+    return [f"a summary of the transcribed page: {_short(said)}"]
 
 
 def download_music(tour: Tour) -> list[str]:
@@ -149,7 +149,7 @@ def download_music(tour: Tour) -> list[str]:
     tour.client.download_music("a talk about rivers").save(path)
     info = polymux.probe(path)
     _expect(info.streams[0].codec == "mp3", f"the file has {info.streams[0].codec}")
-    return [f"what a search on that site finds, as MP3: {path.stat().st_size:,} bytes"]
+    return [f"the search result as MP3: {path.stat().st_size:,} bytes"]
 
 
 def generate_image(tour: Tour) -> list[str]:

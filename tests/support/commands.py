@@ -80,7 +80,7 @@ def call(
     """
     streams = {}
     for name in ("stdin", "stdout", "stderr"):
-        file = TemporaryFile()  # noqa: SIM115 - with a descriptor, as commands want it
+        file = TemporaryFile()  # noqa: SIM115 - commands need a descriptor
         file.write(stdin if name == "stdin" else b"")
         file.seek(0)
         streams[name] = TextIOWrapper(file, "utf-8")

@@ -206,7 +206,7 @@ def _open_in(folder: Path) -> list[str]:
     found = []
     for one in Path("/proc/self/fd").iterdir():
         try:
-            path = os.readlink(one)  # noqa: PTH115 - of what was deleted it says so
+            path = os.readlink(one)  # noqa: PTH115 - it marks deleted files
         except OSError:
             continue
         if path.startswith(f"{folder}{os.sep}"):

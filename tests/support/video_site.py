@@ -94,6 +94,7 @@ class Site:
     - ``/endless``: an answer without end
     - ``/slow/NAME``: an answer that stops in the middle
     - ``/leads/URL``: a redirect to any URL
+    - ``/frame/URL``: a page whose video has any URL
     - ``/status/N``: an answer with this status
     """
 

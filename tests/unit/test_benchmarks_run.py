@@ -13,7 +13,7 @@ from support.programs import environment
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
-from benchmarks import contest, verdicts  # noqa: E402 - the benchmarks are no package of ours
+from benchmarks import contest, verdicts  # noqa: E402 - benchmarks/ is not an installed package
 
 #: Fast cases, and the number of operations that polymux must count in each. Other cases wait for
 #: clocks or models.

@@ -86,7 +86,7 @@ def native(body: bytes) -> Any:
 
 
 def compare(body: bytes) -> None:
-    """Both readers accept and return the same."""
+    """Check that both readers accept the same documents and return the same values."""
     try:
         wanted = reference(body)
     except RefusedError:

@@ -64,7 +64,7 @@ class Meddler(Bag):
         return super().items()
 
 
-Point = collections.namedtuple("Point", "x y")  # noqa: PYI024  # what users have
+Point = collections.namedtuple("Point", "x y")  # noqa: PYI024  # users have such classes
 ORDERED = collections.OrderedDict(a=1, b=2)
 ORDERED.move_to_end("a")
 

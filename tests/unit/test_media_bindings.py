@@ -137,7 +137,7 @@ def test_decoded_audio_has_the_asked_rate_and_length() -> None:
 
 @pytest.mark.parametrize("what", ["decode_pcm", "probe", "shazam_signature", "song_query"])
 def test_what_a_check_raises_ends_the_work(what: str, gate: threading.Event) -> None:
-    """At most one second of work, for a reader that would otherwise wait forever."""
+    """The reader would wait forever, so only the exception can end the work."""
     looks: list[float] = []
 
     def check() -> None:

@@ -32,7 +32,7 @@ def names_in(path: Path) -> frozenset[str]:
 
 
 def problem(reference: str) -> str | None:
-    """The problem with `path` or `path::test`, or an empty text."""
+    """The problem with `path` or `path::test`, or None."""
     name, _, test = reference.partition("::")
     path = ROOT / name
     if not path.is_file():

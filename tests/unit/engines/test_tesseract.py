@@ -12,7 +12,7 @@ from support.sinks import HeardSink
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Recognizes the thread limits of its environment as the text of every page.
+#: A fake tesseract, which returns its thread limits as the text of every page.
 PROGRAM = """#!/bin/sh
 if [ "$*" = --list-langs ]; then
     printf 'List of available languages (2):\\neng\\nosd\\n'

@@ -74,7 +74,7 @@ def test_its_wheels_are_those_that_the_tests_install() -> None:
     sources = [source for one in MODELS.values() for source in one.sources]
     named = {one.project: one.version for one in sources if one.project}
     assert named == {project: pinned.get(project) for project in named}
-    # invisible-watermark is only compared with polymux's own watermark.
+    # invisible-watermark is installed only for a comparison with polymux's own watermark.
     assert set(pinned) - set(named) <= {"invisible-watermark"}
     told = [one for file in FILES for one in tomllib.loads(file.read_text())["source"].values()]
     whole = {one.sha256 for one in sources if not one.repository}

@@ -46,7 +46,7 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
     # Without a name, the default is the first model by name.
     for options in ({}, {"model": None}, {"model": ""}):
         assert chosen("chat", **options)["model"] == str(folder.path / "a" / "m.gguf")
-    # A registered model brings its options; settings override them.
+    # Other settings are passed on with the model.
     net = {"model": str(tmp_path / "net-x2.param")}
     assert chosen("upscale") == net
     assert chosen("upscale", model="net", factor=4, tile=64) == {**net, "factor": 4, "tile": 64}

@@ -44,7 +44,7 @@ DOORS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
     ],
 )
 def test_doors(tmp_path: Path, door: str, text: str, there: bool) -> None:
-    """By default they are on for a server on loopback only; settings override this."""
+    """By default these APIs are on only for a local server without `public_url`."""
     settings = read_settings(written(tmp_path, text.replace("%s", door)))
     settings = replace(settings, store=StoreSettings(tmp_path / "s"))
     assert getattr(settings, f"{door}_compat") is there

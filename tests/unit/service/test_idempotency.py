@@ -38,7 +38,7 @@ def job_of(clock: Clock, key: str, digest: str, *, owner: str = "alice", **chang
 
 
 def check_is_known(store: Store, of: Job) -> None:
-    """Repeating the request returns 404 `gone`, and another request with its key a conflict."""
+    """Repeating the request returns 404 `gone`; another request with its key is a conflict."""
     assert of.idempotency is not None
     key, digest = of.idempotency
     assert store.jobs.find(of.id) is None
@@ -53,7 +53,7 @@ def check_is_known(store: Store, of: Job) -> None:
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_a_key_is_known_for_a_day(tmp_path: Path, swept: bool) -> None:
-    """The day does not depend on the retention of jobs."""
+    """This also holds if jobs are kept longer."""
     clock = Clock()
     with closing(Store(tmp_path / "s", life_s=1e9, clock=clock)) as store:
         first = store.jobs.add(job_of(clock, "k", "h", status="succeeded", completed_at=clock()))

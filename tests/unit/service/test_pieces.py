@@ -70,7 +70,7 @@ async def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @on_a_loop
 async def test_what_comes_before_a_place(tmp_path: Path) -> None:
-    """Preparation uses no slot, is not part of the measured time, and is always undone."""
+    """Preparation uses no slot and is always undone. The estimate is checked after it."""
     backend = Scripted(max_concurrency=1)
     steps: list[str] = []
     begun, bringing = asyncio.Event(), asyncio.Event()

@@ -49,7 +49,7 @@ def test_what_is_not_said_is_left_out() -> None:
 
 
 def test_captions_of_no_language_have_one() -> None:
-    """yt-dlp reports a track with an empty label so, and without a language it would be ignored."""
+    """yt-dlp has such tracks if a label is empty. Without a language they would be ignored."""
     track = {"ext": "vtt", "url": "/c.vtt"}
     assert chosen_captions({"subtitles": {"": [track]}}) == ("und", track)
     assert chosen_captions({"subtitles": {"": [track], "en": [track]}}) == ("en", track)
@@ -91,7 +91,7 @@ def test_lines_that_roll_up_are_told_once(cues: list[str], told: list[str]) -> N
     ids=["blank", "no empty lines", "no numbers", "blanks between", "before", "silent", "note"],
 )
 def test_where_cues_end(data: str, told: list[str]) -> None:
-    """A cue ends at an empty line, but not at a blank one (WebVTT, 6.1). Old files lack both."""
+    """A cue ends at an empty line, not at blanks (WebVTT, 6.1). Old files have no empty lines."""
     assert texts(data) == told
     assert texts(data.replace("\n", "\r\n")) == told
 
@@ -106,7 +106,7 @@ def test_where_cues_end(data: str, told: list[str]) -> None:
     ],
 )
 def test_encodings_that_nothing_names(tmp_path: Path, encoding: str, words: str) -> None:
-    """Undecodable captions count as none, so the speech is transcribed instead."""
+    """Captions in an unknown encoding are ignored, and the speech is transcribed instead."""
     data = f"1\n{T1}\n{words}\n\n2\n{T2}\nOK, <i>{words}</i>\n".encode(encoding)
     (tmp_path / "a.srt").write_bytes(data)
     assert read_captions(data) == []
@@ -169,7 +169,7 @@ def test_parts_end_with_sentences_and_chapters() -> None:
 
 
 def test_cues_of_very_many_lines() -> None:
-    """A site wrote the file, so its size is not limited; reading takes linear time."""
+    """A cue may have very many lines. All are read, in linear time."""
     lines = 60_000
     cues = ["\n".join(f"{name}{number}" for number in range(lines)) for name in "ab"]
     began = time.monotonic()

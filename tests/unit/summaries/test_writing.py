@@ -94,7 +94,7 @@ def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
 
 
 def test_more_parts_than_the_operator_has_read_are_refused() -> None:
-    """The error comes before any text is cut if the count is clear, and names the setting."""
+    """An obvious excess fails before the text is cut. The error names the setting."""
     writer = Writer(SummaryOptions(part_characters=500, max_parts=2), "")
     with pytest.raises(RequestTooLargeError, match=r"\b3\b.*\b2\b.*max_parts") as caught:
         writer.parts(said_often(40), [])

@@ -82,9 +82,7 @@ def test_what_is_given_arrives(operation: str, variant: Variant) -> None:
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
 def test_what_the_interface_says_when_nobody_does(operation: str, variant: Variant) -> None:
-    """polymux's defaults are sent because the model's differ, except for extensions it may not
-    have.
-    """
+    """polymux's defaults are sent, because the model's differ; those of extensions are not."""
     model = MODELS[variant.model or ""]
     told = sink()
     sent = input_of(a_work(operation, variant), told)
