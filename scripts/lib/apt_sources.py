@@ -83,7 +83,7 @@ def source_list(suite: str = "") -> str:
 
 
 def archive() -> str:
-    """The URL of the archive with this release's packages; empty if apt has none."""
+    """The URL of the archive with this release's packages; an empty text if it is missing."""
     own = codename()
     main = [entry for entry in distribution_entries() if own in entry["Suites"].split()]
     return main[0]["URIs"].split()[0] if main else ""

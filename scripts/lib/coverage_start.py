@@ -6,7 +6,7 @@ measurement, each process opens its data file before Landlock applies, and a Pyt
 sends SIGKILL to another one first lets the target write its data.
 
 A record is one line of JSON: the executed lines of each file. This module is also a pytest plugin.
-It is imported before pytest starts, hence PYTEST_DONT_REWRITE.
+PYTEST_DONT_REWRITE: it is imported before pytest starts, so pytest cannot rewrite it.
 """
 
 from __future__ import annotations

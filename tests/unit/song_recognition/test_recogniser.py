@@ -49,7 +49,7 @@ def test_the_first_that_knows_the_song() -> None:
     second.found = None
     assert Recognising(first, second, third).recognise().name == "of third"
     assert [len(one.asked) for one in (first, second, third)] == [1, 1, 1]
-    # If one server does not know the song, failures of others do not matter.
+    # One answer "unknown song" counts more than the failures.
     assert Recognising(first, second).recognise() is None
 
 
