@@ -1,5 +1,5 @@
-# FFmpeg's five libraries through pkg-config. Gives FFmpeg::FFmpeg. Honours POLYMUX_PRIVATE_DEPS,
-# whose static libraries are then linked into the target, the system's never looked at.
+# Finds FFmpeg's five libraries through pkg-config and defines FFmpeg::FFmpeg. If POLYMUX_PRIVATE_DEPS is set, its
+# static libraries are linked into the target, and the system's are ignored.
 find_package(PkgConfig REQUIRED)
 set(modules libavformat>=59 libavcodec>=59 libswresample>=4 libswscale>=6 libavutil>=57)
 if(POLYMUX_PRIVATE_DEPS)
@@ -19,7 +19,7 @@ if(FFmpeg_FOUND AND NOT TARGET FFmpeg::FFmpeg)
     target_include_directories(FFmpeg::FFmpeg SYSTEM INTERFACE ${POLYMUX_FFMPEG_INCLUDE_DIRS})
     target_link_libraries(FFmpeg::FFmpeg INTERFACE ${found_libraries})
     if(POLYMUX_PRIVATE_DEPS)
-        # Static FFmpeg refers to its own assembly tables PC-relative.
+        # Static FFmpeg has PC-relative references to its assembly tables.
         target_link_options(FFmpeg::FFmpeg INTERFACE -Wl,-Bsymbolic)
     endif()
 endif()

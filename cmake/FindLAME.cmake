@@ -1,5 +1,5 @@
 # libmp3lame ships no CMake package and, in most distributions, no pkg-config file.
-# Gives LAME::LAME. Honours POLYMUX_PRIVATE_DEPS.
+# Defines LAME::LAME. If POLYMUX_PRIVATE_DEPS is set, only this prefix is searched.
 if(POLYMUX_PRIVATE_DEPS)
     set(only_here NO_DEFAULT_PATH)
 endif()

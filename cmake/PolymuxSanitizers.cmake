@@ -1,4 +1,4 @@
-# Sanitizers and hardening apply to every target of the tree, so that no part runs uninstrumented.
+# Sanitizers and hardening apply to every target: no part may run without instrumentation.
 if(POLYMUX_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
                         -fno-omit-frame-pointer)

@@ -1,4 +1,4 @@
-# polymux_warnings(target): the project's own warning set; never applied to other people's code.
+# polymux_warnings(target): adds the project's warnings to a target. Third-party code is compiled without them.
 function(polymux_warnings target)
     if(CMAKE_UNITY_BUILD)
         return()

@@ -1,5 +1,3 @@
-"""Fixtures and options that all tests share."""
-
 from __future__ import annotations
 
 import gc
@@ -24,15 +22,15 @@ DIFFUSION = _INTEGRATION / "engines/diffusion"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--long", action="store_true", help="also run what takes too long for every change"
+        "--long", action="store_true", help="also run the tests that take too long for every change"
     )
-    parser.addoption("--times", type=int, default=1, help="how often each test is run")
+    parser.addoption("--times", type=int, default=1, help="number of runs of each test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: left out unless --long is given")
-    # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the tests that
-    # interrupt them would wait in vain.
+    # Background jobs of a shell ignore Ctrl-C and so do their children. Tests that interrupt them
+    # would wait forever.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -45,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the long tests out of the run, so that nothing that is run is ever skipped."""
+    """Deselect the long tests unless --long is given. No test is ever skipped."""
     # Each of these costs its process many seconds at its first test. pytest-xdist gives the first
     # tests to one process, and moves only the last ones of a process to another.
     items.sort(key=lambda item: not item.path.is_relative_to(RAY))
@@ -58,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Shows a failure at once: a run that a time limit ends has named its failures."""
+    """Print a failure immediately, because a time limit may end the run before its summary."""
     if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
         last = "\n".join(report.longreprtext.splitlines()[-15:])
         print(f"\nFAILED {report.nodeid}\n{last}", flush=True)
@@ -69,7 +67,7 @@ _loaded = 0
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick_collections() -> None:
-    """No collection of garbage walks what is loaded by now: half a second, with torch."""
+    """Freeze the loaded modules: with torch, a garbage collection over them takes 0.5 s."""
     global _loaded
     if len(sys.modules) > _loaded + 100:
         gc.collect()
@@ -79,7 +77,7 @@ def _quick_collections() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test finds the models or the songs of whoever runs it."""
+    """Hide the models and songs of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("POLYMUX_MODELS", str(tmp_path_factory.mktemp("models")))
         patched.setenv("POLYMUX_CATALOGUE", str(tmp_path_factory.mktemp("catalogue") / "none"))
@@ -88,7 +86,9 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 @pytest.fixture(autouse=True)
 def _keys_of_others() -> Iterator[None]:
-    """No test meets the keys of one before it: texts hide them, even such as are plain words."""
+    """Forget the keys of earlier tests. Messages hide registered keys, even if they are plain
+    words.
+    """
     before = dict(redaction._SECRETS)
     yield
     redaction._SECRETS.clear()
@@ -103,5 +103,4 @@ def corpus() -> Corpus:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ModelsFolder:
-    """A folder of models that nobody else has."""
     return ModelsFolder(tmp_path / "models")

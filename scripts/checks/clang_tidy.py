@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""clang_tidy.py [--changed] BUILD_FOLDER...: clang-tidy over library and bindings of those builds.
+"""clang_tidy.py [--changed] BUILD_FOLDER...: runs clang-tidy on the library and bindings of builds.
 
-With --changed, only over the files that differ from the last commit.
+With --changed, only files that differ from the last commit are checked.
 
-Two files at a time, and only those whose content, headers of this repository, or settings changed
-since they last passed: names of passed states lie in build/clang-tidy.
+Two files run at a time. A file is skipped if its content, the repository's headers and the settings
+are those of its last successful check; build/clang-tidy has a record of these.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ PASSED = ROOT / "build/clang-tidy"
 
 
 def sources_of(build: Path) -> list[Path]:
-    """Our own files in the build's compilation database; what is shipped, so no tests."""
+    """The repository's files in the build's compilation database, without tests."""
     entries = json.loads((build / "compile_commands.json").read_text())
     files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
     shipped = (ROOT / "cpp/src", ROOT / "bindings")
@@ -28,7 +28,7 @@ def sources_of(build: Path) -> list[Path]:
 
 
 def changed_files() -> set[Path]:
-    """Files that differ from the last commit, new ones included."""
+    """Files that differ from the last commit, including new ones."""
     command = ["git", "ls-files", "--modified", "--others", "--exclude-standard"]
     staged = ["git", "diff", "--name-only", "--cached"]
     names = [
@@ -39,7 +39,7 @@ def changed_files() -> set[Path]:
 
 
 def shared_state(build: Path) -> bytes:
-    """What every file's result depends on: the tool, its settings, and our headers."""
+    """The inputs of every file's result: the tool, its settings, and the repository's headers."""
     version = subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
     headers = sorted(path for top in ("cpp", "bindings") for path in (ROOT / top).rglob("*.hpp"))
     parts = [path.read_bytes() for path in (ROOT / ".clang-tidy", *headers)]
@@ -47,7 +47,7 @@ def shared_state(build: Path) -> bytes:
 
 
 def check(build: Path, source: Path, shared: bytes) -> str:
-    """Empty when clean, else the findings."""
+    """Return the findings, or an empty text."""
     state = hashlib.sha256(shared + source.read_bytes()).hexdigest()
     mark = PASSED / state
     if mark.exists():

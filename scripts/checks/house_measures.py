@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""house_measures.py [ROOT]: prints the size and the shape of the Python package as a table.
+"""house_measures.py [ROOT]: prints the size and the structure of the Python package as a table.
 
-* An import counts wherever it stands: at the top, in a function, under TYPE_CHECKING. Only imports
-  between the package's own modules count, each pair of modules once; in functions each statement.
-* The package's own `__init__` loads its names lazily and is above all layers: its imports do not
-  count, imports of it are upward.
-* The layers are those of import-linter in pyproject.toml. A module whose folder is in no layer is
-  not placed, and its imports are not judged.
-* Lines that moved from Python to stubs, TOML, JSON or templates still count as Python. Files that
+- All imports count: at the top, in functions, and under TYPE_CHECKING. Only imports between the
+  package's own modules count, each pair of modules once; in functions, each statement counts.
+- The package's own `__init__` loads its names lazily and is above all layers: its imports do not
+  count, and imports of it are upward.
+- The layers are those of import-linter in pyproject.toml. A module whose folder is in no layer has
+  no place, and its imports are not judged.
+- Lines that moved from Python to stubs, TOML, JSON or templates still count as Python. Files that
   `scripts/generate` writes do not count.
-* A file is an engine table if it names three engines or more as keys, in comparisons, or as the
-  first argument of calls, or if it maps operations to engines as `_WITHOUT_MODEL` does.
+- A file is an engine table if it names three engines or more as keys, in comparisons, or as the
+  first argument of calls, or if it maps operations to engines like `_WITHOUT_MODEL`.
 """
 
 import ast
@@ -20,12 +20,12 @@ import sys
 import tomllib
 from pathlib import Path
 
-# Lines of the package's files that are neither Python nor code of the web page, at 0a004e9.
+# Lines of the package's files at 0a004e9, without Python and the web page's code.
 OTHER_LINES_BEFORE = 1_496
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 WEB_PAGE = {".js", ".css", ".svg"}
 ENGINES = {"chat", "diffusion", "media", "rapidocr", "speech", "tesseract", "upscale"}
-# Measured by hand on two cores, the tests beside other work; write new figures here.
+# Measured by hand on two cores, while other programs ran. Enter new figures here.
 TESTS_WALL_TIME, BUILD_TIME = "20 min", "2.7 min"
 
 
@@ -46,7 +46,7 @@ def module_name(path: Path, python: Path) -> str:
 def imported(
     statement: ast.Import | ast.ImportFrom, path: Path, python: Path, modules: set[str]
 ) -> set[str]:
-    """The modules of the package that a statement names."""
+    """The package's modules that a statement imports."""
     if isinstance(statement, ast.Import):
         return {alias.name for alias in statement.names} & modules
     home = statement.module or ""
@@ -58,7 +58,7 @@ def imported(
 
 
 def cycles_of(imports: dict[str, set[str]]) -> list[set[str]]:
-    """For each module the set of those that it imports and that import it, directly or not."""
+    """For each module, the modules with which it forms an import cycle."""
 
     def reachable(start: str) -> set[str]:
         seen: set[str] = set()
@@ -78,7 +78,7 @@ def largest(cycles: list[set[str]]) -> int:
 
 
 def layers(pyproject: Path) -> dict[str, int]:
-    """Folder or module at the top of the package to the number of its layer, the lowest first."""
+    """Top-level folder or module to the number of its layer, the lowest first."""
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
     stack = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return {
@@ -117,7 +117,7 @@ def measures(root: Path) -> dict[str, str]:
     sources = [path for path in files if path.suffix == ".py"]
     others = [path for path in files if path.suffix not in {".py", *WEB_PAGE}]
 
-    # Stubs stand for the extension modules.
+    # Stubs represent the extension modules.
     modules = {module_name(path, python) for path in files if path.suffix in {".py", ".pyi"}}
     imports: dict[str, set[str]] = {}
     in_functions = tables = 0

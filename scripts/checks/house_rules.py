@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""house_rules.py [ROOT]: rules of this repository that no general tool knows.
+"""house_rules.py [ROOT]: checks rules of this repository that no general tool has.
 
-* `cpp/` names no Python header anywhere, and its library (`include`, `src`) never prints, never
-  ends the process, and never throws: it answers with `Result`.
-* No file says where it was written (absolute paths of a home or work folder) or names an Internet
-  address that belongs to somebody: loopback, documentation and other reserved ranges may stand.
-* No unfinished work, no merge marks, no trailing blanks, a newline at the end, nothing huge.
+- `cpp/` includes no Python header. Its library (`include`, `src`) never prints, never ends the
+  process, and never throws: it returns `Result`.
+- No file contains an absolute path of a home or work folder, or a public Internet address.
+  Loopback, documentation and other reserved networks are allowed.
+- There is no unfinished work, no merge mark, no trailing blank and no huge file, and every file
+  ends with a newline.
 
-Other people's code in `cpp/third_party/` is left alone.
+`cpp/third_party/` is not checked.
 
-Prints one line per finding; exit status 1 when there is one.
+Prints one line per finding. The exit status is 1 if there is one.
 """
 
 import ipaddress
@@ -31,18 +32,18 @@ CORE_CALLS = {
     "ends the process": r"(?<![\w:.>])(std::|::)?(abort|exit|_exit|_Exit|quick_exit)\s*\("
     r"|(?<![\w:.>])(std::|::)?(terminate|raise|assert)\s*\("
     r"|__builtin_(trap|abort)\b|#\s*include\s*<(cassert|assert\.h)>",
-    "throws": r"\bthrow\b(?!;)",  # passing on what a library threw is not throwing
+    "throws": r"\bthrow\b(?!;)",  # rethrowing a library's exception is allowed
 }
 TEXT_RULES = {
-    "path of somebody's machine": re.compile(
+    "path on a developer's machine": re.compile(
         r"(?<![\w.$}*/-])/(home(?!/stranger)|root|Users|work|workspace|mnt|srv)/\w"
     ),
     "unfinished work": re.compile(r"\b(TODO|FIXME|HACK)\b"),
     "merge mark": re.compile(r"^(<{7}|={7}|>{7})( |$)"),
     "trailing blank": re.compile(r"[ \t]+$"),
 }
-# Networks that Python calls global and that lead to nobody on the Internet: protocol assignments,
-# ended relays, multicast, and the platform service of a cloud host. The guarded fetcher names them.
+# Networks that Python calls global but that reach no host on the Internet: protocol assignments,
+# former relays, multicast, and a cloud's platform service. SSRF protection names them.
 NOBODYS_NETWORKS = [
     ipaddress.IPv4Network(text)
     for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/4")
@@ -55,7 +56,7 @@ COMMENT_OR_STRING = re.compile(
 
 
 def files_of(root: Path) -> list[Path]:
-    """Files that git would commit; in a folder without git, all but what builds leave behind."""
+    """Files that git would commit; without git, all files except build results."""
     if (root / ".git").exists():
         listing = [
             "git",
@@ -80,7 +81,7 @@ def files_of(root: Path) -> list[Path]:
 
 
 def code_alone(text: str) -> str:
-    """C++ with comments and literals blanked, line numbers and #include lines kept."""
+    """C++ with comments and literals blanked; line numbers and #include lines are kept."""
 
     def blank(match: re.Match[str]) -> str:
         found = match.group()
@@ -130,7 +131,7 @@ def findings(root: Path) -> Iterator[str]:
         if name.startswith("cpp/third_party/"):
             continue
         if (size := path.stat().st_size) > HUGE_BYTES:
-            yield f"{name}: error: {size} bytes; big files are made when needed, not committed"
+            yield f"{name}: error: {size} bytes is too large; generate it when needed"
             continue
         try:
             text = path.read_text(encoding="utf-8")

@@ -1,7 +1,6 @@
-"""Where this machine gets its packages, read from apt's own configuration.
+"""The apt sources of this machine, read from apt's own configuration.
 
-So that no script names a host: what works here is asked. As a program it prints the archive's
-address.
+Scripts use them, and therefore name no host. As a program, it prints the archive's URL.
 """
 
 from pathlib import Path
@@ -11,7 +10,7 @@ Entry = dict[str, str]
 
 
 def read_deb822(text: str) -> list[Entry]:
-    """Stanzas of a .sources file, comments left out."""
+    """The stanzas of a .sources file, without comments."""
     stanzas = []
     for block in text.split("\n\n"):
         entry: Entry = {}
@@ -44,14 +43,14 @@ def read_one_line(text: str) -> list[Entry]:
 
 
 def codename() -> str:
-    """Of the release this machine runs, "bookworm"."""
+    """The code name of this machine's release, such as "bookworm"."""
     lines = Path("/etc/os-release").read_text().splitlines()
     release = dict(line.split("=", 1) for line in lines if "=" in line)
     return release.get("VERSION_CODENAME", "").strip('"')
 
 
 def distribution_entries() -> list[Entry]:
-    """Entries of the distribution's own archive, security updates included; no third party's."""
+    """Entries of the distribution's own archive with security updates, and no third party's."""
     files = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]
     entries: list[Entry] = []
     for path in files:
@@ -69,7 +68,7 @@ def distribution_entries() -> list[Entry]:
 
 
 def source_list(suite: str = "") -> str:
-    """A .sources file for source packages of this release, or of `suite` of the same archive."""
+    """A .sources file for source packages of this release, or of `suite` in the same archive."""
     own = codename()
     stanzas: list[str] = []
     for entry in distribution_entries():
@@ -84,7 +83,7 @@ def source_list(suite: str = "") -> str:
 
 
 def archive() -> str:
-    """The address packages of this release come from; empty when apt knows none."""
+    """The URL of the archive with this release's packages; an empty text if it is missing."""
     own = codename()
     main = [entry for entry in distribution_entries() if own in entry["Suites"].split()]
     return main[0]["URIs"].split()[0] if main else ""

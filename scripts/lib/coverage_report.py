@@ -26,7 +26,7 @@ The measurement misses:
 
 
 class Lines(NamedTuple):
-    """How many lines can run, and how many of them ran."""
+    """The number of executable lines, and of executed ones."""
 
     covered: int
     total: int
@@ -110,7 +110,7 @@ def measure_cpp(results: Path) -> dict[str, Lines]:
 
 
 def folder_of(name: str) -> str:
-    """The first folder below a source root, which is what the table has rows for."""
+    """The first folder below a source root; the table has a row for each."""
     folders = name.split("/")[:-1]
     return "/".join(folders[:3])
 

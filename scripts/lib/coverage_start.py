@@ -2,11 +2,11 @@
 
 coverage.py's support for child processes does not reach the engine processes: they get a cleaned
 environment, may not write files (Landlock), and end by SIGKILL. Therefore a .pth file starts the
-measurement, each process opens its data file before it loses that right, and a Python process that
+measurement, each process opens its data file before Landlock applies, and a Python process that
 sends SIGKILL to another one first lets the target write its data.
 
-A record is one line of JSON: the executed lines of each file. This module is also a pytest plugin;
-the process has imported it before pytest does: PYTEST_DONT_REWRITE.
+A record is one line of JSON: the executed lines of each file. This module is also a pytest plugin.
+PYTEST_DONT_REWRITE: it is imported before pytest starts, so pytest cannot rewrite it.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _last_record_at = time.monotonic()
 
 
 def start(folder: str, package: str) -> None:
-    """Measures this process from now on.
+    """Start measuring this process.
 
     Args:
-        folder: Where the records go.
+        folder: The folder for the records.
         package: The folder whose files are measured.
     """
     global _recorder
@@ -81,7 +81,7 @@ def start(folder: str, package: str) -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Keeps most of what a pytest worker has measured if it crashes later."""
+    """Save a pytest worker's data regularly, because the worker may crash."""
     global _last_record_at
     if time.monotonic() - _last_record_at > _RECORD_INTERVAL_S:
         _record()
@@ -100,7 +100,7 @@ def _record_and_exit(status: int) -> NoReturn:
 
 
 def _record_and_raise(number: int) -> None:
-    """uvicorn ends a server by raising the signal that stopped it."""
+    """Write the record first: uvicorn ends by raising the signal that stopped it."""
     _record()
     _raise(number)
 
@@ -125,7 +125,7 @@ def _record_and_killpg(group: int, number: int) -> None:
 
 
 def _has_recorded(pid: int) -> bool:
-    """Has a measured process record and die; gives whether it has."""
+    """Let a measured process write its record and exit; return whether it did."""
     if pid == os.getpid() or not _is_measured(pid):
         return False
     _kill(pid, _RECORD_AND_DIE)
@@ -147,7 +147,7 @@ def _is_measured(pid: int) -> bool:
 
 def _is_alive(pid: int) -> bool:
     with suppress(OSError, IndexError):
-        # The state follows the name of the program, which is in parentheses.
+        # The state follows the program's name, which is in parentheses.
         after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
         return after_name.split()[0] not in (b"Z", b"X")
     return False

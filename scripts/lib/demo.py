@@ -1,4 +1,4 @@
-"""The main job of polymux on one file, held against the ffmpeg program. Called by scripts/demo."""
+"""The main task of polymux with one file, compared with the ffmpeg program. Run by scripts/demo."""
 
 import shutil
 import sys
@@ -14,7 +14,7 @@ BITRATE = "128k"
 
 
 def show(progress: polymux.Progress) -> None:
-    """A bar that moves on a terminal; elsewhere, in a log, one line where it is complete."""
+    """Update a bar on a terminal; in a log, print one line at the end."""
     fraction = progress.fraction or 0
     if not sys.stdout.isatty() and fraction < 1:
         return
@@ -49,7 +49,7 @@ def main() -> None:
     started = time.monotonic()
     ffmpeg("-i", source, "-vn", "-c:a", "libmp3lame", "-b:a", BITRATE, reference)
     elapsed_s = time.monotonic() - started
-    print(f"  ffmpeg     {elapsed_s:.2f} s for the same, with the start of its process")
+    print(f"  ffmpeg     {elapsed_s:.2f} s for the same, including process start")
     ours, theirs = audio_frames(destination), audio_frames(reference)
     if found := difference(ours, theirs):
         sys.exit(f"  frames     DIFFER: {found}")

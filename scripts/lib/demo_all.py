@@ -1,4 +1,4 @@
-"""Every operation of polymux once, through a server of its own. Called by scripts/demo --all."""
+"""Runs every operation of polymux once, through its own server. Run by scripts/demo --all."""
 
 import argparse
 import signal
@@ -19,10 +19,10 @@ _INDENT = " " * 6
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo --all", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave the server on until Ctrl-C")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="for everything that is made")
+    parser.add_argument("--keep", action="store_true", help="keep the server running until Ctrl-C")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for all files")
     given = parser.parse_args()
-    # What ends this program ends the server, too.
+    # Signals that end this program also stop the server.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
 
@@ -31,13 +31,13 @@ def main() -> int:
     models = models_folder(folder)
     began = time.monotonic()
     fetched = fetch_models(models)
-    _tell(f"models: {', '.join(fetched) or 'all there'}", began)
+    _tell(f"models: {', '.join(fetched) or 'all present'}", began)
     began = time.monotonic()
     media = make_all(folder / "media")
-    _tell("speech, pictures, music and a video, made on this machine", began)
+    _tell("speech, images, music and a video, made on this machine", began)
     began = time.monotonic()
     with polymux.Catalogue(folder / "songs"):
-        pass  # A server that begins without a catalogue does not look for one later.
+        pass  # A server that starts without a song index does not find one later.
     with served(folder, media, models) as server:
         _tell(f"a server at {server.url}", began)
         failed = _show(server, folder, media)
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _show(server: DemoServer, folder: Path, media: Media) -> list[str]:
-    """Does all steps; the names of those that failed."""
+    """Run all steps; return the names of those that failed."""
     results = folder / "results"
     results.mkdir(exist_ok=True)
     failed = []
@@ -69,7 +69,7 @@ def _show(server: DemoServer, folder: Path, media: Media) -> list[str]:
 
 
 def _end(server: DemoServer, failed: list[str], *, keep: bool) -> int:
-    print(f"the page: {server.url}/ (it asks for a key: the first line of {server.key_file})")
+    print(f"web UI: {server.url}/ (API key: the first line of {server.key_file})")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     if keep:
@@ -77,7 +77,7 @@ def _end(server: DemoServer, failed: list[str], *, keep: bool) -> int:
             print("the server runs until Ctrl-C", flush=True)
             server.wait()
     else:
-        print("the server ends here; scripts/demo --all --keep leaves it on")
+        print("stopping the server; scripts/demo --all --keep keeps it running")
     return 1 if failed else 0
 
 

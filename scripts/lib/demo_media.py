@@ -1,4 +1,4 @@
-"""What the demos work on, made on this machine by espeak-ng, ffmpeg and Pillow."""
+"""Media for the demos, made on this machine by espeak-ng, ffmpeg and Pillow."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ SPEECH = """Any audio or video file becomes an M P 3. This voice was made by a p
 the music behind it and the picture above it. One, two, three, four, five, six, seven, eight, nine,
 ten. The quick brown fox jumps over the lazy dog. Every frame that follows is compared, byte by
 byte, with what the ffmpeg program makes of the same file."""
-# A bass and a melody of plucked notes; the second channel hears the melody a little later.
+# A bass and a melody of plucked notes; the second channel has the melody slightly later.
 PITCH = "{base}*pow(2,mod(floor((t-{late})*{speed})*7,12)/12)"
 NOTE = f"sin(2*PI*t*{PITCH})*exp(-4*mod(t-{{late}},1/{{speed}}))"
 BASS = "0.3*" + NOTE.format(base=110, speed=2, late=0)
@@ -27,7 +27,7 @@ the valley. On the way the stones become round. Where the river is slow, the san
 ground and makes new land. Towns grow there, because the soil is good and boats can come. Floods
 bring new soil, but they also break houses, so people build walls along the water."""
 SIGN = "HARBOUR OFFICE 1893\nBOATS LEAVE AT NINE"
-#: The seed that each song is made of, its title, its artist and its kind of file.
+#: Seed, title, artist and file ending of each song.
 SONGS = (
     (1, "Blue Danube", "Johann Strauss", "flac"),
     (2, "Harbour Lights", "The Sailors", "mp3"),
@@ -40,15 +40,15 @@ _PLAYED_FROM_S, _PLAYED_S = 3.0, 6.0
 
 @dataclass(frozen=True)
 class Media:
-    """Where everything lies.
+    """The files of the demos.
 
     Attributes:
         speech: A short dictation, WAV.
-        picture: A photograph of a sign, PNG; `SIGN` is written on it.
-        drawing: A small picture, PNG.
+        picture: A photo of a sign with the text `SIGN`, PNG.
+        drawing: A small image, PNG.
         music: A folder with `SONGS`.
-        snippet: Some seconds out of the middle of `PLAYED`, in noise, WAV.
-        site: A folder that a web site shows, with ``talk.mp4``, a video of `TALK`.
+        snippet: Some seconds from the middle of `PLAYED` with noise, WAV.
+        site: The folder of a web site with ``talk.mp4``, a video of `TALK`.
     """
 
     speech: Path
@@ -74,8 +74,8 @@ def speak(path: Path, words: str) -> Path:
 
 
 def make_video(path: Path) -> None:
-    """Three minutes: speech over music, AAC; moving pictures, H.264; MP4."""
-    print(f"making {path.relative_to(ROOT)} (speech by espeak-ng, music and pictures by ffmpeg)")
+    """Three minutes of MP4: speech over music (AAC), and moving images (H.264)."""
+    print(f"making {path.relative_to(ROOT)} (speech by espeak-ng, music and images by ffmpeg)")
     speech = speak(path.with_name("speech.wav"), SPEECH)
     partial = path.with_name("partial.mp4")
     ffmpeg(
@@ -91,7 +91,7 @@ def make_video(path: Path) -> None:
 
 
 def make_all(folder: Path) -> Media:
-    """What the whole tour works on; all of it anew."""
+    """Make all files of the tour again."""
     media = Media(
         speech=folder / "dictation.wav",
         picture=folder / "sign.png",
@@ -152,7 +152,7 @@ def _make_music(media: Media) -> None:
 
 
 def difference(ours: list[bytes], theirs: list[bytes]) -> str:
-    """Where the audio frames of two MP3 files differ; empty where they do not."""
+    """A description of the first difference in audio frames of two MP3 files, or an empty text."""
     if ours == theirs:
         return ""
     pairs = zip(ours, theirs, strict=False)

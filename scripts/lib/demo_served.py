@@ -1,4 +1,4 @@
-"""The server of the whole tour: its models, its settings, its process, and a web site beside it."""
+"""The tour's server: its models, settings and process, and a web site."""
 
 import json
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from support.web import Server
 
-#: Family to the model that is fetched where no other of that family is there: small ones alone.
+#: Family to a small model that is downloaded if the family has no model.
 LIGHT_MODELS = {
     "chat": "smollm2-135m-instruct",
     "speech": "whisper-base",
@@ -28,7 +28,7 @@ LIGHT_MODELS = {
 }
 _READY_WITHIN_S = 60
 _STOPS_WITHIN_S = 30
-# The site shows its video for whatever is searched there.
+# The site returns its video for every search.
 _SETTINGS = """[store]
 folder = {store}
 
@@ -47,17 +47,17 @@ words = 40
 
 
 class DemoError(Exception):
-    """Something that the tour stands on is missing, or came out otherwise; in a sentence."""
+    """A requirement of the tour is missing, or a result is wrong."""
 
 
 class DemoServer:
-    """A server of polymux that runs.
+    """A running polymux server.
 
     Attributes:
-        url: Its address; the page for people is there, too.
-        key_file: Where it keeps the key of this account.
-        catalogue: The folder of its songs.
-        site: The web site whose videos it may fetch.
+        url: Its URL, also that of the web UI.
+        key_file: The file with its key for this account.
+        catalogue: The folder of its song index.
+        site: The web site from which it may download videos.
     """
 
     def __init__(self, folder: Path, site: "Server", models: Path) -> None:
@@ -66,7 +66,7 @@ class DemoServer:
         self.key_file = folder / "state/polymux/local-key"
         self._log = folder / "server.log"
         settings = folder / "polymux.toml"
-        # JSON's texts are texts of TOML.
+        # JSON strings are valid TOML strings.
         values = {
             "store": str(folder / "store"),
             "catalogue": str(self.catalogue),
@@ -77,7 +77,8 @@ class DemoServer:
             _SETTINGS.format(**{name: json.dumps(one) for name, one in values.items()})
         )
         words = [sys.executable, "-m", "polymux", "serve", "--config", str(settings), "--port", "0"]
-        # A session of its own: at Ctrl-C it is told once, by us, when its last answer is there.
+        # In a separate session Ctrl-C does not reach it; this program stops it after its last
+        # answer.
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 words,
@@ -99,14 +100,14 @@ class DemoServer:
                 if word.startswith("http://127.0.0.1:"):
                     return word
             time.sleep(0.05)
-        raise DemoError(f"the server does not start:\n{self._log.read_text()}")
+        raise DemoError(f"the server did not start:\n{self._log.read_text()}")
 
     def client(self) -> polymux.Client:
         key = self.key_file.read_text("ascii").split()[0]
         return polymux.Client(self.url, key, timeout=600)
 
     def wait(self) -> None:
-        """Until it ends by itself."""
+        """Wait until the server ends."""
         self._process.wait()
 
     def stop(self) -> None:
@@ -119,32 +120,32 @@ class DemoServer:
 
 
 def models_folder(folder: Path) -> Path:
-    """Where the tour's models are: what ``POLYMUX_MODELS`` names, else a folder of its own."""
+    """The folder of the tour's models: ``POLYMUX_MODELS``, or a folder of the tour."""
     named = os.environ.get("POLYMUX_MODELS")
     return Path(named).absolute() if named else folder / "models"
 
 
 def fetch_models(models: Path) -> list[str]:
-    """Fetches light models of the families that have none there; their names."""
+    """Download small models for the families without a model; return their names."""
     there = available(ModelsFolder(models))
     missing = [name for family, name in LIGHT_MODELS.items() if family not in there]
     if missing:
         command = [sys.executable, "-m", "polymux", "models", "pull", "--yes", *missing]
         pulled = subprocess.run(command, env=_environment(ROOT, models), check=False)
         if pulled.returncode != 0:
-            raise DemoError(f"no models: polymux models pull ended with {pulled.returncode}")
+            raise DemoError(f"no models: polymux models pull exited with {pulled.returncode}")
     return missing
 
 
 def _environment(folder: Path, models: Path) -> dict[str, str]:
-    """This process's, without anybody's settings of polymux; what is kept is kept in the folder."""
+    """The environment without the user's polymux settings; state is kept in `folder`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
     return kept | {"POLYMUX_MODELS": str(models), "XDG_STATE_HOME": str(folder / "state")}
 
 
 @contextmanager
 def served(folder: Path, media: Media, models: Path) -> "Iterator[DemoServer]":
-    """A server, and a site that shows the tour's video to it, until the end of the block."""
+    """A server and a site with the tour's video. Both stop at the end of the block."""
     site = Site(media.site)
     site.found = media.video.name
     with site.server() as running:

@@ -1,4 +1,4 @@
-"""What the whole tour does, operation by operation, and what must come of it."""
+"""The steps of the tour, one per operation, with checks of their results."""
 
 import re
 import time
@@ -13,7 +13,7 @@ from polymux.errors import NoBackendError, UnprocessableEntityError
 from support.mp3_frames import audio_frames
 
 _BITRATE = "128k"
-#: Synthetic speech is misheard here and there.
+#: The share of words that must be recognized; synthetic speech is not always understood.
 _MIN_HEARD_SHARE = 0.6
 _MAX_COLLECTED_CHARACTERS = 200
 _PIECES = 30
@@ -21,13 +21,13 @@ _PIECES = 30
 
 @dataclass
 class Tour:
-    """What the steps share.
+    """State shared by the steps.
 
     Attributes:
-        client: Of the server.
-        server: Itself, for what lies beside it.
-        media: What there is to work on.
-        results: Where files that come back are put.
+        client: A client of the server.
+        server: The server, for its key, song index and site.
+        media: The input files.
+        results: The folder for results.
     """
 
     client: polymux.Client
@@ -36,7 +36,7 @@ class Tour:
     results: Path
 
 
-#: Does its part; lines about what came of it.
+#: Runs a step; returns lines about its result.
 Doing = Callable[[Tour], list[str]]
 
 
@@ -48,12 +48,12 @@ def chat_streamed(tour: Tour) -> list[str]:
         for _ in stream.texts():
             pieces += 1
             first_s = first_s or time.monotonic() - began
-    _expect(pieces > 1 and stream.text.strip(), "the answer did not come in pieces")
+    _expect(pieces > 1 and stream.text.strip(), "the answer was not streamed")
     return [f"{asked} {_short(stream.text)}", f"{pieces} pieces, the first after {first_s:.2f} s"]
 
 
 def free_chat(tour: Tour) -> list[str]:
-    """Leaves in the middle of the answer, which ends its work at the server."""
+    """Leave the stream in the middle, which stops the work at the server."""
     asked = "What colour is the sky?"
     pieces: list[str] = []
     with tour.client.free_chat(asked, stream=True) as stream:
@@ -62,20 +62,20 @@ def free_chat(tour: Tour) -> list[str]:
             if len(pieces) == _PIECES:
                 break
     _expect("".join(pieces).strip(), "the answer is empty")
-    return [f"{asked} {_short(''.join(pieces))}", f"left after {len(pieces)} pieces"]
+    return [f"{asked} {_short(''.join(pieces))}", f"disconnected after {len(pieces)} pieces"]
 
 
 def read_text(tour: Tour) -> list[str]:
     said = tour.client.read_text(tour.media.picture).text
-    _expect(_words(said) == _words(SIGN), f"{said!r} was read, {SIGN!r} is written there")
-    return [f"{tour.media.picture.name}, two degrees askew: {_short(said)}"]
+    _expect(_words(said) == _words(SIGN), f"wrong text {said!r}, expected {SIGN!r}")
+    return [f"{tour.media.picture.name} (rotated by two degrees): {_short(said)}"]
 
 
 def transcribe(tour: Tour) -> list[str]:
     heard = tour.client.transcribe(tour.media.speech, language="en")
     wanted = _words(DICTATED)
     known = sum(word in _words(heard.text) for word in wanted)
-    _expect(known >= _MIN_HEARD_SHARE * len(wanted), f"{heard.text!r} was heard")
+    _expect(known >= _MIN_HEARD_SHARE * len(wanted), f"too few correct words in {heard.text!r}")
     last_s = heard.chunks[-1].timestamp[1]
     return [
         f"{_short(heard.text)}",
@@ -103,7 +103,7 @@ def upscale(tour: Tour) -> list[str]:
     large = done.images[0].save(tour.results / "drawing.png")
     sizes = [Image.open(path).size for path in (tour.media.drawing, large)]
     wanted = tuple(2 * side for side in sizes[0])
-    _expect(sizes[1] == wanted, f"the picture has {sizes[1]} pixels and not {wanted}")
+    _expect(sizes[1] == wanted, f"the image has {sizes[1]} pixels, expected {wanted}")
     return ["from {} x {} to {} x {} pixels".format(*sizes[0], *sizes[1])]
 
 
@@ -111,22 +111,22 @@ def build_catalogue(tour: Tour) -> list[str]:
     with polymux.Catalogue(tour.server.catalogue) as catalogue:
         catalogue.add(tour.media.music)
         titles = sorted(song.title for song in catalogue.songs())
-    _expect(PLAYED[1] in titles, f"the catalogue has {titles}")
+    _expect(PLAYED[1] in titles, f"the song index has only {titles}")
     return [f"{len(titles)} songs: {', '.join(titles)}"]
 
 
 def identify(tour: Tour) -> list[str]:
     found = tour.client.identify_song(tour.media.snippet)
-    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"{found.name!r} was recognised")
+    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"wrong song {found.name!r}")
     measured = found.headers.get("polymux-metrics", "")
-    return [f"{tour.media.snippet.name}, in noise: {found.name}", measured.replace(", ", "  ")]
+    return [f"{tour.media.snippet.name} (with noise): {found.name}", measured.replace(", ", "  ")]
 
 
 def search(tour: Tour) -> list[str]:
     wanted = "harbor lihgts"
     found = tour.client.search_music(wanted, limit=2)
     _expect(found and found[0].name.startswith(PLAYED[1]), f"{[one.name for one in found]}")
-    return [f"{wanted!r}, misspelt: {found[0].name}"]
+    return [f"{wanted!r} (misspelled): {found[0].name}"]
 
 
 def download_video(tour: Tour) -> list[str]:
@@ -134,14 +134,14 @@ def download_video(tour: Tour) -> list[str]:
     path = tour.client.download_video(page).save(tour.results / "page.mp4")
     kinds = [stream.type for stream in polymux.probe(path).streams]
     _expect(sorted(kinds) == ["audio", "video"], f"the file has {kinds}")
-    return [f"a page on this machine: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
+    return [f"from a local page: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
 
 
 def summarize(tour: Tour) -> list[str]:
     page = tour.server.site.url(f"/silent/{tour.media.video.name}")
     said = tour.client.summarize_video(page).text
     _expect(said.strip(), "the summary is empty")
-    return [f"what is said on that page, written down and told in short: {_short(said)}"]
+    return [f"a summary of the transcribed page: {_short(said)}"]
 
 
 def download_music(tour: Tour) -> list[str]:
@@ -149,7 +149,7 @@ def download_music(tour: Tour) -> list[str]:
     tour.client.download_music("a talk about rivers").save(path)
     info = polymux.probe(path)
     _expect(info.streams[0].codec == "mp3", f"the file has {info.streams[0].codec}")
-    return [f"what a search on that site finds, as MP3: {path.stat().st_size:,} bytes"]
+    return [f"the search result as MP3: {path.stat().st_size:,} bytes"]
 
 
 def generate_image(tour: Tour) -> list[str]:
@@ -169,15 +169,15 @@ def generate_music(tour: Tour) -> list[str]:
 
 
 def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> list[str]:
-    """Where no weights are there, the refusal is what is to be seen: it says what to do."""
+    """Without models, the step shows the error, which says what to install."""
     try:
         done = ask()
     except NoBackendError as error:
-        return [f"refused, as it should be without a model: {error.message}"]
+        return [f"refused, as expected without a model: {error.message}"]
     except UnprocessableEntityError as error:
-        # With weights, and without a GPU, it may be hours: that is refused before it begins, too.
+        # Without a GPU this could take hours, which the server also refuses.
         _expect(error.code == "estimate_over_limit", error.message)
-        return [f"refused, as it would take too long on this machine: {error.message}"]
+        return [f"refused, because it would take too long on this machine: {error.message}"]
     file = done.audio if kind == "mp3" else next(iter(done.images), None)
     if file is None:
         raise DemoError("the prediction has no file")
@@ -185,23 +185,23 @@ def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> 
     return [f"{path.name}: {path.stat().st_size:,} bytes"]
 
 
-#: Title, what is shown by it, and what does it.
+#: Title, description, and function of each step.
 STEPS: tuple[tuple[str, str, Doing], ...] = (
-    ("chat", "an answer that comes word by word", chat_streamed),
-    ("free_chat", "a question without choosing a model", free_chat),
-    ("read_text", "what is written in a picture", read_text),
-    ("transcribe", "what is said in a recording", transcribe),
-    ("convert_to_mp3", "a video's sound, held against the ffmpeg program", convert),
-    ("upscale_image", "a drawing, twice as large", upscale),
-    ("Catalogue.add", "music of one's own, listened to once", build_catalogue),
-    ("identify_song", "the song of a few seconds", identify),
+    ("chat", "a streamed answer", chat_streamed),
+    ("free_chat", "an answer without choosing a model", free_chat),
+    ("read_text", "the text in an image", read_text),
+    ("transcribe", "the text of a recording", transcribe),
+    ("convert_to_mp3", "a video's sound as MP3, compared with the ffmpeg program's", convert),
+    ("upscale_image", "a drawing at twice its size", upscale),
+    ("Catalogue.add", "a song index over a music library", build_catalogue),
+    ("identify_song", "the song in a short recording", identify),
     ("search_music", "a song by its name", search),
-    ("download_video", "the video of a page", download_video),
-    ("summarize_video", "what a page's video is about", summarize),
-    ("download_music", "music by a query", download_music),
-    ("generate_image", "a picture of a description", generate_image),
-    ("generate_video", "a video of a description", generate_video),
-    ("generate_music", "music of a description", generate_music),
+    ("download_video", "the video on a web page", download_video),
+    ("summarize_video", "a summary of the video on a web page", summarize),
+    ("download_music", "music found by a query", download_music),
+    ("generate_image", "an image from a description", generate_image),
+    ("generate_video", "a video from a description", generate_video),
+    ("generate_music", "music from a description", generate_music),
 )
 
 

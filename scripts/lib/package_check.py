@@ -1,8 +1,8 @@
-"""package_check.py FOLDER: holds the sdist and the wheel in FOLDER against what is promised.
+"""package_check.py FOLDER: checks the sdist and the wheel in FOLDER.
 
-The wheel is installed into an empty environment, and tried in a namespace in which no FFmpeg, LAME,
-libvpx, libcurl or OpenSSL of the system, and no ffmpeg program, can be opened. With what a server
-needs it is run by uv and pipx, as people do, where these are there.
+The wheel is installed into an empty environment and tested in a namespace without the system's
+FFmpeg, LAME, libvpx, libcurl, OpenSSL and ffmpeg program. uv and pipx, if installed, also run it
+with the dependencies of a server.
 """
 
 import base64
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Larger than this, something is in it that does not belong there.
+#: A larger file contains something unwanted.
 _WHEEL_BYTES, _SDIST_BYTES = 20_000_000, 8_000_000
 _IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "THIRD_PARTY.md", "scripts/package",
              "scripts/private-deps/build", "scripts/private-deps/build-curl")  # fmt: skip
@@ -56,7 +56,7 @@ def main() -> None:
         _metadata(archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/PKG-INFO").read())
     _expect(set(_IN_SDIST) <= names, f"the sdist lacks {sorted(set(_IN_SDIST) - names)}")
     _expect(not [name for name in names if re.match(r"build/|dist/|\.venv|\.git/", name)],
-            "the sdist has what builds leave behind")  # fmt: skip
+            "the sdist contains build results")  # fmt: skip
     _contents(wheel)
     for path, most in ((sdist, _SDIST_BYTES), (wheel, _WHEEL_BYTES)):
         _expect(path.stat().st_size <= most, f"{path.name} is larger than {most:,} bytes")
@@ -70,11 +70,11 @@ def main() -> None:
 
 
 def _metadata(text: bytes) -> None:
-    """Raises where a package index would refuse it."""
+    """Raise an error if a package index would reject this metadata."""
     found = Metadata.from_email(text, validate=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     _expect(str(found.version) == project["version"], f"the version is {found.version}")
-    _expect(found.description_content_type == "text/markdown", "README has no type")
+    _expect(found.description_content_type == "text/markdown", "the README has no content type")
 
 
 def _contents(wheel: Path) -> None:
@@ -90,8 +90,8 @@ def _contents(wheel: Path) -> None:
         for name, digest in recorded.items():
             made = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest())
             right = digest == f"sha256={made.rstrip(b'=').decode()}" or name.endswith("/RECORD")
-            _expect(right, f"{name} is not what RECORD says")
-    _expect("manylinux" in wheel.name, f"{wheel.name} is for this machine alone")
+            _expect(right, f"{name} differs from its hash in RECORD")
+    _expect("manylinux" in wheel.name, f"{wheel.name} is not a manylinux wheel")
 
 
 def _try(wheel: Path, folder: Path) -> None:
@@ -101,18 +101,18 @@ def _try(wheel: Path, folder: Path) -> None:
     install = [sys.executable, "-m", "pip", f"--python={python}", "install", *options, wheel]
     subprocess.run(install, check=True)
     done = tried(folder, hidden=True)
-    _expect(done.returncode == 0, f"installed, it fails:\n{done.stdout}{done.stderr}")
+    _expect(done.returncode == 0, f"the installed wheel fails:\n{done.stdout}{done.stderr}")
     found = json.loads(done.stdout)
-    _expect("LGPL" in found["ffmpeg"], f"its FFmpeg is under {found['ffmpeg']}")
-    print(f"tried without the system's libraries: {found}")
+    _expect("LGPL" in found["ffmpeg"], f"the FFmpeg license is {found['ffmpeg']}, not the LGPL")
+    print(f"works without the system's libraries: {found}")
 
 
 def tried(folder: Path, *, hidden: bool) -> subprocess.CompletedProcess[str]:
-    """What package_smoke.py makes of the environment ``venv`` in a folder.
+    """Run package_smoke.py in the environment ``venv`` of a folder.
 
     Args:
-        folder: For what it writes, too.
-        hidden: Whether the system's libraries cannot be opened.
+        folder: The folder of ``venv``, also for output files.
+        hidden: Whether to hide the system's libraries.
     """
     with _answering(folder) as (url, certificate):
         smoke = [folder / "venv/bin/python", "-I", ROOT / "scripts/lib/package_smoke.py"]
@@ -125,28 +125,28 @@ def tried(folder: Path, *, hidden: bool) -> subprocess.CompletedProcess[str]:
 
 
 def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]:
-    """What came of running the wheel with its dependencies, each time in a new environment.
+    """Run the wheel with its dependencies by uv and pipx, each time in a new environment.
 
     Args:
-        wheel: Which.
-        folder: For the environments.
-        path: Where uv and pipx are looked for. Default: None, what PATH says.
+        wheel: The wheel.
+        folder: The folder for the environments.
+        path: The search path of uv and pipx. Default: None, the PATH variable.
 
     Returns:
-        A line for each; one that is missing is told loudly.
+        A line for each tool, also for a missing one.
 
     Raises:
-        SystemExit: The wheel cannot be installed so, or what was installed does not work.
+        SystemExit: The wheel cannot be installed, or does not work.
     """
     told = []
     for tool, words, option in (("uv", ("tool", "run", "--isolated"), "--from"),
                                 ("pipx", ("run", "--no-cache"), "--spec")):  # fmt: skip
         program = shutil.which(tool, path=path)
         if program is None:
-            told.append(f"!!! NOT TRIED by {tool}: it is not installed here")
+            told.append(f"!!! NOT TESTED: {tool} is not installed")
             continue
         spec = f"{wheel.resolve()}[server]"
-        # Whatever either keeps, such as earlier environments, stays out of the way.
+        # Earlier environments and caches of the tools are not used.
         places = {name: str(folder / tool / name) for name in
                   ("UV_CACHE_DIR", "UV_TOOL_DIR", "PIPX_HOME", "PIPX_BIN_DIR")}  # fmt: skip
         own = {**os.environ, **_asked_of_pip(), **places}
@@ -154,16 +154,16 @@ def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]
             [program, *words, "--python", sys.executable, option, spec, "polymux", "doctor",
              "--json"], env=own, cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        _expect(done.returncode == 0, f"{tool} cannot run it:\n{done.stdout}{done.stderr}")
+        _expect(done.returncode == 0, f"{tool} cannot run the wheel:\n{done.stdout}{done.stderr}")
         found = json.loads(done.stdout)
         works = found["media"]["ok"] and found["server"]
-        _expect(works, f"as {tool} installs it, it is not whole: {done.stdout}")
-        told.append(f"run by {tool} in a new environment, with what a server needs")
+        _expect(works, f"the installation by {tool} is incomplete: {done.stdout}")
+        told.append(f"works with {tool} in a new environment, with the server's dependencies")
     return told
 
 
 def _asked_of_pip() -> dict[str, str]:
-    """For uv, which does not read pip's settings: index and certificates where pip has its own."""
+    """Index and certificates of pip's settings as variables for uv, which does not read these."""
     found = {}
     for name, setting in (("UV_DEFAULT_INDEX", "index-url"), ("SSL_CERT_FILE", "cert")):
         words = [sys.executable, "-m", "pip", "config", "get", f"global.{setting}"]
@@ -177,7 +177,7 @@ def _asked_of_pip() -> dict[str, str]:
 
 @contextmanager
 def _answering(folder: Path) -> "Iterator[tuple[str, Path]]":
-    """A server that speaks TLS: its address, and the certificate to trust."""
+    """A TLS server: its URL, and the certificate to trust."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -195,7 +195,7 @@ def _answering(folder: Path) -> "Iterator[tuple[str, Path]]":
 
 
 def _hiding() -> str:
-    """A line of bash that covers each such library by nothing, and then runs its arguments."""
+    """Bash code that hides each such library with /dev/null, and then runs its arguments."""
     lines = subprocess.run(["/sbin/ldconfig", "-p"], check=True, capture_output=True, text=True)
     places = {
         Path(line.rpartition(" => ")[2]).resolve()
@@ -210,7 +210,7 @@ def _hiding() -> str:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Says one thing, whatever is asked."""
+    """Sends the same answer to every request."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -224,7 +224,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(_ANSWER)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def _expect(fulfilled: object, otherwise: str) -> None:

@@ -1,6 +1,6 @@
-"""package_smoke.py FOLDER URL: what a wheel can do where it is all there is; one line of JSON.
+"""package_smoke.py FOLDER URL: tests an installed wheel without other packages; prints JSON.
 
-Run by the Python of an empty environment that it was installed into.
+The Python of an otherwise empty environment runs it.
 """
 
 import json
@@ -16,7 +16,7 @@ from polymux.fetch.fetcher import FetchPolicy, fetch
 from polymux.media.video import read_frames, write_video
 
 _RATE_HZ, _SECONDS = 44_100, 2
-#: Not a multiple of what encoders work in; one frame for each grey.
+#: The size is not a multiple of the encoders' block size; each frame has one gray level.
 _WIDTH, _HEIGHT, _FPS, _GREYS = 72, 50, 10, range(40, 220, 8)
 
 
@@ -60,7 +60,10 @@ def main() -> None:
 
 
 def _video_there_and_back(folder: Path) -> str:
-    """Writes VP9 into an MP4 and reads it again, each frame by its grey; the encoder's name."""
+    """Write VP9 into an MP4, read it again, and compare each frame's gray level.
+
+    Returns the encoder's name.
+    """
     video, samples = folder / "greys.mp4", folder / "greys.rgb"
     size = _WIDTH * _HEIGHT * 3
     frames = (bytes([grey]) * size for grey in _GREYS)

@@ -1,7 +1,7 @@
-"""wheel_notices.py SOURCES WHEEL FOLDER: writes the wheel into FOLDER, with all notices.
+"""wheel_notices.py SOURCES WHEEL FOLDER: writes the wheel into FOLDER, with all license notices.
 
-SOURCES is where scripts/private-deps has unpacked what is linked into the wheel's modules. Of the
-libraries that auditwheel has put beside them the notices are what their Debian packages say.
+SOURCES has the unpacked sources of scripts/private-deps, which are linked into the wheel's modules.
+auditwheel adds more libraries; their notices come from their Debian packages.
 """
 
 import base64
@@ -12,7 +12,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-#: Project to the texts that its licence asks to be passed on.
+#: Project to the files that its license requires to be passed on.
 LINKED = {
     "ffmpeg": ("LICENSE.md", "COPYING.LGPLv2.1", "CREDITS"),
     "lame": ("COPYING", "LICENSE"),
@@ -20,15 +20,15 @@ LINKED = {
     "of-curl/curl": ("COPYING",),
 }
 _CARRIED = re.compile(r"polymux\.libs/(lib[\w+.-]+?)-[0-9a-f]{8}(\.so[\d.]*)$")
-_SAID = """What this wheel holds of others, beside what THIRD_PARTY.md names:
+_SAID = """Third-party software in this wheel, besides that in THIRD_PARTY.md:
 
-linked into its modules, built from source without change by scripts/private-deps of its sdist
+Linked into its modules, built from unchanged sources by scripts/private-deps of the sdist:
 {linked}
-beside them as files, each of which may be replaced by another build of it
+Separate library files, each of which you may replace by another build:
 {carried}
-FFmpeg and LAME are under the GNU Lesser General Public Licence. Their sources are the source
-packages of the versions above in Debian's archive; the sdist of this version of polymux, and
-scripts/package in it, make the same wheel with changed ones.
+FFmpeg and LAME are under the GNU Lesser General Public License. Their sources are the source
+packages of the versions above in Debian's archive. To build this wheel with changed sources, use
+scripts/package of this version's sdist.
 """
 
 
@@ -71,7 +71,7 @@ def _notices(sources: Path, names: list[str]) -> dict[str, bytes]:
 
 
 def _linked(sources: Path) -> dict[str, str]:
-    """Project to its version."""
+    """Project to version."""
     prefix = sources.with_suffix("")
     lines = [
         line
@@ -82,12 +82,12 @@ def _linked(sources: Path) -> dict[str, str]:
 
 
 def _debian(library: str) -> tuple[str, str, bytes]:
-    """The package of a library of this machine, its version, and its notice."""
+    """Name, version and notice of the Debian package with a library."""
     owner = subprocess.run(
         ["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=False
     )
     if owner.returncode != 0:
-        sys.exit(f"wheel_notices: {library} is in the wheel, and no package of this machine has it")
+        sys.exit(f"wheel_notices: {library} is in the wheel, but no installed package contains it")
     package = owner.stdout.split(":", 1)[0]
     version = subprocess.run(
         ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=True
@@ -100,7 +100,7 @@ def _listed(versions: dict[str, str]) -> str:
 
 
 def _line(name: str, text: bytes) -> str:
-    """As RECORD has it."""
+    """A line of RECORD."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
     return f"{name},sha256={digest},{len(text)}"
 

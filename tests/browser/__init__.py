@@ -1,1 +1,1 @@
-"""The page, in a real browser."""
+"""Tests of the web UI in a real browser."""

@@ -1,4 +1,4 @@
-"""A browser on a real server: in no test does anything leave the server, or break the policy."""
+"""A browser on a real server. No test may leave the server or violate its content policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Opened = Callable[..., AbstractContextManager[Page]]
 
 CHROMIUM = "/usr/bin/chromium"
-#: Without what a browser tells others by itself; and no name but this machine's leads anywhere.
+#: No background requests of the browser, and no name except localhost resolves.
 _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
@@ -33,7 +33,7 @@ new PerformanceObserver((list) => seen.shifts.push(
   ...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => one.value)))
   .observe({type: "layout-shift", buffered: true});
 """
-#: Engines load their models meanwhile, on a machine that may have other work.
+#: Includes the time that engines need to load, on a busy machine.
 _WAIT_MS = 60_000
 
 
@@ -45,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for this folder: as long as it is there, this thread has an event loop that runs."""
+    """One browser for this folder. While it exists, this thread has a running event loop."""
     try:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
@@ -60,14 +60,14 @@ def browser() -> Iterator[Browser]:
 
 
 class Guard:
-    """What a page must not do: leave the server, break its policy, fail."""
+    """Fails if a page leaves the server, violates the content policy, or reports an error."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self._url = url
         self.left: list[str] = []
         self.failed: list[str] = []
         self.asked: list[str] = []
-        #: What the browser says of answers that a test wants, such as those to wrong keys.
+        #: Browser messages about answers that a test expects, such as those to wrong keys.
         self.allowed = "Failed to load resource"
         context.route("**/*", self._see)
         context.add_init_script(_WATCH)
@@ -99,14 +99,14 @@ class Guard:
 
 @pytest.fixture
 def opened(house: House, browser: Browser) -> Opened:
-    """Opens the page in a window of its own, with a key; at the end everything is checked."""
+    """Open the page in a new window with a key. The end of the test checks the guard."""
 
     @contextmanager
     def opening(
         place: str = "", *, key: str | None = None, origin: str = "", **options: Any
     ) -> Iterator[Page]:
         url = origin or house.url
-        # Pictures that move are drawn over and over, by the processor.
+        # The processor would redraw animations constantly.
         plain = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
         context = browser.new_context(**{**plain, **options})
         guard = Guard(context, url)

@@ -1,4 +1,4 @@
-"""A real server with real engines where packages carry them, in a process of its own."""
+"""A real server in a separate process, with real engines if packages have their models."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CHANGES_WITHIN_S = 60
 
 
 class House:
-    """Runs ``polymux serve`` with every operation; as a context manager it stops at the end.
+    """Runs ``polymux serve`` with every operation. The end of the context stops it.
 
     Args:
-        folder: For everything that it keeps.
+        folder: The folder for all its files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,7 +80,7 @@ class House:
         assert self.key not in log
 
     def ask(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """What the server says at an address, under the first key; `body` is posted as JSON."""
+        """The server's answer to a request with the first key. `body` is sent as JSON by POST."""
         wanted = urllib.request.Request(
             f"{self.url}/{path}",
             None if body is None else json.dumps(body).encode(),
@@ -90,7 +90,7 @@ class House:
             return json.load(answer)
 
     def until_at_work(self, engine: str, count: int) -> None:
-        """Waits until an engine does so much at once."""
+        """Wait until an engine runs this number of jobs."""
         until = time.monotonic() + _CHANGES_WITHIN_S
         while self._at_work(engine) != count:
             assert time.monotonic() < until
@@ -103,7 +103,7 @@ class House:
 
 @dataclass
 class Samples:
-    """Small media, made by ffmpeg."""
+    """Short media files, made by ffmpeg."""
 
     folder: Path
     image: Path = field(init=False)

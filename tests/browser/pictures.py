@@ -1,4 +1,6 @@
-"""Pictures of the page against those in docs/images: loosely, but so that another view is told."""
+"""Compares screenshots of the page with docs/images. A different view fails, a font change does
+not.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,21 @@ import pytest
 from PIL import Image
 
 KEPT = Path(__file__).parents[2] / "docs" / "images"
-#: Where new pictures go, for `scripts/screenshots`.
+#: The folder for new screenshots, for `scripts/screenshots`.
 WANTED = os.environ.get("POLYMUX_SCREENSHOTS")
-#: Fine enough for a card or a button, too coarse for how a font is drawn.
+#: Fine enough for a card or a button, too coarse for a font's rendering.
 _GRID = (48, 32)
-#: Greys by which pictures may differ: in the mean, and in one cell. Measured were 0.3 and 31 at
-#: most, and 3.5 and 51 where the server's engines were loaded or not; a few cards that are missing
-#: make 1.1 and 42, and the two views that are most alike differ by 6.5 and 54.
+#: Allowed gray-level differences: the mean, and one cell. Measured maxima: 0.3 and 31 without a
+#: change, 3.5 and 51 for the server view, whose engines may be loaded or not. Missing cards cause
+#: 1.1 and 42, and the two most similar views differ by 6.5 and 54.
 _MAX_DIFFERENCE, _MAX_SERVER_DIFFERENCE = (0.8, 48), (5.0, 90)
 
 
 def check_picture(name: str, data: bytes) -> None:
-    """Fails where a picture is not like the one that is kept.
+    """Fail if a screenshot differs from the stored one.
 
     Args:
-        name: View and colour scheme, such as ``chat-dark``.
+        name: View and color scheme, such as ``chat-dark``.
         data: A PNG file.
     """
     path = (Path(WANTED) if WANTED else KEPT) / f"page-{name}.png"
@@ -32,18 +34,18 @@ def check_picture(name: str, data: bytes) -> None:
         with Image.open(BytesIO(data)) as now:
             now.convert("RGB").quantize(256).save(path, optimize=True)
     if not path.exists():
-        pytest.fail(f"{path.name} is not in docs/images: scripts/screenshots makes it")
+        pytest.fail(f"{path.name} is missing in docs/images: run scripts/screenshots")
     told = difference(name, data, path.read_bytes())
-    assert not told, f"{path.name}: {told}; scripts/screenshots makes the pictures anew"
+    assert not told, f"{path.name}: {told}; run scripts/screenshots to update it"
 
 
 def difference(name: str, now: bytes, kept: bytes) -> str:
-    """What is too different between two pictures, in words; empty where nothing is.
+    """A description of the differences of two screenshots, or an empty text.
 
     Args:
-        name: As in `check_picture`: the server's view has engines that are loaded or not.
+        name: As in `check_picture`. The server view depends on the engines that are loaded.
         now: A PNG file.
-        kept: Another.
+        kept: The stored PNG file.
     """
     (size, cells), (wanted, others) = greys(now), greys(kept)
     if size != wanted:
@@ -58,6 +60,6 @@ def difference(name: str, now: bytes, kept: bytes) -> str:
 
 
 def greys(data: bytes) -> tuple[tuple[int, int], bytes]:
-    """The size of a picture, and its greys in a few cells."""
+    """The size of an image, and the gray levels of a coarse grid."""
     with Image.open(BytesIO(data)) as one:
         return one.size, one.convert("L").resize(_GRID, Image.Resampling.BOX).tobytes()

@@ -1,4 +1,4 @@
-"""An engine for what no package has weights for, or takes long: it gives what lies ready."""
+"""An engine with prepared results, for operations whose models are slow or not in packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATIONS = (
     "download_video", "summarize_video", "download_music", "transcribe",
 )  # fmt: skip
 RELEASE = "release"
-#: What a model might write, and what it must not be able to do.
+#: Text that a model might write, with content that the page must make harmless.
 ANSWER = """\
 ## Sound in *two* steps
 
@@ -44,9 +44,9 @@ _TURN_S = 0.02
 
 
 class StubEngine(Engine):
-    """Prompts and messages say how.
+    """Obeys prompts and messages.
 
-    ``held`` goes on until there is a file `RELEASE` beside the samples, ``endless`` never ends.
+    ``held`` waits for a file `RELEASE` beside the samples, and ``endless`` never ends.
     """
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Who may, and who can: keys, keyboard, screen readers, narrow screens, both colour schemes."""
+"""Access and accessibility: keys, keyboard, screen readers, narrow screens, both color schemes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_for_everybody(view: str, opened: Opened) -> None:
-    """Nothing that axe finds, dark on a wide screen and light on a phone, nor wider than that."""
+    """axe finds no violation, dark on a wide screen and light on a phone, and nothing overflows."""
     place, show = VIEWS[view]
     with opened(place, color_scheme="light") as page:
         show(page)
@@ -97,10 +97,10 @@ def test_a_view_is_for_everybody(view: str, opened: Opened) -> None:
 def check_axe(page: Page) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    # Of what passes, one place for each rule is told.
+    # For rules that pass, report one place only.
     options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options)
-    assert found.response["passes"], "axe has looked at nothing"
+    assert found.response["passes"], "axe checked nothing"
     told = [
         f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
         for one in found.response["violations"]
@@ -194,7 +194,7 @@ def test_a_server_that_has_gone_is_told(opened: Opened) -> None:
 
 
 def test_beneath_a_prefix_of_somebody_s_application(opened: Opened, tmp_path: Path) -> None:
-    """Everything is asked of what lies beneath the prefix; the guard knows nothing else."""
+    """All requests stay below the prefix; the guard allows nothing else."""
     place = "playground/convert_to_mp3"
     with (
         HostedServer(tmp_path / "s", lambda: [Scripted()], prefix="/tools") as server,

@@ -1,4 +1,4 @@
-"""What is done to the server on its page: keys are made and changed, engines are unloaded."""
+"""Administration on the page: keys and engines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys_of(page: Page) -> Locator:
 
 
 def made(page: Page, name: str, *scopes: str, at_once: str = "") -> str:
-    """Makes a key by the keyboard alone; gives it as it is shown."""
+    """Make a key with the keyboard alone; return it as shown."""
     page.get_by_role("button", name="Make key").focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Make key")
@@ -60,7 +60,7 @@ def status_of(house: House, key: str) -> int:
 
 
 def test_the_life_of_a_key(opened: Opened, house: House) -> None:
-    """Shown once and never again; what is done with it counts at once; nobody else is touched."""
+    """A key is shown once. Changes apply immediately and affect no other key."""
     with opened("admin", viewport=PHONE) as page:
         first = made(page, "Radio", "chat", "transcribe", at_once="3")
         row = keys_of(page).get_by_role("row").filter(has_text="Radio")
@@ -104,7 +104,7 @@ def test_the_life_of_a_key(opened: Opened, house: House) -> None:
 
 
 def test_the_page_s_own_key(opened: Opened, house: House) -> None:
-    """It cannot lock itself out, and goes on under the new one when it rotates its own."""
+    """The page cannot revoke its own key, and continues with the new one after a rotation."""
     with opened("admin") as page:
         mine = made(page, "Mine")
     with opened("admin", key=mine) as page:

@@ -1,4 +1,4 @@
-"""What goes on while somebody looks: answers that stream, work that is stopped, jobs."""
+"""Streaming answers, canceled work, and jobs, while the page is open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def choose(page: Page, model: str) -> None:
 
 
 def say(page: Page, text: str) -> Locator:
-    """Sends a message; gives the answer, which may still grow."""
+    """Send a message; return the locator of the answer, which may still grow."""
     before = page.locator(".bubble.assistant").count()
     page.get_by_label("Message", exact=True).fill(text)
     page.keyboard.press("Enter")
@@ -54,7 +54,7 @@ def test_an_answer_is_shown_as_markdown_and_runs_nothing(opened: Opened) -> None
 
 
 def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, house: House) -> None:
-    """And so does leaving the view; nothing on the page moves while an answer streams."""
+    """Leaving the view does the same. Nothing on the page moves while an answer streams."""
     with opened("chat", reduced_motion="no-preference") as page:
         choose(page, "stub")
         page.evaluate("seen.shifts = []")
@@ -137,7 +137,7 @@ def test_a_job_outlives_a_reload(opened: Opened, house: House) -> None:
 
 @contextmanager
 def released(house: House) -> Iterator[None]:
-    """Lets go what is held."""
+    """Release held jobs."""
     file = house.samples.folder / RELEASE
     file.touch()
     yield

@@ -1,4 +1,4 @@
-"""What people do that nobody planned: odd addresses and keys, haste, texts without end."""
+"""Unexpected use: odd URLs and keys, haste, endless texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from browser.house import House
 
 
-#: Each made of one sign, over and over: what a model that is stuck may write.
+#: Each repeats one character, as a model in a loop may do.
 ENDLESS = {
     "quotes": "'>'.repeat(4000) + 'a'",
     "lists in lists": "Array.from({length: 400}, (_, n) => ' '.repeat(n) + '- a').join('\\n')",
@@ -41,7 +41,7 @@ def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, house: 
 
 
 def test_what_no_key_can_be_is_told_as_that(opened: Opened, house: House) -> None:
-    """Not as a server that cannot be reached."""
+    """The message does not say that the server is unreachable."""
     with opened(key="") as page:
         page.get_by_role("button", name="Enter the key").click()
         dialog = page.get_by_role("dialog", name="Your key for this server")
@@ -61,7 +61,7 @@ def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, house
         page.get_by_role("button", name="New chat").click()
         house.until_at_work("stub", 0)
         expect(page.get_by_role("button", name="Send")).to_be_visible()
-        # The model tells who has spoken before: nobody.
+        # The model answers with the roles of all messages: only the user's.
         expect(say(page, "roles").locator(".prose")).to_have_text("user")
 
 
@@ -109,5 +109,5 @@ def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:
                 if (!made.length) throw new Error("nothing was made");
                 return took;
             }}""")
-            # Milliseconds; what grows with the square of its length takes minutes.
+            # In milliseconds. A quadratic algorithm takes minutes.
             assert took_ms < 5000, name

@@ -1,4 +1,4 @@
-"""Every operation through the page, as somebody does it who has never seen it."""
+"""Every operation through the page, in the way of a first-time user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from browser.house import House
 
 
-#: Operation to what is filled in, what is sent along, and what the result shows.
+#: Operation to the filled fields, the uploaded files, and the expected result.
 CASES = {
     "chat": ({"messages": "hello", "model": "stub"}, {}, "Sound in two steps"),
     "free_chat": ({"messages": "hello"}, {}, "Sound in two steps"),
@@ -34,7 +34,7 @@ CASES = {
     "convert_to_mp3": ({}, {"file": "sound"}, "audio"),
     "read_text": ({}, {"file": "image"}, "MUSIC 2026"),
 }
-#: Operation and model to what is filled in, what is sent along, and the names that must arrive.
+#: Operation and model to the filled fields, the uploaded files, and the names that must arrive.
 VARIANTS = {
     ("upscale_image", "philz1337x/clarity-upscaler"): (
         {"prompt": "sharp"}, {"image": "image", "mask": "mask"}, "image, mask, prompt"
@@ -64,7 +64,7 @@ def test_all_of_them_are_there(opened: Opened) -> None:
 
 
 def run(page: Page, house: House, fields: dict[str, str], files: dict[str, str]) -> Locator:
-    """Fills in a form and sends it; gives where its result will be."""
+    """Fill in a form and send it; return the locator of its result."""
     for field, text in fields.items():
         page.locator(f"[name={field}]").fill(text)
     for field, sample in files.items():
@@ -84,9 +84,9 @@ def check_result(shown: Locator, wanted: str) -> None:
 
 
 def test_each_operation(opened: Opened, house: House) -> None:
-    """One after another on one page, as somebody does who tries them all."""
+    """All on one page, one after another."""
     with opened() as page:
-        # By an engine that takes long to load: what the page makes of it is looked at here.
+        # The real engine loads slowly, and this test is about the page.
         page.context.route(
             "**/api/v1/image2text", lambda one: one.fulfill(json={"text": "MUSIC 2026"})
         )
@@ -101,8 +101,8 @@ def test_each_operation(opened: Opened, house: House) -> None:
 
 
 def test_each_further_model_of_an_operation(opened: Opened, house: House) -> None:
-    """With a picture and a mask, which is painting into it: what is filled in arrives."""
-    # A model that is new, or a form that nothing fills in, is told here.
+    """The model gets an image and a mask for inpainting, and all filled fields."""
+    # Fails for a new model, and for a form without values in VARIANTS.
     of_cases = {"upscale_image": "nightmareai/real-esrgan"}
     known = {(one.name, of_cases.get(one.name, one.variants[0].model))
              for one in contract.operations()}  # fmt: skip
@@ -131,7 +131,7 @@ def test_a_mask_without_its_picture_is_refused(opened: Opened, house: House) -> 
 
 
 def test_a_result_is_copied(opened: Opened) -> None:
-    """A text as it was written, a file as its link."""
+    """A text is copied unchanged, a file as its link."""
     with opened("playground/chat", permissions=["clipboard-read", "clipboard-write"]) as page:
         copied = "navigator.clipboard.readText()"
         page.locator("[name=messages]").fill("hello")
@@ -151,7 +151,7 @@ def test_a_result_is_copied(opened: Opened) -> None:
 
 
 def loads(player: Locator, kind: str) -> None:
-    """The browser can show it: it knows its size, or how long it is."""
+    """Check that the browser has loaded the image or media and has its size or duration."""
     player.scroll_into_view_if_needed()
     wait = """(one) => new Promise((resolve) => {
       const know = () => (one.naturalWidth || one.duration) > 0 && resolve(true);

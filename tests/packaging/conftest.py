@@ -1,4 +1,4 @@
-"""One wheel of this repository, and an environment in which nothing but it is installed."""
+"""One wheel of this repository, and an environment with nothing else installed."""
 
 from __future__ import annotations
 

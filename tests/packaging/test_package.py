@@ -1,4 +1,4 @@
-"""What a user installs: wheel, editable package, a build without FFmpeg, the C++ library."""
+"""The wheel, the editable package, a build without FFmpeg, and the installed C++ library."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_version_everywhere() -> None:
     import polymux
     from polymux._native import _core, _media
 
-    # The editable package, as scripts/setup installs it.
+    # the editable package, as installed by scripts/setup
     assert polymux.__file__ == str(ROOT / "python/polymux/__init__.py")
     assert polymux.__version__ == VERSION
     assert _core.__version__ == VERSION
@@ -70,7 +70,8 @@ def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
         assert len(found) == 1
     assert {name.split("/")[0] for name in names} == {"polymux", f"polymux-{VERSION}.dist-info"}
     licences = {name.rsplit("/", 1)[1] for name in names if "/licenses/" in name}
-    assert licences == {"LICENSE", "THIRD_PARTY.md"}  # ours, and simdjson's of the same name
+    # polymux's, and simdjson's under the same name
+    assert licences == {"LICENSE", "THIRD_PARTY.md"}
     assert not [name for name in names if name.endswith((".cpp", ".hpp", ".a", ".cmake", ".pyc"))]
 
 
@@ -87,7 +88,7 @@ def test_wheel_converts_in_an_environment_of_its_own(
 
 
 def test_module_exports_its_entry_point_alone(built_wheel: Path, tmp_path: Path) -> None:
-    """Hidden visibility: no symbol of ours, FFmpeg's or LAME's may meet another extension's."""
+    """No symbol of polymux, FFmpeg or LAME may clash with another extension's."""
     with zipfile.ZipFile(built_wheel) as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".so"))
         modules = [archive.extract(name, tmp_path) for name in names]
@@ -100,7 +101,7 @@ def test_module_exports_its_entry_point_alone(built_wheel: Path, tmp_path: Path)
 def test_package_without_media_says_what_to_install(
     built_wheel: Path, tmp_path: Path, is_built: bool
 ) -> None:
-    """Built where there is no FFmpeg, or without that module: the rest does not care."""
+    """This holds after a build without FFmpeg, and without the module. Other parts still work."""
     if is_built:
         built_wheel = wheel("test-wheel-plain", "cmake.define.POLYMUX_MEDIA=OFF")
     with zipfile.ZipFile(built_wheel) as archive:
@@ -118,13 +119,13 @@ try:
 except polymux.MissingDependencyError as error:
     print(error)
 """
-    # Without this environment's packages, as in one that has the wheel alone.
+    # Without site-packages, as in an environment that has only the wheel.
     message = run(sys.executable, "-I", "-S", "-c", script, tmp_path, cwd=tmp_path).strip()
     assert {"libavformat-dev", "libmp3lame-dev"} <= set(re.findall(r"[\w-]+", message))
 
 
 def test_installed_library_serves_cmake_users(tone: Path, prefix: Path, tmp_path: Path) -> None:
-    """find_package(polymux) and the example that docs point to, outside this repository."""
+    """find_package(polymux) and the documented example work outside this repository."""
     run("cmake", "-S", ROOT / "cpp/examples", "-B", tmp_path / "build", "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
     run("cmake", "--build", tmp_path / "build")

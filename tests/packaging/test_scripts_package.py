@@ -1,4 +1,4 @@
-"""What scripts/package does to a wheel, and how it holds one against what is promised."""
+"""The changes that scripts/package makes to a wheel, and its checks of the result."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ INFORMATION = "polymux-0.1.0.dist-info"
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports what the script is made of, which is no package."""
+    """Import the modules of the script, which are not a package."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts/lib"))
     return importlib.import_module
 
 
 @pytest.fixture
 def sources(tmp_path: Path, modules: Callable[[str], ModuleType]) -> Path:
-    """A folder as scripts/private-deps leaves it: notices, and the versions beside it."""
+    """A folder like that of scripts/private-deps: notices, and a list of versions."""
     folder = tmp_path / "deps.work"
     for project, files in modules("wheel_notices").LINKED.items():
         for file in files:
@@ -48,7 +48,7 @@ def sources(tmp_path: Path, modules: Callable[[str], ModuleType]) -> Path:
 
 
 def made_wheel(folder: Path, *carried: str) -> Path:
-    """A wheel as auditwheel leaves it, of empty files."""
+    """A wheel in the layout of auditwheel, with empty files."""
     path = folder / "polymux-0.1.0-cp311-cp311-manylinux_2_35_x86_64.whl"
     names = ["polymux/__init__.py", *(f"polymux.libs/{name}" for name in carried)]
     with zipfile.ZipFile(path, "w") as archive:
@@ -98,7 +98,7 @@ def test_a_library_of_nobody_is_not_passed_on(sources: Path, tmp_path: Path) -> 
 def test_a_wheel_that_is_not_repaired_works_here_alone(
     modules: Callable[[str], ModuleType], installed: Path
 ) -> None:
-    """The trial itself: it passes with the system's libraries, and fails where they are hidden."""
+    """The smoke test passes with the system's libraries, and fails if they are hidden."""
     check = modules("package_check")
     done = check.tried(installed, hidden=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The whole tour, in an environment that is set up: every step, what it says, and how it ends."""
+"""The complete demo tour: every step, its output, and its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.chat_model import model_path
 from support.commands import call, environment
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Step to what its lines must have.
+#: Step to texts that its output must contain.
 SAID = {
     "chat": r"Name three boats\. \S.*\b\d+\b.*\d s\b",
     "free_chat": r"What colour is the sky\? \S.*\b\d+\b",
@@ -36,21 +36,21 @@ SAID = {
 
 
 def add_models(folder: Path) -> None:
-    """The light models, out of the packages that the tests have."""
+    """Add the small models from the packages of the tests."""
     weights.whisper(folder)
     for name, path in (("small", model_path()), ("drawings-x2", weights.upscaler())):
         call("models", "add", name, path, cwd=folder, POLYMUX_MODELS=str(folder))
 
 
 def steps_of(text: str) -> dict[str, str]:
-    """Step to all that was said of it, in one line."""
+    """Step to all its output in one line."""
     parts = re.split(r"^ ?\d+  ([\w.]+): ", text, flags=re.MULTILINE)[1:]
     return {
         name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
-#: Steps that need no model, and no more than a second or two each.
+#: Steps that need no model and take a second or two.
 LIGHT = ("convert_to_mp3", "Catalogue.add", "search_music", "generate_image")
 TOUR = """
 import sys
@@ -66,7 +66,7 @@ sys.exit(demo_all.main())
 def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
-    """Of all of them with --long."""
+    """With --long, all steps run."""
     models = tmp_path / "models"
     models.mkdir()
     if names != LIGHT:

@@ -1,4 +1,4 @@
-"""The repository's own lint finds what is planted, and nothing in clean code."""
+"""The repository's lint rules find planted violations, and accept clean code."""
 
 import subprocess
 import sys
@@ -6,13 +6,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "scripts/checks/house_rules.py"
-#: File to the line that is planted there, and what is said of it.
+#: File to the planted line and the expected message.
 PLANTED = {
     "cpp/src/a.cpp": ("#include <Python.h>", "Python header"),
     "cpp/src/b.cpp": ('void f() { std::cout << "x"; }', "prints"),
     "cpp/include/polymux/a.hpp": ("inline void f() { abort(); }", "ends the process"),
     "cpp/src/c.cpp": ("void f() { throw 1; }", "throws"),
-    "python/a.py": ("path = '/home/" + "somebody/file'", "somebody's machine"),
+    "python/a.py": ("path = '/home/" + "somebody/file'", "developer's machine"),
     "python/b.py": ("# TO" + "DO: later", "unfinished work"),
     "docs/a.md": ("<" * 7 + " ours", "merge mark"),
     "docs/b.md": ("blank at the end ", "trailing blank"),
@@ -44,7 +44,7 @@ def test_planted_violations_are_found(tmp_path: Path) -> None:
 
 
 def test_clean_code_passes(tmp_path: Path) -> None:
-    """Words in comments and strings, names that contain a forbidden one, and tests that print."""
+    """Clean: words in comments and strings, names that contain a forbidden one, printing tests."""
     plant(
         tmp_path,
         "cpp/src/a.cpp",

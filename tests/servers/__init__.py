@@ -1,1 +1,1 @@
-"""Servers on loopback that the tests of the client talk to; nothing of polymux is used in them."""
+"""Servers on loopback for tests of the client. They share no code with polymux."""

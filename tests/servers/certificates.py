@@ -1,4 +1,4 @@
-"""Certificates made when they are needed, by a certificate authority that only the test knows."""
+"""Certificates, made on demand by a test authority."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Files of a server, and the settings that go with its flavour."""
+    """The files of a server's certificate, with the settings for its flavor."""
 
     flavour: Flavour
     chain: Path
     key: Path
-    #: What a client has to trust; of a self-signed one, another authority than its own.
+    # The authority that a client must trust. For a self-signed certificate it is another one.
     ca: Path
 
     def context(self) -> ssl.SSLContext:
@@ -45,7 +45,7 @@ class Certificate:
 
 
 class Authority:
-    """Makes certificates in `folder` with the openssl program; each flavour once."""
+    """Makes certificates in `folder` with the openssl program, one for each flavor."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -69,7 +69,7 @@ class Authority:
         return Certificate(flavour, self._folder / chain, self._folder / key, self.ca)
 
     def of_a_client(self, pass_phrase: str = "") -> Path:
-        """A file with a client's certificate and its key, which may need a pass phrase."""
+        """A file with a client certificate and its key, optionally encrypted."""
         if not (self._folder / "client.pem").exists():
             self._sign("client", "a client", "DNS:client.example", 2, "clientAuth")
         key = "client.key"

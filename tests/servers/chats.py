@@ -1,4 +1,4 @@
-"""The two chat operations of the reference server, whole and as streams of events."""
+"""The two chat operations of the reference server, complete and streamed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ _STREAM = [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")]
 
 
 class Chats:
-    """Answers chats with the last message's text; the settings hold for answers that follow."""
+    """Answers chats with the text of the last message. The settings apply to later answers."""
 
     def __init__(self) -> None:
-        #: What is answered instead, if set.
+        #: Replaces the answer's text if set.
         self.text: str | None = None
-        #: Pause before every event of a stream.
+        #: Pause before every event of a stream, in seconds.
         self.pause_s = 0.0
-        #: After so many events a stream says an error and ends, if set.
+        #: If set, a stream sends an error event after this number of events and ends.
         self.fails_after: int | None = None
-        #: After so many events a stream ends in the middle, without an error, if set.
+        #: If set, a stream breaks off after this number of events, without an error event.
         self.ends_after: int | None = None
 
     def answer(self, path: str, body: Body, wire: Wire) -> Reply:
-        """The answer to a chat."""
         given = body.values
         messages = given.get("messages")
         if not isinstance(messages, list) or not messages:
@@ -72,7 +71,7 @@ def _text_of(message: Any) -> str:
 
 
 def split_text(text: str) -> list[str]:
-    """Words with the blanks after them, as models make tokens."""
+    """Words with the following blanks, like a model's tokens."""
     return re.findall(r"\S+\s*|\s+", text)
 
 
@@ -94,7 +93,7 @@ def _head(given: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _tool_call(given: dict[str, Any]) -> dict[str, Any] | None:
-    """The call of the first tool, with what it was given for its arguments."""
+    """A call of the first tool with the received arguments."""
     if not given.get("tools") or given.get("tool_choice") != "required":
         return None
     name = given["tools"][0]["function"]["name"]
@@ -119,7 +118,7 @@ def _completion(given: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _chunks(given: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
-    """What OpenAI and Groq send: a role, pieces, an end, and the counts if they were asked for."""
+    """The chunks of OpenAI and Groq: a role, pieces, an end, and usage if requested."""
     head = _head(given, "chat.completion.chunk")
     with_usage = bool((given.get("stream_options") or {}).get("include_usage"))
     rest: dict[str, Any] = {"usage": None} if with_usage else {}
@@ -143,7 +142,7 @@ def _chunks(given: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
 
 
 def _call_deltas(call: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A tool call in pieces: its name first, then its arguments, three letters at a time."""
+    """A tool call in pieces: the name first, then the arguments, three characters at a time."""
     arguments = call["function"]["arguments"]
     named = {**call, "index": 0, "function": {**call["function"], "arguments": ""}}
     yield {"tool_calls": [named]}

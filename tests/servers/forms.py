@@ -1,4 +1,4 @@
-"""Bodies as test servers read them: JSON by `json`, forms by python-multipart."""
+"""Request bodies, parsed by `json` and python-multipart."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FilePart:
 
 @dataclass
 class Body:
-    """What a request carried: fields in their order, and files."""
+    """The contents of a request: fields in order, and files."""
 
     encoding: str
     fields: list[tuple[str, Any]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Body:
 
 
 def body_of(request: Request) -> Body:
-    """What a request carried, of which all was kept."""
+    """Parse the body of a request, which must have been kept completely."""
     assert len(request.body) == request.body_bytes, "the server keeps no bodies of this size"
     kind, options = parse_options_header(request.header("content-type"))
     try:
@@ -73,7 +73,7 @@ def body_of(request: Request) -> Body:
             return _form(request.body, options.get(b"boundary"))
         if kind == b"application/json":
             return Body("json", list(json.loads(request.body).items()))
-    except (ValueError, AttributeError) as error:  # Of which `FormParserError` is one.
+    except (ValueError, AttributeError) as error:  # FormParserError is a ValueError.
         raise RefusedError(400, f"the body is wrong: {error!r}") from None
     raise RefusedError(415, f"Content-Type {kind!r} is not taken here")
 

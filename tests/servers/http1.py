@@ -1,4 +1,4 @@
-"""HTTP/1.1 as the test servers read it (RFC 9112); it takes what comes and refuses little."""
+"""A lenient HTTP/1.1 reader for the test servers (RFC 9112)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def keeps_alive(request: Request) -> bool:
 async def body_pieces(
     wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
-    """The body's bytes as they come, chunks decoded."""
+    """The body's bytes in arriving pieces, with chunks decoded."""
     if not is_chunked(request):
         left = int(request.header("content-length") or "0")
         while left:
@@ -83,7 +83,7 @@ async def body_pieces(
             yield piece
         if await wire.read_until(b"\r\n", 2) != b"\r\n":
             raise DisconnectedError("a chunk is longer than it says")
-    await wire.read_until(b"\r\n", 2)  # No trailers.
+    await wire.read_until(b"\r\n", 2)  # no trailers
 
 
 def as_bytes(text: str | bytes | float) -> bytes:

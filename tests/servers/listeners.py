@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1 where no server answers, each in a way of its own."""
+"""Ports of 127.0.0.1 without a working server, each failing in another way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNANSWERED_S = 0.2
 
 @contextlib.contextmanager
 def refusing_port() -> Iterator[int]:
-    """A port that refuses connections and that nobody else can take meanwhile."""
+    """A port that refuses connections and stays reserved in the meantime."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -25,14 +25,14 @@ def refusing_port() -> Iterator[int]:
 
 @contextlib.contextmanager
 def silent_port() -> Iterator[int]:
-    """A port whose connections the kernel completes and no program ever accepts."""
+    """A port whose connections the kernel completes, but no program accepts."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         yield listener.getsockname()[1]
 
 
 @contextlib.contextmanager
 def full_port() -> Iterator[int]:
-    """A port whose accept queue is full: connecting to it waits for an answer that never comes."""
+    """A port with a full accept queue: connecting waits forever."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = listener.getsockname()[1]
@@ -40,8 +40,8 @@ def full_port() -> Iterator[int]:
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             if filler.connect_ex(("127.0.0.1", port)) not in (0, errno.EINPROGRESS):
-                raise RuntimeError("the port refuses instead of waiting")
+                raise RuntimeError("the port refuses connections instead of queueing them")
             if not select.select([], [filler], [], _UNANSWERED_S)[1]:
                 yield port
                 return
-        raise RuntimeError("this kernel accepts without end")
+        raise RuntimeError("the accept queue of this kernel never fills")

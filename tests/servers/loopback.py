@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 with a thread and an event loop of its own; both kinds of test servers."""
+"""A server on 127.0.0.1 with a thread and an event loop, the base of both kinds of test servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOIN_TIMEOUT_S = 10
 
 
 class Exchange:
-    """One request and the wire that its answer goes to."""
+    """One request, and the wire for its answer."""
 
     def __init__(self, server: LoopbackServer, wire: Wire, request: Request) -> None:
         self.server = server
@@ -34,7 +34,7 @@ class Exchange:
         self._reading: asyncio.Task[None] | None = None
 
     async def read_body(self, bytes_per_s: float | None = None) -> None:
-        """Reads the rest of the body into the record; says 100 to who waits for it."""
+        """Read the rest of the body into the record; send 100 Continue if the client expects it."""
         if self._reading is not None:
             await self._reading
             return
@@ -43,7 +43,7 @@ class Exchange:
         await self._read(bytes_per_s)
 
     def read_body_meanwhile(self) -> None:
-        """Starts to read the body and lets the answer go on."""
+        """Start to read the body, and continue with the answer."""
         self._reading = asyncio.create_task(self._read(None))
 
     async def finish(self) -> None:
@@ -68,22 +68,23 @@ class Exchange:
 
 
 def _close_if_cancelled(peer: socket.socket, task: asyncio.Task[None]) -> None:
-    """One that is cancelled before its first step has no transport that would close its socket."""
+    """A task that is canceled before its first step has no transport to close its socket."""
     if task.cancelled():
         peer.close()
 
 
 class LoopbackServer:
-    """Accepts connections until its `with` block ends; kinds of servers answer in `answer`.
+    """Accepts connections until its `with` block ends; subclasses override `answer`.
 
     Args:
-        tls: What makes it speak TLS.
-        host_name: Name in `url`; it must lead to 127.0.0.1.
-        receive_buffer_bytes: The kernel's, small to make a peer feel early that nobody reads.
-        port: A free one unless given, as for a server that comes back.
+        tls: A certificate; the server then uses TLS.
+        host_name: The name in `url`; it must resolve to 127.0.0.1.
+        receive_buffer_bytes: The kernel's buffer. With a small one, a peer soon notices a
+            server that does not read.
+        port: The port, for a server that is restarted. Default: a free port.
     """
 
-    #: How much of a request's body is kept in its record; its length is always of all of it.
+    #: The bytes of a request's body that its record keeps. Its length is always complete.
     kept_body_bytes = 1 << 20
 
     def __init__(
@@ -107,7 +108,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        """Such as ``http://127.0.0.1:40001``."""
+        """A URL such as ``http://127.0.0.1:40001``."""
         return f"{'https' if self._tls else 'http'}://{self._host_name}:{self.port}"
 
     @property
@@ -141,10 +142,10 @@ class LoopbackServer:
         return connection
 
     async def connected(self, wire: Wire) -> None:
-        """What is done before the first request of a connection is read."""
+        """Runs before the first request of a connection is read."""
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answers one request; the connection goes on if the body was read and it is still open."""
+        """Answer one request. The connection continues if it is open and the body was read."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -170,7 +171,7 @@ class LoopbackServer:
         assert self._thread is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(JOIN_TIMEOUT_S)
-        assert not self._thread.is_alive(), "the test server did not end"
+        assert not self._thread.is_alive(), "the test server did not stop"
         if self._failures and error is None:
             raise AssertionError("the test server failed:\n" + "\n".join(self._failures))
 
@@ -194,10 +195,11 @@ class LoopbackServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # aborted transports close their sockets in the next turn
+        # Aborted transports close their sockets in the next turn of the loop.
+        await asyncio.sleep(0)
 
     def _accept(self, listener: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
-        """Not awaited: a task that is cancelled may have a connection that it has not seen yet."""
+        """Accept without awaiting: a canceled `sock_accept` may lose a connection."""
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
             peer, address = listener.accept()
             peer.setblocking(False)

@@ -1,4 +1,4 @@
-"""Result files of the reference server, and the smallest files of each kind."""
+"""Result files of the reference server, and minimal files of each type."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from servers.records import Request
 
 PREFIX = "/media/"
-#: What makes a link look signed.
+#: A query that looks like a signature.
 _QUERY = "exp=4102444800&sig=0123456789abcdef0123456789abcdef"
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that is served."""
+    """A served file."""
 
     name: str
     content_type: str
@@ -30,10 +30,10 @@ class File:
 
 
 class Media:
-    """The files, and the requests that came for them, with and without success."""
+    """The files, and all requests for them, successful or not."""
 
     def __init__(self) -> None:
-        #: Before `/media/` in links; another server's address leads clients there.
+        #: The URL before `/media/` in links. Another server's URL sends clients there.
         self.public_url = ""
         self.requests: list[Request] = []
         self.files: dict[str, File] = {}
@@ -76,5 +76,5 @@ def mp3(frames: int = 3) -> bytes:
 
 
 def mp4() -> bytes:
-    """The first box of an MP4, and an empty second."""
+    """The first box of an MP4, and an empty second one."""
     return struct.pack(">I4s4sI4s", 20, b"ftyp", b"isom", 512, b"isom") + b"\x00\x00\x00\x08mdat"

@@ -1,6 +1,7 @@
-"""A server that does with every request what a script says, however wrong, and records all of it.
+"""A server that follows a script for each request, however wrong, and records everything.
 
 Example:
+
     with MisbehavingServer() as server:
         server.script(steps.answer(503, b"{}", [("Retry-After", "1")]))
         server.script(steps.event_stream(), steps.send(b"data: {"), steps.reset())
@@ -28,7 +29,7 @@ _NO_SCRIPT = (steps.answer(500, b'{"error": "the test has no script for this req
 
 
 class _Scripts:
-    """Scripts of one path, or of all: one after the other, then the one that stays."""
+    """Scripts for one path or all paths: each is used once, then the permanent one repeats."""
 
     def __init__(self) -> None:
         self.waiting: deque[Script] = deque()
@@ -39,9 +40,9 @@ class _Scripts:
 
 
 class MisbehavingServer(LoopbackServer):
-    """Plays scripts of `servers.steps`; arguments as `LoopbackServer` has them.
+    """Plays scripts of `servers.steps`; arguments are those of `LoopbackServer`.
 
-    A request without a script is answered 500 and listed in `unscripted`.
+    A request without a script gets a 500 and is listed in `unscripted`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -51,22 +52,22 @@ class MisbehavingServer(LoopbackServer):
         self._on_connect = _Scripts()
 
     def script(self, *play: Step, path: str | None = None, times: int | None = 1) -> None:
-        """Adds a script for one request.
+        """Add a script for one or more requests.
 
         Args:
             play: The steps.
-            path: Only for requests to this path, without query; others take those without a path.
-                The scripts of one path are played in the order in which they were added.
-            times: For so many requests; None is for all that find no other script.
+            path: Only for requests to this path, without query. Other paths use the scripts without
+                a path. The scripts of a path are played in the order of these calls.
+            times: The number of requests; None is for all that find no other script.
         """
         self._add(self._by_path.setdefault(path, _Scripts()), play, times)
 
     def forget(self, path: str | None) -> None:
-        """Takes back the scripts of a path that were not played."""
+        """Remove the scripts of a path that were not played."""
         self._by_path.setdefault(path, _Scripts()).waiting.clear()
 
     def on_connect(self, *play: Step, times: int | None = 1) -> None:
-        """Adds a script for one connection, played before a request is read from it."""
+        """Add a script for one connection, played before a request is read."""
         self._add(self._on_connect, play, times)
 
     async def connected(self, wire: Wire) -> None:

@@ -1,4 +1,4 @@
-"""The operations as the reference server has them, written down apart from the contract."""
+"""The operations of the reference server, written independently of the contract."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON, FORM = ("json",), ("multipart",)
 
 @dataclass
 class Received:
-    """A request that was read: what an operation answers to."""
+    """A parsed request to an operation."""
 
     model: str
     body: Body
@@ -37,14 +37,14 @@ class Received:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its encodings for each model, and how it answers."""
+    """One operation: its encodings for each model, and its answer."""
 
     models: Mapping[str, tuple[str, ...]]
     make: Make
     is_job: bool = False
 
     def model(self, given: str | None, encoding: str) -> str:
-        """The model that answers: the one named, or the only one that takes this encoding."""
+        """The model that answers: the named one, or the only one that accepts this encoding."""
         if "" in self.models:
             return ""
         fitting = [name for name, encodings in self.models.items() if encoding in encodings]
@@ -96,7 +96,7 @@ def _song(title: str) -> dict[str, str]:
 
 
 def _songs(got: Received) -> list[dict[str, Any]]:
-    """As many as asked for; the first says what was received. None for the song "nothing"."""
+    """The requested number of songs. The first repeats the request; "nothing" gives no song."""
     if got.body.get("song") == "nothing":
         return []
     songs: list[dict[str, Any]] = [
@@ -117,7 +117,7 @@ def _file(kind: str) -> Make:
 
 _NO_MODEL_JSON, _NO_MODEL_FORM = {"": JSON}, {"": FORM}
 
-#: Last segments of the paths after /api/v1/; the two chats are in `chats`.
+#: Path segments after /api/v1/; `chats` has the two chat operations.
 OPERATIONS = {
     "modelhost/imagegeneration": Operation(
         {

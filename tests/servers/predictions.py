@@ -1,4 +1,4 @@
-"""Jobs of the reference server: they take their time, can be waited for, listed and cancelled."""
+"""Jobs of the reference server: they take time, and can be awaited, listed and canceled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = ("succeeded", "failed", "canceled")
 
 
 class Job:
-    """One job. It starts after a tenth of its time, and comes to its end at the end of it."""
+    """One job. It starts after a tenth of its duration, and ends when the duration is over."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Job:
             self._canceled.set()
 
     async def wait(self, at_most_s: float | None) -> None:
-        """Waits for its end, or for so long."""
+        """Wait for its end, or for the given time."""
         left = self.takes_s - (time.monotonic() - self._created)
         if at_most_s is not None:
             left = min(left, at_most_s)
@@ -72,7 +72,7 @@ class Job:
                 await asyncio.wait_for(self._canceled.wait(), left)
 
     def value(self, base_url: str) -> dict[str, Any]:
-        """The prediction as it stands now; members that have no value yet are absent."""
+        """The current state as JSON; members without a value are absent."""
         status = self.status
         address = f"{base_url}{PATH}/{self.id}"
         value: dict[str, Any] = {
@@ -105,14 +105,14 @@ class Job:
 
 
 class Predictions:
-    """All jobs and the routes to them; the settings hold for jobs that are made after."""
+    """All jobs, and the routes to them. The settings apply to later jobs."""
 
     def __init__(self) -> None:
-        #: How long a job takes.
+        #: The duration of a job in seconds.
         self.job_s = 0.0
-        #: The status of an answer that holds a job without its end.
+        #: The status of an answer with an unfinished job.
         self.unfinished_status = 202
-        #: Why jobs fail; they succeed when it is empty.
+        #: The reason why jobs fail; empty if they succeed.
         self.failure = ""
         self.jobs: dict[str, Job] = {}
         self.base_url = ""
@@ -124,7 +124,7 @@ class Predictions:
         return job
 
     async def created(self, job: Job, request: Request) -> Reply:
-        """The answer to the request that made a job; `Prefer` (RFC 7240) says how long it waits."""
+        """The answer to a request that made a job. `Prefer` (RFC 7240) sets how long it waits."""
         preference = request.header("prefer") or ""
         if preference != "respond-async":
             await job.wait(float(preference.partition("=")[2] or 60) if preference else None)
@@ -155,7 +155,7 @@ class Predictions:
         return self.jobs[name]
 
     def _list(self, request: Request) -> Reply:
-        """Newest first, in pages; `next` is the address of the page after it, or null."""
+        """Newest first, in pages; `next` is the URL of the next page, or null."""
         query = {key: values[0] for key, values in parse_qs(request.query).items()}
         start, limit = int(query.get("cursor", "0")), int(query.get("limit", str(PAGE)))
         jobs = list(self.jobs.values())[::-1]
@@ -166,7 +166,7 @@ class Predictions:
         return json_reply({"results": page, "previous": None, "next": after})
 
     async def _events(self, job: Job) -> AsyncIterator[bytes]:
-        """The prediction at once and after every change of its status, up to its end."""
+        """The prediction now, and after every change of its status, until it ends."""
         yield b": a comment first\n\n"
         seen = ""
         while seen not in ENDED:

@@ -1,6 +1,7 @@
-"""A real proxy in front of a test server: HTTP/2 over TLS, from other people's code.
+"""A real proxy in front of a test server: HTTP/2 over TLS by an independent implementation.
 
 Example:
+
     with MisbehavingServer() as server:
         server.script(steps.answer())
         with nghttpx(server.port, authority.certificate(), folder) as proxy:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 START_TIMEOUT_S = 10
 STOP_TIMEOUT_S = 5
 _TRIES = 3
-#: So that a test run that is killed leaves no proxy behind.
+#: A killed test run must not leave a proxy running.
 _DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
@@ -47,7 +48,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def nghttpx(upstream: int, certificate: Certificate, folder: Path) -> Iterator[Proxy]:
-    """nghttpx: HTTP/2 and HTTP/1.1 by ALPN to HTTP/1.1 at the port `upstream`."""
+    """nghttpx, from HTTP/2 and HTTP/1.1 (ALPN) to HTTP/1.1 at the port `upstream`."""
     settings = folder / "nghttpx.conf"
     settings.write_text("")
     options = [
@@ -75,7 +76,7 @@ def _path(program: str) -> str:
 def _running(
     command: Callable[[int], list[str]], certificate: Certificate, log: Path
 ) -> Iterator[Proxy]:
-    for _ in range(_TRIES):  # a port that was free may be somebody else's now
+    for _ in range(_TRIES):  # Another process may have taken the free port.
         port = _free_port()
         with log.open("wb") as output:
             child = subprocess.Popen(
@@ -98,7 +99,7 @@ def _free_port() -> int:
 
 
 def _answers(child: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether it comes so far that it speaks TLS; it listens before it reads its certificate."""
+    """Whether it completes a TLS handshake; it listens before it reads its certificate."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     end = time.monotonic() + START_TIMEOUT_S
@@ -114,7 +115,7 @@ def _answers(child: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Ends it in order if it can, at once if it cannot."""
+    """Stop it gracefully if possible, otherwise kill it."""
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal_number)

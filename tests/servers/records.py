@@ -1,4 +1,4 @@
-"""What a test server saw: its connections, their requests, and how and when they ended."""
+"""Records of a test server: connections, requests, and how and when they ended."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Request:
     method: str
     target: str
     version: str
-    #: In the order in which they came, nothing changed.
+    #: In the received order, unchanged.
     headers: list[tuple[bytes, bytes]] = field(repr=False)
-    #: Of all of the body, decoded from chunks; `body` has its first bytes, as many as are kept.
+    #: The length of the decoded body; `body` may hold only its start.
     body_bytes: int = 0
     kept: bytearray = field(default_factory=bytearray, repr=False)
     body_complete: bool = False
@@ -57,15 +57,15 @@ class Connection:
     accepted_at: float
     peer_port: int
     requests: list[Request] = field(default_factory=list, repr=False)
-    #: All bytes read from it, inside TLS.
+    #: All bytes received, inside TLS.
     received_bytes: int = 0
-    #: What its kernel, or a buffer of some KiB before it, has taken.
+    #: The bytes passed to the kernel, or to a buffer of some KiB before it.
     sent_bytes: int = 0
     closed_at: float | None = None
 
 
 class Log:
-    """The records of a server: written by its thread, read and waited for by the test's."""
+    """The records of a server: its thread writes them, the test's thread reads them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -83,10 +83,10 @@ class Log:
             return list(self._requests)
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Waits until `condition` holds, which is tried after every change."""
+        """Wait until `condition` is true; it is checked after every change."""
         with self._changed:
             if not self._changed.wait_for(condition, timeout_s):
-                raise TimeoutError(f"{what}: not within {timeout_s} s")
+                raise TimeoutError(f"{what}: timed out after {timeout_s} s")
 
     def accepted(self, peer_port: int) -> Connection:
         with self._changed:
@@ -114,7 +114,7 @@ class Log:
             self._changed.notify_all()
 
     def closed(self, connection: Connection) -> None:
-        """Whoever was first; an end that is told once more changes nothing."""
+        """Record the end of a connection. Only the first call counts."""
         with self._changed:
             if connection.closed_at is None:
                 connection.closed_at = time.monotonic()

@@ -1,8 +1,9 @@
-"""A server that keeps the interface's promises, for tests of the client; nothing of polymux in it.
+"""A server that implements the polymux API for tests of the client, without code of polymux.
 
 Example:
+
     with ReferenceServer() as server:
-        server.predictions.job_s = 0.5  # jobs take their time
+        server.predictions.job_s = 0.5  # jobs take 0.5 s
         server.fail(503, headers=[("Retry-After", "0")])  # the next request fails
         ...  # requests to server.url with the token server.token
         assert server.calls[0].body.get("prompt") == "a boat"
@@ -36,7 +37,7 @@ API = "/api/v1/"
 
 @dataclass
 class Fault:
-    """An answer that comes instead of the right one."""
+    """An error that replaces the correct answer."""
 
     reply: Reply
     times: int | None
@@ -45,7 +46,7 @@ class Fault:
 
 @dataclass
 class Call:
-    """A request to an operation that was read and found good."""
+    """A valid request to an operation."""
 
     request: Request
     path: str
@@ -64,10 +65,10 @@ class ReferenceServer(LoopbackServer):
         self.predictions = predictions.Predictions()
         self.media = media.Media()
         self.chats = Chats()
-        #: Good requests to operations, in order.
+        #: Valid requests to operations, in order.
         self.calls: list[Call] = []
         self._faults: list[Fault] = []
-        #: What an Idempotency-Key stands for.
+        #: The job or answer of each Idempotency-Key.
         self._kept: dict[str | None, Job | Reply] = {}
         self._numbers = itertools.count(1)
 
@@ -87,15 +88,15 @@ class ReferenceServer(LoopbackServer):
         times: int | None = 1,
         path: str | None = None,
     ) -> None:
-        """Answers the next requests with an error, after their body was read.
+        """Answer the next requests with an error, after reading their bodies.
 
         Args:
-            status: Any; the rest is as `replies.error_reply` has it.
+            status: Any status. Other defaults are those of `replies.error_reply`.
             text: Member ``error``.
             code: Member ``code``.
-            headers: Instead of those that belong to the status.
-            body: Instead of the JSON.
-            times: So many requests; None is all.
+            headers: Replace the usual headers of the status.
+            body: Replaces the JSON.
+            times: The number of requests; None is all.
             path: Only requests to this path, without query.
         """
         reply = error_reply(status, text, code=code, headers=headers)

@@ -1,4 +1,4 @@
-"""Answers of the reference server: whole ones, streams of events, and all the errors."""
+"""Answers of the reference server: complete ones, event streams, and all errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ERROR_FIELDS: dict[int, Fields] = {
 
 @dataclass
 class Reply:
-    """One answer; `events` makes it a stream, in chunks, beginning with these bytes as they are."""
+    """One answer. With `events` it is a chunked stream that starts with `body`."""
 
     status: int
     body: bytes = b""
@@ -55,7 +55,7 @@ class Reply:
 
 
 class RefusedError(Exception):
-    """The request gets this error for an answer."""
+    """Makes the request fail with this error."""
 
     def __init__(self, status: int, text: str, *, code: str = "", param: str = "") -> None:
         super().__init__(text)
@@ -70,7 +70,7 @@ def json_reply(value: Any, status: int = 200, headers: Fields | None = None) -> 
 def error_reply(
     status: int, text: str = "", *, code: str = "", param: str = "", headers: Fields | None = None
 ) -> Reply:
-    """An error in the interface's shape."""
+    """An error in the API's JSON form."""
     usual_code, usual_text = ERRORS.get(status, ("", f"status {status}"))
     value = {"error": text or usual_text, "code": code or usual_code}
     if param:
@@ -79,13 +79,13 @@ def error_reply(
 
 
 def event(value: Any) -> bytes:
-    """One server-sent event of a JSON value, or of a text as it is."""
+    """One server-sent event with a JSON value or an unchanged text."""
     data = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"data: {data}\n\n".encode()
 
 
 def http_date(seconds_from_now: float, form: str = "imf") -> str:
-    """A date as HTTP writes it (RFC 9110, 5.6.7)."""
+    """A date in HTTP's format (RFC 9110, 5.6.7)."""
     moment = datetime.now(UTC) + timedelta(seconds=seconds_from_now)
     if form == "rfc850":
         return moment.strftime("%A, %d-%b-%y %H:%M:%S GMT")
@@ -95,7 +95,7 @@ def http_date(seconds_from_now: float, form: str = "imf") -> str:
 
 
 def retry_after_forms() -> dict[str, list[str]]:
-    """Values of Retry-After, right and wrong ones; a name and the field's values, in order."""
+    """Valid and invalid values of Retry-After: a name, and the header's values in order."""
     return {
         "seconds": ["2"],
         "zero": ["0"],

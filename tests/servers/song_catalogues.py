@@ -1,7 +1,7 @@
-"""Three catalogues of songs on this machine, after their public documentation.
+"""Three local song catalogs, after their public documentation.
 
 iTunes: Apple's "iTunes Search API". MusicBrainz: "MusicBrainz API", its pages "Search" and "Rate
-Limiting". Shazam: the shape of "Search for Catalog Resources" of Apple Music's API.
+Limiting". Shazam: the format of "Search for Catalog Resources" of Apple Music's API.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JSON = "Content-Type: application/json"
-#: Each answer is the last one of its connection.
+#: Each answer closes its connection.
 CLOSE = "Connection: close"
-#: A text for which no catalogue has a song.
+#: A text without results in any catalog.
 UNKNOWN = "nothing of that name"
 KNOWN = 60
 RECORDING = "11111111-2222-4333-8444-{:012d}"
@@ -32,7 +32,7 @@ Said = Callable[[Exchange], Awaitable[None]]
 
 @dataclass
 class Asked:
-    """A request that a catalogue has got."""
+    """A received request."""
 
     catalogue: str
     query: dict[str, str]
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass
 class SongCatalogues:
-    """All three at one address; used as a context."""
+    """All three on one server. Use it as a context manager."""
 
     instead: dict[str, Said] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
@@ -87,7 +87,7 @@ class SongCatalogues:
             await self.instead[catalogue](exchange)
             return
         status, value = say(one)
-        # iTunes writes line ends before its answer and calls it JavaScript.
+        # iTunes sends line ends before its answer and labels it as JavaScript.
         body = b"\n\n\n" * (catalogue == "itunes") + json.dumps(value).encode()
         kind = "Content-Type: text/javascript; charset=utf-8" if catalogue == "itunes" else JSON
         await exchange.answer(status, body, kind, CLOSE)
@@ -204,7 +204,7 @@ async def silent(exchange: Exchange) -> None:
 
 
 async def endless(exchange: Exchange) -> None:
-    """Two hundred megabytes, or as many as are taken."""
+    """Send 200 MB, or as much as the client accepts."""
     head = f"HTTP/1.1 200 OK\r\n{JSON}\r\nContent-Length: {200 << 20}\r\n\r\n"
     await exchange.send(head.encode() + b'{"results": [')
     for _ in range(200):

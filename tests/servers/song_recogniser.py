@@ -1,4 +1,4 @@
-"""A server on this machine that recognises songs, in the shape of `contracts.md` 10."""
+"""A local server that recognizes songs, in the format of `contracts.md` 10."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JSON = "Content-Type: application/json"
-#: Made up, with the members that `contracts.md` 10 names.
+#: Invented, with the members of `contracts.md` 10.
 TRACK = {
     "layout": "5",
     "type": "MUSIC",
@@ -67,7 +67,7 @@ Said = Callable[[Exchange], Awaitable[None]]
 
 @dataclass
 class Asked:
-    """A request that it has got."""
+    """A received request."""
 
     path: str
     query: dict[str, str]
@@ -83,8 +83,6 @@ class Asked:
 
 @dataclass
 class SongRecogniser:
-    """Used as a context."""
-
     answer: Mapping[str, Any] = field(default_factory=lambda: MATCH)
     instead: Said | None = None
     asked: list[Asked] = field(default_factory=list)

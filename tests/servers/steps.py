@@ -1,8 +1,8 @@
-"""What a misbehaving server can do with a request, step by step.
+"""The steps of a misbehaving server's scripts.
 
-A script is a row of steps. The request's body is read before the first one, unless one of
-`read_nothing`, `read_slowly` and `respond_before_body` is among them. When the script has come to
-its end, the connection goes on with the next request if the body was read, and is closed otherwise.
+A script is a list of steps. The request's body is read before the first one, unless `read_nothing`,
+`read_slowly` or `respond_before_body` is among them. After the script, the connection continues
+with the next request if the body was read; otherwise it is closed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIB = bytes(1 << 20)
 
 @dataclass
 class Stage:
-    """Where a script stands: the exchange, and how its bytes are to be sent."""
+    """The state of a script: the exchange, and how to send its bytes."""
 
     exchange: Exchange
     piece_bytes: int | None = None
@@ -47,7 +47,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Step:
-    """One step; `reads_body` says that it decides itself how the body is read."""
+    """One step; `reads_body` means that it decides how the body is read."""
 
     play: Callable[[Stage], Awaitable[None]]
     reads_body: bool = False
@@ -64,7 +64,7 @@ def head(
     reason: str | bytes = "",
     version: str = "HTTP/1.1",
 ) -> Step:
-    """Status line, these header fields and no others, empty line."""
+    """Status line, only these header fields, empty line."""
     return send(http1.head(status, headers, reason=reason, version=version))
 
 
@@ -75,20 +75,20 @@ def answer(
     *,
     content_type: str = "application/json",
 ) -> Step:
-    """A whole and correct answer."""
+    """A complete and correct answer."""
     own: http1.HeaderFields = [("Content-Type", content_type), ("Content-Length", len(body))]
     fields = [*own, *headers]
     return send(http1.head(status, fields) + body)
 
 
 def event_stream(headers: HeaderFields = ()) -> Step:
-    """The head of a stream of events that ends with the connection; `send` makes the events."""
+    """The head of an event stream that ends with the connection; `send` sends the events."""
     fields = [("Content-Type", "text/event-stream"), ("Connection", "close"), *headers]
     return head(200, fields)
 
 
 def informational(status: int = 103, headers: HeaderFields = ()) -> Step:
-    """An answer before the answer, such as 100 or 103."""
+    """An interim answer, such as 100 or 103."""
     return head(status, headers)
 
 
@@ -97,7 +97,7 @@ def redirect(status: int, location: str | bytes) -> Step:
 
 
 def chunked_head(status: int = 200, content_type: str = "application/json") -> Step:
-    """The head of an answer in chunks; `chunk` and `last_chunk` follow, or errors by `send`."""
+    """The head of a chunked answer; `chunk` and `last_chunk` follow, or errors by `send`."""
     return head(status, [("Content-Type", content_type), ("Transfer-Encoding", "chunked")])
 
 
@@ -111,7 +111,7 @@ def last_chunk(trailers: HeaderFields = ()) -> Step:
 
 
 def wrong_content_length(declared: int, body: bytes) -> Step:
-    """An answer whose body is longer or shorter than its head says; `close` should follow."""
+    """An answer with a wrong Content-Length; `close` should follow."""
     fields: http1.HeaderFields = [
         ("Content-Type", "application/json"),
         ("Content-Length", declared),
@@ -128,9 +128,9 @@ def huge_header(size_bytes: int = 1 << 20) -> Step:
 
 
 def _zeros_in_gzip(mebibytes: int) -> bytes:
-    """A gzip file (RFC 1952) of zeros, about a thousandth of them; 256 MiB in 0.1 s.
+    """A gzip file (RFC 1952) of zeros with a ratio of about 1000; 256 MiB take 0.1 s.
 
-    A packed MiB that ends in a full flush stands by itself, so that it can be repeated.
+    A compressed MiB that ends in a full flush is self-contained, so it can be repeated.
     """
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     block = packer.compress(_MIB) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -142,7 +142,7 @@ def _zeros_in_gzip(mebibytes: int) -> bytes:
 
 
 def gzip_bomb(size_bytes: int = 256 << 20, layers: int = 1) -> Step:
-    """An answer that says it is gzip and grows to `size_bytes` of zeros, packed `layers` times."""
+    """An answer that grows to `size_bytes` of zeros, compressed `layers` times."""
 
     @cache
     def packed() -> bytes:
@@ -165,7 +165,7 @@ def gzip_bomb(size_bytes: int = 256 << 20, layers: int = 1) -> Step:
 
 
 def repeat_forever(data: bytes) -> Step:
-    """These bytes as fast as the peer takes them, until it closes."""
+    """Send these bytes as fast as the peer reads them, until it closes."""
     block = data * max(1, (1 << 16) // len(data))
 
     async def play(stage: Stage) -> None:
@@ -176,7 +176,7 @@ def repeat_forever(data: bytes) -> Step:
 
 
 def split(piece_bytes: int, pause_s: float = 0.001) -> Step:
-    """All that follows is sent in pieces of so many bytes, with a pause after each."""
+    """Send everything after this step in pieces of `size` bytes, with a pause after each."""
 
     async def play(stage: Stage) -> None:
         stage.piece_bytes, stage.pause_s = piece_bytes, pause_s
@@ -189,17 +189,17 @@ def sleep(seconds: float) -> Step:
 
 
 def stall() -> Step:
-    """Nothing more, ever; the connection stays open until the peer closes it."""
+    """Send nothing more; the connection stays open until the peer closes it."""
     return Step(lambda stage: stage.sleep(None))
 
 
 def close() -> Step:
-    """Closes in order; where the request was not all read, the kernel makes RST of it."""
+    """Close normally. If the request was not read completely, the kernel sends RST."""
     return Step(lambda stage: stage.exchange.wire.close())
 
 
 def half_close() -> Step:
-    """FIN, while the peer's bytes are still taken; under TLS without a goodbye: a cut stream."""
+    """Send FIN but keep reading. TLS gets no close_notify, so its stream is truncated."""
 
     async def play(stage: Stage) -> None:
         stage.exchange.wire.half_close()
@@ -208,17 +208,17 @@ def half_close() -> Step:
 
 
 def reset() -> Step:
-    """RST at once; what is still on its way is lost."""
+    """Send RST immediately; unsent data is lost."""
     return Step(lambda stage: stage.exchange.wire.reset())
 
 
 def read_body() -> Step:
-    """The rest of the body is read here; for scripts that begin with sending."""
+    """Read the rest of the body here, for scripts that send first."""
     return Step(lambda stage: stage.exchange.read_body(), reads_body=True)
 
 
 def read_nothing() -> Step:
-    """The body is not read; the peer's window fills."""
+    """Do not read the body; the peer's window fills."""
 
     async def play(stage: Stage) -> None:
         stage.exchange.wire.stop_reading()
@@ -227,12 +227,12 @@ def read_nothing() -> Step:
 
 
 def read_slowly(bytes_per_s: float) -> Step:
-    """The body is read at this speed, to its end."""
+    """Read the body at this speed, to its end."""
     return Step(lambda stage: stage.exchange.read_body(bytes_per_s), reads_body=True)
 
 
 def respond_before_body() -> Step:
-    """What follows is sent while the body is still coming in; that is read beside it."""
+    """Send the next steps while the body is still being received."""
 
     async def play(stage: Stage) -> None:
         stage.exchange.read_body_meanwhile()

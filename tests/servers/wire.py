@@ -1,4 +1,4 @@
-"""One TCP connection of a test server, plain or TLS: read at will, written to, its end seen."""
+"""One TCP connection of a test server, plain or TLS, with control over reading and closing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WATCH_S = 0.01
 
 
 class DisconnectedError(Exception):
-    """The peer has gone, or what it sends is no HTTP."""
+    """The peer closed the connection, or sent invalid HTTP."""
 
 
 class Wire(asyncio.Protocol):
-    """Bytes to and from the peer; `closed` is set as soon as it has closed or reset.
+    """Bytes to and from the peer; `closed` is set when it has closed or reset.
 
-    Reading stops while nobody asks for more than what is buffered, so that a server that does not
-    read fills the peer's window. The peer's end is then looked for by polling.
+    Reading stops while more data is buffered than requested: a server that does not read then fills
+    the peer's window. In this state, polling detects the peer's end.
     """
 
     def __init__(self, log: Log, record: Connection, over_tls: bool) -> None:
@@ -41,11 +41,11 @@ class Wire(asyncio.Protocol):
         self._paused = False
         self._watch: asyncio.Task[None] | None = None
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # With 0, asyncio's TLS would take an empty buffer for a full one.
+        # With 0, asyncio's TLS would treat an empty buffer as full.
         self._transport.set_write_buffer_limits(high=int(self._over_tls), low=0)
         self._socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -71,7 +71,7 @@ class Wire(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
-    # What servers call.
+    # Called by servers.
 
     def stop_reading(self) -> None:
         if not self._paused and not self._lost.is_set():
@@ -87,7 +87,7 @@ class Wire(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def more(self) -> None:
-        """Waits for bytes beyond those that are buffered."""
+        """Wait for more bytes than are buffered."""
         self._arrived.clear()
         if self.closed.is_set():
             raise DisconnectedError("the peer sends no more")
@@ -112,7 +112,7 @@ class Wire(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Hands all of it to the kernel."""
+        """Pass all bytes to the kernel."""
         if self._lost.is_set() or self._transport.is_closing():
             raise DisconnectedError("the connection is closed")
         self._transport.write(data)
@@ -122,7 +122,7 @@ class Wire(asyncio.Protocol):
         self.record.sent_bytes += len(data)
 
     async def sleep(self, seconds: float | None) -> None:
-        """Waits, for ever with None."""
+        """Wait; None means forever."""
         try:
             await asyncio.wait_for(self.closed.wait(), seconds)
         except TimeoutError:
@@ -130,21 +130,21 @@ class Wire(asyncio.Protocol):
         raise DisconnectedError("the peer has closed")
 
     async def close(self) -> None:
-        """Closes in order once all is sent; TLS says goodbye."""
+        """Close normally after everything is sent, in TLS with close_notify."""
         if not self._over_tls:
-            self.half_close()  # also where a forked process holds the socket, too
+            self.half_close()  # This also works if a forked process has the socket, too.
         self._transport.close()
         await self._lost.wait()
 
     async def reset(self) -> None:
-        """Closes with RST; what is still on its way is lost."""
+        """Close with RST; unsent data is lost."""
         with contextlib.suppress(OSError):  # the peer was faster
             self._socket().setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.abort()
         await self._lost.wait()
 
     def half_close(self) -> None:
-        """Sends FIN and reads on; under TLS without a goodbye, which cuts its stream."""
+        """Send FIN and keep reading. TLS gets no close_notify, so its stream is truncated."""
         with contextlib.suppress(OSError):
             self._socket().shutdown(socket.SHUT_WR)
 

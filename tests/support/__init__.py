@@ -1,1 +1,1 @@
-"""Helpers of the test-suite: real media files, references made by real programs, parsers."""
+"""Helpers of the test suite: media files, references from real programs, parsers."""

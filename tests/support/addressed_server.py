@@ -1,4 +1,4 @@
-"""A server with every operation that takes an address of media, and what must be left of it."""
+"""A server with every operation that accepts a media URL, and checks for leftovers."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
     from support.web import Server
 
-#: What fetches a file by itself, and gives pages to the downloader.
+#: Operations that fetch a file themselves and leave web pages to the downloader.
 FILES = {"convert_to_mp3": "/api/v1/convert2mp3", "transcribe": "/api/v1/modelhost/stt"}
-#: What is the downloader's from the beginning.
+#: Operations that always use the downloader.
 PAGES = {
     "download_video": "/api/v1/downloadvideo",
     "summarize_video": "/api/v1/videosummarization",
 }
 OPERATIONS = (*FILES, *PAGES)
-#: What looks for a page, and is told none: here all that is searched for is a path of the site.
+#: Searches for a page. In these tests the search finds a path of the test site.
 MUSIC = "download_music"
 _MAX_S = 3600.0
 
 
 def allowing(*sites: Server) -> FetchPolicy:
-    """A policy by which these sites of this machine may be fetched from."""
+    """A policy that allows downloads from these local sites."""
     return FetchPolicy(allowed_hosts=tuple(one.authority for one in sites))
 
 
@@ -60,8 +60,6 @@ def fetched(server: PolymuxServer, operation: str, url: str) -> Answer:
 
 
 class Writer(Backend):
-    """A chat model of one sentence."""
-
     name = "writer"
     operations = frozenset(("chat",))
     models = ("small",)
@@ -72,7 +70,7 @@ class Writer(Backend):
 
 
 class AddressedServer(PolymuxServer):
-    """Fetches from some sites of this machine; media are converted, all else is scripted."""
+    """Downloads from local sites. Media conversion is real; every other operation is scripted."""
 
     answer_within_s = 120.0
 
@@ -94,7 +92,7 @@ class AddressedServer(PolymuxServer):
         super().__init__(folder / "s", self._backends)
 
     def __enter__(self) -> Self:
-        # A folder of its own, as others of this machine's processes have theirs in the usual one.
+        # Other local processes use the usual temporary folder.
         self._temporary = tempfile.TemporaryDirectory(prefix="t-")
         self._usual_place, tempfile.tempdir = tempfile.tempdir, self._temporary.name
         return super().__enter__()
@@ -136,7 +134,7 @@ class AddressedServer(PolymuxServer):
         return self.ask("GET", address, key=None).body
 
     def failure(self, operation: str, url: str) -> tuple[int, str, str]:
-        """Status, code and words of a failure that has left nothing behind."""
+        """Status, code and message of a request that must fail and leave nothing behind."""
         answer = self.fetches(operation, url)
         assert answer.status >= 400, answer.body
         self.has_nothing_left()
@@ -144,22 +142,22 @@ class AddressedServer(PolymuxServer):
         return answer.status, str(told.get("code", "")), str(told["error"])
 
     def has_nothing_left(self) -> None:
-        """Waits until there is no draft, no downloader and no way out of one."""
+        """Wait until no temporary file, downloader or egress proxy is left."""
         drafts = self.settings.store.folder / "drafts"
         wait_until(lambda: not any(drafts.iterdir()) and not downloaders())
         assert list(Path(self._temporary.name).iterdir()) == []
 
 
 def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
-    """The process ids of this process's engines, and of downloaders' ways out.
+    """The process ids of the engines and egress proxies below this process.
 
     Args:
-        named: Words of their command line. Default: those of any engine, as of an
-            `AddressedServer`, where all of them are downloaders.
+        named: Text that the command line must contain. The default matches every engine; an
+            `AddressedServer` has only downloaders.
     """
     found = [os.getpid()]
     for pid in found:
-        with suppress(OSError):  # It may have gone.
+        with suppress(OSError):  # The process may have ended.
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
@@ -167,7 +165,7 @@ def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
 
 
 def _text(path: Path) -> str:
-    """A file of /proc; empty where its process has gone."""
+    """The text of a file in /proc, or an empty text if the process has ended."""
     try:
         return path.read_text("utf-8", "replace")
     except OSError:
@@ -175,7 +173,7 @@ def _text(path: Path) -> str:
 
 
 class Watched:
-    """The most that a downloader of this process holds while a block runs: `max_bytes`."""
+    """Measures the peak memory of a downloader (`max_bytes`) during the block."""
 
     def __init__(self) -> None:
         self.max_bytes = 0
@@ -197,13 +195,13 @@ class Watched:
 
 
 class Grown:
-    """How much more a process has held at most, while a block ran, than before it.
+    """Measures how much the memory of a process grows at most during the block.
 
     Args:
-        process: Its id, of this user. Default: this one.
+        process: The id of a process of this user. Default: this process.
 
     Attributes:
-        bytes: Resident; 0 before the end.
+        bytes: The growth of the resident memory; 0 before the end of the block.
     """
 
     bytes = 0
@@ -212,7 +210,7 @@ class Grown:
         self._process = "self" if process is None else str(process)
 
     def __enter__(self) -> Self:
-        # Whatever was the most until now counts no more: see proc(5).
+        # Reset the peak (VmHWM); see proc(5).
         Path(f"/proc/{self._process}/clear_refs").write_text("5")
         self._usual_bytes = _status_bytes(self._process, "VmRSS")
         return self
@@ -222,7 +220,7 @@ class Grown:
 
 
 def _status_bytes(process: object, name: str) -> int:
-    """A number of /proc/PID/status; 0 where its process has gone."""
+    """A number from /proc/PID/status in bytes, or 0 if the process has ended."""
     for line in _text(Path(f"/proc/{process}/status")).splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10

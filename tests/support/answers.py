@@ -1,4 +1,4 @@
-"""Answers of servers: what each operation gives back, in full."""
+"""A complete answer for each operation."""
 
 from __future__ import annotations
 

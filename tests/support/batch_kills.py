@@ -1,4 +1,4 @@
-"""Batches that are killed, and what must hold then: nothing is lost, and nothing is done twice."""
+"""Batches that are killed and restarted: nothing may be lost, and nothing may be done twice."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def noise(seed: int, seconds: float = 0.1) -> bytes:
 
 
 class BatchKills:
-    """A folder of inputs, and what must come of it."""
+    """A folder of inputs, and the outputs expected from it."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder, self.out = folder, folder / "out"
-        #: Name of an output to the hash that it must have.
+        #: Output name to expected hash.
         self.expected: dict[str, str] = {}
-        #: Names to inode and time of what lay there after a kill: made once is never made again.
+        #: Output name to inode and time, as seen after a kill. An output is never written again.
         self.seen: dict[str, tuple[int, int]] = {}
         for number in range(count):
             data = noise(number)
@@ -64,7 +64,7 @@ class BatchKills:
         }
 
     def check(self) -> None:
-        """What is done is there; whatever is there is whole; what was there is the same."""
+        """Check that finished outputs exist, are complete, and have not changed."""
         files = self.files()
         marks = {}
         for name, path in files.items():
@@ -72,7 +72,7 @@ class BatchKills:
             marks[name] = status.st_ino, status.st_mtime_ns
             assert hashlib.sha256(path.read_bytes()).hexdigest() == self.expected[name], name
         again = {name for name, mark in self.seen.items() if marks.get(name) != mark}
-        assert not again, f"made twice, or lost: {sorted(again)}"
+        assert not again, f"outputs written twice or lost: {sorted(again)}"
         self.seen = marks
         if not (self.out / MANIFEST).exists():
             return
@@ -85,12 +85,12 @@ class BatchKills:
             assert manifest.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             try:
                 states: dict[int, Any] = dict(manifest.execute("SELECT id, state FROM items"))
-            except sqlite3.OperationalError:  # Killed before its tables were made.
+            except sqlite3.OperationalError:  # killed before it created its tables
                 return {}, []
             return states, manifest.execute("SELECT item, name FROM outputs").fetchall()
 
     def check_complete(self) -> None:
-        """Everything is there, and nothing else."""
+        """Check that all outputs and no other files exist."""
         states, _ = self.rows()
         assert sorted(states.values()) == ["done"] * len(self.expected) + ["failed"]
         assert self.files().keys() == self.expected.keys()

@@ -1,5 +1,3 @@
-"""Batches of conversions, and what they leave."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

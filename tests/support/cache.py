@@ -1,4 +1,4 @@
-"""A folder of generated files, each made once even when several test processes ask for it."""
+"""A cache of generated files. Several test processes share it, and each file is made once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Cache:
-    """Files keyed by the text that says how they are made and by the ffmpeg program's version."""
+    """Files by recipe (a text that describes how a file is made) and ffmpeg version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / ".locks").mkdir(parents=True, exist_ok=True)
 
     def make(self, stem: str, suffix: str, recipe: str, build: Callable[[Path], None]) -> Path:
-        """Returns the file of `recipe`, calling `build` with a temporary path if it is new."""
+        """Return the file of `recipe`. If it is new, call `build` with a temporary path."""
         key = hashlib.sha256(f"{programs.ffmpeg_version()}\n{recipe}".encode()).hexdigest()[:16]
         path = self.folder / f"{stem}-{key}{suffix}"
         if path.exists():
@@ -37,7 +37,7 @@ class Cache:
         return path
 
     def ask(self, what: object, path: Path, answer: Callable[[], bytes]) -> bytes:
-        """What a program says of a file: it is asked once about the same bytes."""
+        """Return a program's output about a file, and cache it by the file's bytes."""
 
         def build(fresh: Path) -> None:
             fresh.write_bytes(answer())
@@ -46,6 +46,5 @@ class Cache:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, to key what is made from it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Small songs for the tests of the catalogue: melodies with drums, each from a seed."""
+"""Short songs for tests of the song index: melodies with drums, each generated from a seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATE = 22_050
 
 @lru_cache(maxsize=32)
 def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
-    """Mono samples from -1 to 1: notes with harmonics that fade, and a drum on some of them."""
+    """Mono samples from -1 to 1: notes with fading harmonics, some with a drum."""
     random = numpy.random.default_rng(seed)
     samples = numpy.zeros(int(seconds * RATE))
     at = 0.0
@@ -40,7 +40,7 @@ def sound(seed: int, seconds: float = 12.0) -> numpy.ndarray:
             samples[begin:end] += random.normal(0, 0.4, len(time)) * numpy.exp(-30 * time)
         at += length
     samples = 0.8 * samples / numpy.abs(samples).max()
-    samples.flags.writeable = False  # It is given to others as well.
+    samples.flags.writeable = False  # Callers share the cached array.
     return samples
 
 
@@ -55,7 +55,7 @@ def _cache() -> Cache:
 
 
 def _made(path: Path, recipe: str, build: Callable[[Path], None]) -> Path:
-    """Writes what `build` writes, which the cache of the corpus keeps."""
+    """Call `build` once and cache the file it writes."""
     text = f"{recipe} {digest(Path(__file__))}"
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(_cache().make("song", path.suffix, text, build), path)
@@ -63,7 +63,7 @@ def _made(path: Path, recipe: str, build: Callable[[Path], None]) -> Path:
 
 
 def song(path: Path, seed: int, seconds: float = 12.0, **tags: str) -> Path:
-    """A file with a song, of the kind that its name says, with tags."""
+    """Write a tagged song file; the ending of `name` selects the format."""
     words = [word for name, text in tags.items() for word in ("-metadata", f"{name}={text}")]
 
     def build(fresh: Path) -> None:
@@ -74,7 +74,7 @@ def song(path: Path, seed: int, seconds: float = 12.0, **tags: str) -> Path:
 
 
 def snippet(folder: Path, seed: int, begin_s: float = 3.3, length_s: float = 6.0) -> Path:
-    """A piece out of the middle of a song, with a little noise."""
+    """A part from the middle of a song, with a little noise."""
 
     def build(fresh: Path) -> None:
         whole = sound(seed)

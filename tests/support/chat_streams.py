@@ -1,4 +1,4 @@
-"""Streams in the shapes of six servers, made from what their documentation shows."""
+"""Streams in the formats of six servers, after the examples in their documentation."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def groq(texts: list[str]) -> bytes:
 
 
 def llama_cpp(texts: list[str]) -> bytes:
-    """llama.cpp: content null at first, the choices before everything else, timings at the end."""
+    """llama.cpp: content is null at first, choices precede other members, timings at the end."""
 
     def choices(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return {"choices": [{"finish_reason": finish, "index": 0, "delta": delta}]}
@@ -117,7 +117,7 @@ def vllm(texts: list[str]) -> bytes:
 
 
 def ollama(texts: list[str]) -> bytes:
-    """Ollama: the role in every chunk, the time of its making too."""
+    """Ollama: role and creation time in every chunk."""
     chunks = []
     for number, text in enumerate([*texts, ""]):
         finish = "stop" if number == len(texts) else None

@@ -1,4 +1,4 @@
-"""What servers answer in tests of the client, and one call by a client of either kind."""
+"""Server answers for tests of the client, and calls that work with both kinds of client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = steps.answer(200, b'{"response":"fine"}')
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 #: The last chunk of a stream, and its end.
 END = CHUNK.replace(b"}}]", b'},"finish_reason":"stop"}]') + b"data: [DONE]\n\n"
-#: A stream that gives one chunk and is silent from then on.
+#: A stream that sends one chunk and then nothing.
 SILENT_STREAM = steps.event_stream(), steps.send(CHUNK), steps.stall()
 KINDS: list[type] = [polymux.Client, polymux.AsyncClient]
 
@@ -27,9 +27,9 @@ KINDS: list[type] = [polymux.Client, polymux.AsyncClient]
 def called(
     kind: type, url: str, call: Callable[[Any], Any], *, api_key: str = KEY, **options: Any
 ) -> Any:
-    """What a call by a client of this kind gives: of a stream, a list of all that comes.
+    """The result of a call by a client of either kind; for a stream, a list of its chunks.
 
-    Requests are sent once, unless `retry` says otherwise.
+    Requests are sent once unless `retry` is given.
     """
     options = {"retry": 0, **options}
 

@@ -1,7 +1,6 @@
-"""Processes of their own for tests of the client: what forks, exits, is interrupted or measured.
+"""Child processes for tests of the client that fork, exit, are interrupted or measure memory.
 
-The code of a child finds the address of the test's server in `url`, and what else it needs in
-`sys.argv[2:]`.
+The code of a child finds the URL of the test server in `url` and more arguments in `sys.argv[2:]`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MIB = 1 << 20
 KEY = "canary-key-5f2b7c"
 TIMEOUT_S = 120
 
-#: What every child begins with.
+#: Runs before the code of every child.
 PRELUDE = """
 import asyncio, json, os, signal, sys, threading, time
 import polymux
@@ -45,19 +44,19 @@ def figures():
             "descriptors": len(os.listdir("/proc/self/fd"))}
 
 def sockets():
-    # How many descriptors are TCP connections.
+    # The number of descriptors that are TCP connections.
     ours = {line.split()[9] for line in read("/proc/self/net/tcp").splitlines()[1:]}
     found = 0
     for one in os.listdir("/proc/self/fd"):
         try:
             link = os.readlink(f"/proc/self/fd/{one}")
         except OSError:
-            continue  # Of the listing itself.
+            continue  # The descriptor of the listing itself.
         found += link.removeprefix("socket:[").rstrip("]") in ours
     return found
 
 def settled(seconds=5):
-    # Once nothing changes any more: threads and sockets end a little after their call.
+    # Wait until nothing changes: threads and sockets end shortly after their call.
     before, end = figures(), time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.1)
@@ -77,8 +76,8 @@ def start(
     environment: Mapping[str, str] | None = None,
     before: tuple[str, ...] = (),
 ) -> subprocess.Popen[str]:
-    """A Python process that runs `code`; `before` is a command that runs it."""
-    # To load asyncio takes as long as all the rest.
+    """Start a Python process that runs `code`; `before` is a command that starts it."""
+    # Importing asyncio takes as long as everything else.
     code = (PRELUDE if "asyncio" in code else PRELUDE.replace("asyncio, ", "")) + code
     command = [*before, sys.executable, *options, "-c", code, url, *map(str, arguments)]
     return subprocess.Popen(
@@ -88,15 +87,15 @@ def start(
 
 
 def finish(child: subprocess.Popen[str], timeout_s: float = TIMEOUT_S) -> str:
-    """What it wrote, once it has ended well; one that does not end is ended and is a failure."""
+    """The output of a child that exits with 0. A hanging child is killed, and the test fails."""
     try:
         out, errors = child.communicate(timeout=timeout_s * PATIENCE)
     except subprocess.TimeoutExpired:
         child.kill()
         out, errors = child.communicate()
-        raise AssertionError(f"hangs for {timeout_s} s; it wrote:\n{out}\n{errors}") from None
+        raise AssertionError(f"timed out after {timeout_s} s; output:\n{out}\n{errors}") from None
     assert child.returncode == 0, f"exit {child.returncode}:\n{out}\n{errors[-4000:]}"
-    # With -W error, what nobody could catch is told only there.
+    # With -W error, uncaught warnings appear only on standard error.
     assert "Traceback" not in errors, errors[-4000:]
     assert "never " not in errors, errors[-4000:]
     return out
@@ -107,7 +106,7 @@ def run(code: str, url: str, *arguments: object, timeout_s: float = TIMEOUT_S, *
 
 
 def run_json(code: str, url: str, *arguments: object, **how: Any) -> Any:
-    """The same for a child whose last line is JSON."""
+    """Run a child and parse the last line of its output as JSON."""
     return json.loads(run(code, url, *arguments, **how).splitlines()[-1])
 
 
@@ -123,10 +122,10 @@ def wait_for(child: subprocess.Popen[str], line: str) -> None:
 def check_flat(
     first: dict[str, int], last: dict[str, int], growth_mib: float, connections: int = 1
 ) -> None:
-    """Descriptors and threads are as many as before, memory has grown by so much at most.
+    """Check that descriptors and threads have not grown, and memory by `more_bytes` at most.
 
-    Connections may be kept, or have been closed: a descriptor each, and no more of them than there
-    were calls at once.
+    A kept or closed connection may change the descriptors by one, for each of the simultaneous
+    calls.
     """
     assert last["threads"] == first["threads"], (first, last)
     assert abs(last["descriptors"] - first["descriptors"]) <= connections, (first, last)

@@ -1,7 +1,7 @@
-"""A client whose n-th system call fails, for every n: a program, run with a library preloaded.
+"""A client whose n-th system call fails, for every n. Needs the preloaded fault library.
 
-``python -m support.client_under_faults URL FOLDER MOST CALL:ERRNO...`` tells, a line of JSON for
-each call, each piece of work and each n up to MOST, what became of it.
+``python -m support.client_under_faults URL FOLDER MOST CALL:ERRNO...`` prints one JSON line with
+the outcome for each system call, each piece of work and each n up to MOST.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _library = ctypes.CDLL(None)
 
 
 class Works:
-    """What is done, each time with connections of its own, so that every n is there again."""
+    """Pieces of work. Each opens new connections, so every n occurs again."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url = url
@@ -75,7 +75,7 @@ class Works:
         self._remote().save(self.target, overwrite=False)
 
     def save_bytes(self) -> None:
-        write_atomically(self.target, BODY, overwrite=True)  # As `MediaFile.save` does.
+        write_atomically(self.target, BODY, overwrite=True)  # like `MediaFile.save`
 
     def asynchronous(self) -> None:
         async def work() -> None:
@@ -86,13 +86,13 @@ class Works:
         self._loop.run_until_complete(work())
 
 
-#: Of these the event loop's own thread is left alone: what asyncio makes of faults is its own.
+#: Faults skip the event loop's own thread here, because asyncio handles them in its own way.
 _BY_OTHER_THREADS = ("asynchronous",)
 NAMES = ("call", "stream", "upload", "fetch", "save", "save_anew", "save_bytes", "asynchronous")
 
 
 def outcome(work: Callable[[], None]) -> str:
-    """``"fine"``, or the class of the error of polymux's; any other is a failure of the test."""
+    """``"fine"`` or the class name of a PolymuxError. Any other exception fails the test."""
     try:
         work()
     except (errors.PolymuxError, MemoryError) as error:
@@ -123,7 +123,7 @@ def once(works: Works, name: str, call: str, n: int, error: int) -> dict[str, An
 
 
 def main() -> None:
-    """Every call, every work, and every n until no call of that kind is left."""
+    """For every system call and every work, raise n until no call of this kind fails."""
     url, folder, most, *faults = sys.argv[1:]
     works = Works(url, Path(folder))
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""The `polymux` command as a process of its own, without anybody's settings."""
+"""The `polymux` command in a separate process, without the user's settings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "polymux"]
-#: Only what hangs takes so long, however busy the machine is.
+#: Only a hanging command takes this long, even on a busy machine.
 MAX_S = 180
 
 
 def environment(home: Path, server: Any = None, **more: str) -> dict[str, str]:
-    """This process's, without settings of polymux but for the server's address and key."""
+    """This process's environment without polymux settings, plus the server's URL and key."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         kept.pop(name, None)
@@ -46,9 +46,9 @@ def run(
     code: int | None = 0,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a command to its end; `more` are variables of its environment.
+    """Run a command to its end. `more` are environment variables.
 
-    Whatever happens, no traceback is shown, and nothing but an exit code that was meant.
+    The command must exit with `code` and never print a traceback.
     """
     done = subprocess.run(
         [*PROGRAM, *map(str, words)],
@@ -74,19 +74,19 @@ def call(
     may_trace: bool = False,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What `run` gives, without a process: for what a command says and leaves, and no more.
+    """Run a command like `run`, but in this process. This is faster.
 
-    With `may_trace` a traceback is no failure.
+    `may_trace` allows a traceback.
     """
     streams = {}
     for name in ("stdin", "stdout", "stderr"):
-        file = TemporaryFile()  # noqa: SIM115 - with a descriptor, as commands want it
+        file = TemporaryFile()  # noqa: SIM115 - commands need a descriptor
         file.write(stdin if name == "stdin" else b"")
         file.seek(0)
         streams[name] = TextIOWrapper(file, "utf-8")
     with (
         mock.patch.dict(os.environ, environment(cwd, server, **more), clear=True),
-        mock.patch.multiple(errors, _SECRETS=[], _is_here=False),  # Of a process.
+        mock.patch.multiple(errors, _SECRETS=[], _is_here=False),  # global state of one process
         mock.patch.multiple(sys, **streams),
         chdir(cwd),
     ):
@@ -107,8 +107,8 @@ def call(
 
 
 def serve(*words: str | Path, cwd: Path) -> tuple[int, str, str]:
-    """The code, the output and the words of a server that does not come so far as to serve."""
-    with mock.patch("polymux.server.run.set_up_logging"):  # It is this process's, too.
+    """Exit code, standard output and standard error of a server that fails to start."""
+    with mock.patch("polymux.server.run.set_up_logging"):  # It would change this process's logging.
         done = call("serve", "--port", "0", *words, cwd=cwd, code=None, XDG_STATE_HOME=str(cwd))
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -123,7 +123,7 @@ def started(
 
 
 class Shell:
-    """A program on a pseudo-terminal, as its controlling terminal: Ctrl-C comes as from keys."""
+    """A program on a controlling pseudo-terminal: Ctrl-C works as from a keyboard."""
 
     def __init__(
         self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None
@@ -144,7 +144,7 @@ class Shell:
         self._seen = 0
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Reads until what came since the last match fits the pattern."""
+        """Read until the output since the last match matches the pattern."""
         deadline = time.monotonic() + MAX_S
         while True:
             found = re.compile(pattern).search(self.text, self._seen)
@@ -152,16 +152,16 @@ class Shell:
                 self._seen = found.end()
                 return found
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.text[self._seen :]!r}"
-            assert self._read(), f"the end came before {pattern!r}: {self.text!r}"
+            assert self._read(), f"the process ended before {pattern!r}: {self.text!r}"
 
     def press(self, keys: str) -> None:
-        """Presses keys; ``"\\x03"`` is Ctrl-C, ``"\\x04"`` Ctrl-D."""
+        r"""Press keys; ``"\x03"`` is Ctrl-C, ``"\x04"`` Ctrl-D."""
         os.write(self._ours, keys.encode())
 
     def interrupt(self, pattern: str) -> None:
-        """Presses Ctrl-C until the text fits the pattern.
+        """Press Ctrl-C until the output matches the pattern.
 
-        Readline notices a signal that came just before it waits for keys only with the next one.
+        Readline may miss a signal shortly before it waits for keys, and then sees the next one.
         """
         for _ in range(10):
             self.press("\x03")
@@ -174,19 +174,19 @@ class Shell:
         self.wait_for(pattern)
 
     def end(self) -> int:
-        """Reads on to the end of the process; its exit code."""
+        """Read until the process ends, and return its exit code."""
         deadline = time.monotonic() + MAX_S
         while self._read():
             assert time.monotonic() < deadline, self.text
         return self.process.wait(timeout=MAX_S)
 
     def _read(self) -> bool:
-        """Reads what is there; False at the end."""
+        """Read the available output; return False at the end."""
         if not select.select([self._ours], [], [], 0.1)[0]:
             return self.process.poll() is None
         try:
             data = os.read(self._ours, 65_536)
-        except OSError:  # As a terminal reports that the other end was closed.
+        except OSError:  # A terminal reports EIO when the other end is closed.
             return False
         self.text += data.decode()
         return bool(data)
@@ -207,8 +207,6 @@ class Shell:
 
 
 class Terminal(Shell):
-    """The `polymux` command on a pseudo-terminal."""
-
     def __init__(
         self, *words: str | Path, cwd: Path, server: Any = None, stdout: int | None = None
     ) -> None:
@@ -216,7 +214,7 @@ class Terminal(Shell):
 
 
 def _take_terminal() -> None:
-    """Makes standard input the controlling terminal of the new session."""
+    """Make standard input the controlling terminal of the new session."""
     import fcntl
     import termios
 

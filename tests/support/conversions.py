@@ -1,4 +1,4 @@
-"""Conversions started at the native module, and file objects that watch what becomes of them."""
+"""Conversions started at the native module, and file objects that record how they are used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(
     *,
     overwrite: bool = True,
 ) -> _media.Conversion:
-    """Starts a conversion; a bare source or destination is content or a file object."""
+    """Start a conversion. Source and destination may be bytes, a file object or a native tuple."""
     if isinstance(source, (bytes, bytearray)):
         source = ("bytes", source, "<bytes>")
     elif not isinstance(source, tuple):
@@ -55,7 +55,7 @@ def mp3_of(source: object) -> bytes:
 
 
 class Reader:
-    """A file object that only reads, `step` running before each read."""
+    """A read-only file object that calls `step` before each read."""
 
     def __init__(self, content: bytes, step: Callable[[int], object] = lambda _: None) -> None:
         self.file = io.BytesIO(content)

@@ -4,8 +4,8 @@
     corpus.path("mp4_video")        # a file, made at the first request and kept
     corpus.wave(Sound(samples=1))   # a 16-bit WAV of any sound
 
-Files live in a cache folder (`build/corpus` of the repository, or `$POLYMUX_TEST_CORPUS`), so
-only the first run makes them.
+Files are cached in `build/corpus` of the repository or in `$POLYMUX_TEST_CORPUS`, so only the first
+run makes them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Corpus:
-    """Makes and finds the files."""
-
     def __init__(self) -> None:
         chosen = Path(os.environ.get("POLYMUX_TEST_CORPUS", REPOSITORY / "build/corpus"))
         for program in programs.PACKAGES:
@@ -45,11 +43,11 @@ class Corpus:
         return self.build(name, Medium(".wav", (sound,), ("-c:a", codec)))
 
     def sound(self, sound: Sound) -> Path:
-        """The 32-bit float WAV that everything of `sound` is made from."""
+        """The 32-bit float WAV that is the source of every file with `sound`."""
         return sound_file(self.cache, sound)
 
     def reference(
         self, source: Path, arguments: Sequence[str] = ("-b:a", "128k"), **options: Sequence[str]
     ) -> Path:
-        """The MP3 that the ffmpeg program makes of `source`; see `reference.mp3`."""
+        """The MP3 that the ffmpeg program makes from `source`; see `reference.mp3`."""
         return reference.mp3(self.cache, source, arguments, **options)

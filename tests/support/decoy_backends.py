@@ -1,4 +1,4 @@
-"""Real backends for every field of kind ``url``, with test doubles behind what they fetch."""
+"""Real backends for every field of the kind ``url``; only what follows a download is scripted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest, ProgressSink
 
-#: The only one that requests may name.
+#: The only proxy that requests may use.
 PROXY = f"http://{PUBLIC}:80"
 _CHAT = {
     "id": "chat-1", "object": "chat.completion", "created": 1, "model": "scripted",
@@ -40,7 +40,7 @@ _FACTS = {"width": 64, "height": 64, "channels": 3, "bits": 8}
 
 
 class Doing(Scripted):
-    """Has something right to say to whatever it is asked for."""
+    """A backend with a valid result for every operation."""
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         def made(kind: str) -> OutputFile:
@@ -66,7 +66,7 @@ class Doing(Scripted):
 
 
 def backends(folder: Path) -> list[Backend]:
-    """For every operation that has such a field; they reach the public side alone."""
+    """Backends for all operations with a URL field. They may reach only the public side."""
     policy = FetchPolicy(allowed_networks=("203.0.113.0/24",))
     pages = PageDownloader(
         DownloadSettings(max_concurrency=4, total_s=60), policy, folder / "drafts", 3600

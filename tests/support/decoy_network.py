@@ -1,8 +1,7 @@
-"""Fetches the whole corpus of URLs inside a network of its own, and prints what came of it.
+"""Fetches the whole corpus of URLs inside an isolated network, and prints the outcomes.
 
-Started by `run` as a child in a new network and mount namespace, where root owns a loopback
-interface that nobody else sees: the addresses of the decoys lie on it, and a resolver that follows
-a script answers all names. Nothing leaves the namespace, which has no other interface.
+`run` starts this module in a new network and mount namespace. Its only interface is loopback, which
+has the decoys' addresses. A scripted resolver answers all names. Nothing leaves the namespace.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ RESOLVER = "127.0.0.54"
 CODES = (301, 302, 303, 307, 308)
 ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
 A, CNAME, AAAA = 1, 5, 28
-#: Of `Resolver`, but for those that change or say nothing.
+#: Names of `Resolver`, except for those that change or get no answer.
 NAMES = (
     "public", "private", "private6", "mapped", "mixed", "mixed-other-order", "to-localhost",
     "chain", "127-0-0-1.wildcard", "many", "many-one-private", "servfail", "unknown",
@@ -38,9 +37,9 @@ NAMES = (
 def run(
     module: str = "support.decoy_network", *arguments: str, timeout_s: float = 400
 ) -> tuple[dict[str, Any], str]:
-    """What a module found in a network of its own, and what it said beside it.
+    """Run a module in an isolated network; return its JSON and its standard error.
 
-    Fails with its words where the namespaces cannot be made.
+    Fails with the output if the namespaces cannot be created.
     """
     command = ["unshare", "--net", "--mount", sys.executable, "-m", module, *arguments]
     done = subprocess.run(
@@ -52,13 +51,13 @@ def run(
 
 
 class Decoys:
-    """Listens on every address of the namespace, and counts who comes."""
+    """Listens on every address of the namespace, and counts connections."""
 
     def __init__(self) -> None:
         self.hits: collections.Counter[str] = collections.Counter()
         self.locations: list[bytes] = []
         self.served = 0
-        #: Of redirects, the path of each that was sent: how often.
+        #: Path to the number of redirects sent for it.
         self.redirects: collections.Counter[str] = collections.Counter()
 
     async def start(self) -> None:
@@ -93,7 +92,7 @@ class Decoys:
                 b"HTTP/1.1 %s Moved\r\nLocation: %s\r\n\r\n" % (match[1].encode(), location)
             )
             self.redirects[target] += 1
-        elif "/search?" in target:  # A catalogue of songs that has none.
+        elif "/search?" in target:  # A song catalog without songs.
             writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"results": []}')
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npublic")
@@ -101,7 +100,7 @@ class Decoys:
 
 
 def records(name: str, kind: int, asked: int) -> list[tuple[int, str, str]] | int | None:
-    """The resolver's script: records of (type, owner, value), a code of failure, or silence."""
+    """The resolver's records (type, owner, value), an error code, or None for silence."""
     of = "x.example"
     both = {A: [PUBLIC], AAAA: []}
     tables: dict[str, dict[int, list[str]]] = {
@@ -141,7 +140,7 @@ def data(kind: int, value: str) -> bytes:
 
 
 class Resolver:
-    """DNS (RFC 1035) on UDP and TCP, by the script above, every record with TTL 0."""
+    """DNS (RFC 1035) over UDP and TCP, scripted by `records`; every record has TTL 0."""
 
     def __init__(self) -> None:
         self.asked: collections.Counter[str] = collections.Counter()
@@ -193,7 +192,8 @@ class Resolver:
             body += start + struct.pack("!HHIH", row, 1, 0, len(rdata)) + rdata
         flags = 0x8180 | code
         if 12 + len(question) + len(body) > most:
-            flags, rows, body = flags | 0x0200, [], b""  # Truncated: ask again over TCP.
+            # Truncated: the client must retry over TCP.
+            flags, rows, body = flags | 0x0200, [], b""
             self.asked[f"{name} {kind}"] -= 1
         return query[:2] + struct.pack("!HHHHH", flags, 1, len(rows), 0, 0) + question + body
 
@@ -215,7 +215,7 @@ def set_up_network() -> None:
 
 
 def outcome(url: str, **limits: int) -> str:
-    """The class of the error, or what was fetched from where."""
+    """The class of the error, or the URL and the target of a successful fetch."""
     from polymux.errors import PolymuxError
     from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
 
@@ -232,7 +232,7 @@ def outcome(url: str, **limits: int) -> str:
 
 
 def knocks(decoys: Decoys) -> dict[str, int]:
-    """Shows that every decoy can be reached: were it not so, none could ever be hit."""
+    """Connect to every decoy. An unreachable decoy would prove nothing."""
     for address in DECOYS:
         for port in PORTS:
             socket.create_connection((address, port), timeout=5).close()
@@ -244,7 +244,7 @@ def knocks(decoys: Decoys) -> dict[str, int]:
 
 
 def started(locations: list[str]) -> tuple[Decoys, Resolver, dict[str, int]]:
-    """What answers in this network, on a thread of its own, and that each decoy can be reached."""
+    """Start the servers of this network on a thread, and check that each decoy is reachable."""
     set_up_network()
     decoys, resolver = Decoys(), Resolver()
     loop = asyncio.new_event_loop()
@@ -256,7 +256,7 @@ def started(locations: list[str]) -> tuple[Decoys, Resolver, dict[str, int]]:
 
 
 def tell(found: dict[str, Any]) -> None:
-    """Prints what was found, and ends: the servers run for ever."""
+    """Print the findings and exit; the servers would run forever."""
     json.dump(found, sys.stdout)
     sys.stdout.flush()
     os._exit(0)
@@ -282,7 +282,7 @@ def names(decoys: Decoys, resolver: Resolver) -> dict[str, str]:
 
 
 def exit_with_a_silent_resolver() -> float:
-    """Seconds that a process takes to end which has fetched from a name nobody answers for."""
+    """Seconds until a process exits after a fetch from a name that gets no DNS answer."""
     code = (
         "from support.decoy_network import outcome\n"
         "assert outcome('http://silent.example/', connect_ms=200) == "
@@ -305,7 +305,7 @@ def main() -> None:
     began = time.monotonic()
     found["direct"] = {url: outcome(url) for url in corpus}
     found["direct_s"] = time.monotonic() - began
-    # Each URL through one code: neighbours are of one kind, so each kind meets all codes.
+    # One redirect code for each URL. Neighboring URLs are similar, so each kind meets all codes.
     codes = [CODES[number % len(CODES)] for number in range(len(corpus))]
     found["redirected"] = {
         f"{code} {url}": outcome(f"http://{PUBLIC}/redirect/{code}/{number}")

@@ -1,7 +1,7 @@
-"""Asks operations for some of the corpus of URLs inside a network of its own; see `decoy_network`.
+"""Sends part of the URL corpus to operations inside an isolated network; see `decoy_network`.
 
-Every field of the contract's kind ``url`` is asked for with it, directly and by redirects. All of
-the corpus is asked of what they fetch through: `decoy_network` and `decoy_proxy`.
+Every field of the kind ``url`` gets these URLs, directly and through redirects. `decoy_network` and
+`decoy_proxy` test the code below with the whole corpus.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from support.url_corpus import PUBLIC, SAMPLE, proxies
 if TYPE_CHECKING:
     from support.decoy_network import Decoys
 
-#: A file of the request's own, where one must be; any will do, as nothing opens it.
+#: A file for requests that need one. Nothing opens it.
 _FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)
 _PICTURE = {"type": "image_url", "image_url": {"url": "URL"}}
 _SAYING = [{"role": "user", "content": "x"}]
-#: Field, as `test_decoys` walks to it in the contract, to what asks for it: ``URL`` stands for it.
+#: Field, named like in `test_decoys`, to a request in which ``URL`` is replaced.
 REQUESTS: dict[str, dict[str, Any]] = {
     "convert_to_mp3.url": {"url": "URL"},
     "transcribe.url": {"url": "URL"},
@@ -49,29 +49,30 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "upscale_image.lora_links": {"image": _FILE, "lora_links": "URL"},
     "upscale_image.custom_sd_model": {"image": _FILE, "custom_sd_model": "URL"},
 }  # fmt: skip
-#: Those that are asked for by a form, with the selector of their model.
+#: Operations that are called with a form, and the model that selects their variant.
 _FORMS = {
     "convert_to_mp3": None,
     "transcribe": None,
     "generate_image": "lorenzomarines/astra",
     "upscale_image": "philz1337x/clarity-upscaler",
 }
-#: Of names, what the fields are that fetch in ways of their own.
+#: Fields with separate code for fetching; these also get the resolver's names.
 NAMED = (
     "convert_to_mp3.url", "download_video.url", "chat.messages.content.image_url.url",
     "upscale_image.lora_links",
 )  # fmt: skip
-#: The operations that a page's downloader does, which is a process for each that looks right.
+#: Operations of the page downloader, which starts a process for each URL that looks valid.
 PAGES = ("download_video.url", "summarize_video.url")
-#: Of redirects every third is such a process's, by all codes; what it asks by is asked for all.
+#: To save processes, the downloader gets every third redirect. All its requests go through the
+#: proxy, which `decoy_proxy` tests completely.
 PAGES_STEP = 3
-#: Of a proxy no redirect is followed: it is allowed by its name, or not.
+#: Fields for a proxy, which is compared with an allowlist and never redirected.
 PROXIES = ("search_music.proxy",)
-#: How often what never came to its redirect is asked for again: beside much work 2 of 990 did not.
+#: Retries for requests that did not reach their redirect: 2 of 990 on a busy machine.
 _AGAIN = 2
-#: Redirects are followed here, but by a downloader that another field asks as well.
+#: Fields that follow redirects, without a second field of the same downloader.
 LED_FIELDS = [one for one in REQUESTS if one not in (*PROXIES, PAGES[1])]
-#: Addresses that lead to each of the sample, by one code of redirect each.
+#: URLs that redirect to the sample, each with one of the codes.
 LED = [f"http://{PUBLIC}/redirect/{CODES[n % len(CODES)]}/{n}" for n in range(len(SAMPLE))]
 
 
@@ -100,9 +101,9 @@ def work_of(field: str, url: str) -> OperationRequest:
 
 
 async def outcome(service: Service, field: str, url: str, location: str = "") -> str:
-    """The failure's code, or that it was done; words that name an address are told.
+    """The error code or "succeeded". A message that names an address is returned instead.
 
-    Not those of the request, or of the redirect's location, which a site may be quoted with.
+    Addresses from the request or from the redirect's location may be quoted.
     """
     try:
         work = work_of(field, url)
@@ -118,7 +119,7 @@ async def outcome(service: Service, field: str, url: str, location: str = "") ->
     told_words = str(told["message"])
     known = f"{url} {location} {PUBLIC}"
     named = {one for one in ADDRESS.findall(told_words) if one not in known}
-    if named and told["code"] != "invalid_request":  # That repeats what was sent.
+    if named and told["code"] != "invalid_request":  # This error repeats the request.
         return f"an error that names an address: {told_words}"
     return str(told["code"])
 
@@ -136,9 +137,9 @@ async def asked(service: Service, decoys: Decoys) -> dict[str, Any]:
 
 
 async def redirected(service: Service, field: str, decoys: Decoys) -> dict[str, Any]:
-    """What came of each place, which redirects were sent, and what had to be asked for again."""
+    """The outcome for each URL, the sent redirects, and the retried requests."""
     decoys.redirects.clear()
-    # A site may be quoted with the place that it names.
+    # The downloader's message may quote the location.
     locations = dict(zip(LED, SAMPLE, strict=True)) if field in PAGES else {}
     places = LED[::PAGES_STEP] if field in PAGES else LED
     codes = await all_of(service, field, places, locations)
@@ -154,7 +155,7 @@ async def redirected(service: Service, field: str, decoys: Decoys) -> dict[str, 
 async def all_of(
     service: Service, field: str, places: list[str], locations: dict[str, str] | None = None
 ) -> dict[str, str]:
-    """What comes of each at a field, some at once."""
+    """The outcome for each URL at `field`, four at a time."""
     limit = asyncio.Semaphore(4)
 
     async def one(place: str) -> str:
@@ -166,7 +167,7 @@ async def all_of(
 
 
 async def served(folder: Path, decoys: Decoys) -> dict[str, Any]:
-    """What a service says whose backends do every operation that has such a field."""
+    """The outcomes of all requests to a service with all operations that have a URL field."""
     store = Store(folder / "operations", cap_bytes=1 << 30, life_s=3600)
     service = Service(backends(folder / "operations"), store, queue=100)
     await service.start()
@@ -189,7 +190,7 @@ async def served(folder: Path, decoys: Decoys) -> dict[str, Any]:
 def main() -> None:
     folder = Path(sys.argv[1])
     decoys, _, knocked = started(list(SAMPLE))
-    # In memory from then on: jobs are written down for good.
+    # From here on the folder is in memory, because storing jobs waits for the disk.
     subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
     found = {"knocks": knocked} | asyncio.run(served(folder, decoys))
     tell(found | {"hits": dict(decoys.hits), "requests": decoys.served})

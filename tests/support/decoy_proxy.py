@@ -1,6 +1,6 @@
-"""Asks the way out of downloaders for the whole corpus of URLs, in the network of the decoys.
+"""Sends the whole URL corpus to the downloaders' egress proxy, in the network of the decoys.
 
-Started by `run` as `support.decoy_network` is: nothing leaves the namespace.
+`run` starts this module like `support.decoy_network`: nothing leaves the namespace.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support import decoy_network
 from support.decoy_network import NAMES, started, tell
 from support.url_corpus import PUBLIC, urls
 
-#: What is asked for at once: a downloader's own limit is 64.
+#: Simultaneous requests; a downloader's own limit is 64.
 _AT_ONCE = 16
 
 
@@ -27,7 +27,7 @@ def run() -> dict[str, Any]:
 
 
 def requests(url: str) -> dict[str, str]:
-    """The lines by which a downloader asks for a URL; of tunnels, with whatever is its host."""
+    """The request lines that a downloader may send for a URL, with its host for tunnels."""
     host = url.partition("://")[2].partition("/")[0]
     return {
         "GET": f"GET {url} HTTP/1.1",
@@ -39,7 +39,7 @@ def requests(url: str) -> dict[str, str]:
 async def _answer(socket_path: Path, line: str) -> str:
     reader, writer = await asyncio.open_unix_connection(socket_path)
     try:
-        # A tunnel is used at once: what it leads to would count that.
+        # Use a tunnel immediately: its target then counts the request.
         writer.write(f"{line}\r\nHost: h\r\n\r\n".encode("utf-8", "surrogateescape"))
         data = await asyncio.wait_for(reader.read(), 60)
     except ConnectionError:
@@ -76,7 +76,7 @@ async def _asked() -> dict[str, dict[str, str]]:
 def main() -> None:
     decoys, _, knocked = started([])
     found: dict[str, Any] = {"knocks": knocked, "statuses": asyncio.run(_asked())}
-    # At the public address every port is one of the public side.
+    # All ports of the public address belong to the public side.
     found["hits"] = {one: n for one, n in decoys.hits.items() if not one.startswith(f"{PUBLIC} ")}
     tell(found | {"served": decoys.served})
 

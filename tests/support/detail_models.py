@@ -1,4 +1,4 @@
-"""Models of detail with tiny random weights: they prove plumbing, and say nothing of beauty."""
+"""Detail models with tiny random weights, which test the code and not the image quality."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from polymux.engines.diffusion.engine import DiffusionEngine
 
     Pixels = NDArray[numpy.uint8]
-    #: `made` and `worked` for an engine and a folder.
+    #: `made` and `worked` for one engine and one folder.
     Paint = Callable[..., Pixels]
     Work = Callable[..., tuple[Output, diffusing.HeardSink]]
 
-#: As quick as can be, and yet painted: tiles of 128 pixels, two steps of Euler.
+#: The fastest settings that still generate: tiles of 128 pixels, two Euler steps.
 QUICK = {
     "prompt": "a barn",
     "negative_prompt": "",
@@ -40,7 +40,7 @@ ROLE = "detail:juggernaut_reborn"
 
 
 def control_net(folder: Path) -> Path:
-    """A tile ControlNet for the tiny Stable Diffusion, with no zeros, as if it were trained."""
+    """A tile ControlNet for the tiny Stable Diffusion. As if trained, no weight is zero."""
     torch.manual_seed(5)
     made = diffusers.ControlNetModel(
         block_out_channels=(8, 16),
@@ -70,7 +70,7 @@ def models(folder: Path) -> dict[str, Path]:
 
 
 def lora(path: Path, unet: Any, scale: float = 1.0) -> Path:
-    """LoRA weights, in the form of kohya's scripts, for the attention of a tiny network."""
+    """LoRA weights for the attention of a tiny network, in the format of kohya's scripts."""
     generator = torch.Generator().manual_seed(3)
     weights = {}
     for name, module in unet.named_modules():
@@ -86,7 +86,7 @@ def lora(path: Path, unet: Any, scale: float = 1.0) -> Path:
 
 
 def picture(width: int, height: int) -> Pixels:
-    """Colours that change smoothly, with an edge."""
+    """An image with smooth colors and an edge."""
     down, across = numpy.mgrid[0:height, 0:width] / max(width, height)
     made = numpy.stack((across, down, 1 - across), axis=2) * 200 + 20
     made[height // 3 : height // 2, width // 3 : width // 2] = 240
@@ -97,7 +97,7 @@ SMALL = picture(60, 50)
 
 
 def checkpoint(path: Path, unet: Any, encoder: Any) -> Path:
-    """A network with one layer a block and its text encoder, in a file as people share them."""
+    """A network with one layer per block and its text encoder, in one checkpoint file."""
     weights = {
         f"model.diffusion_model.{_shared_name(name)}": one.contiguous()
         for name, one in unet.state_dict().items()
@@ -109,7 +109,7 @@ def checkpoint(path: Path, unet: Any, encoder: Any) -> Path:
     return path
 
 
-#: Diffusers' names of a network with two blocks of one layer, to those of the original.
+#: Diffusers' names of a network with two blocks of one layer, to the original names.
 _SHARED = [
     (r"^time_embedding\.linear_1", "time_embed.0"),
     (r"^time_embedding\.linear_2", "time_embed.2"),
@@ -139,7 +139,7 @@ _SHARED = [
 
 def _shared_name(name: str) -> str:
     for known, shared in _SHARED:
-        # Attention has norms of these names that keep them.
+        # Norms inside attention keep these names.
         if "transformer_blocks" not in name or known.startswith("^"):
             name = re.sub(known, shared, name)
     return name
@@ -152,7 +152,7 @@ def worked(
     mask: Pixels | None = None,
     **values: Any,
 ) -> tuple[Output, diffusing.HeardSink]:
-    """What the engine answers to a picture by `QUICK` with these values, and what it told."""
+    """The engine's result for an image with `QUICK` and these values, and its warnings."""
     files = diffusing.picture("image", Image.fromarray(pixels), folder)
     if mask is not None:
         files |= diffusing.picture("mask", Image.fromarray(mask), folder)
@@ -169,5 +169,5 @@ def made(engine: DiffusionEngine, folder: Path, pixels: Pixels, **values: Any) -
 
 
 def difference(first: Pixels, second: Pixels) -> float:
-    """How far two pictures are apart, from 0 to 255."""
+    """The largest difference of two images, from 0 to 255."""
     return float(abs(first.astype(float) - second.astype(float)).mean())

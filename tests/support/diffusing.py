@@ -1,4 +1,4 @@
-"""Engines of diffusion in the tests' own process, and requests for them."""
+"""Diffusion engines in the test process, and requests for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["HeardSink", "engine", "picture", "request", "token", "upload"]
 
 
 def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
-    """One that has loaded nothing yet; models by their roles, named as what belongs there."""
+    """An engine without loaded models; `models` are assigned by role."""
     from polymux.models.roles import ROLES
 
     os.environ["POLYMUX_THREADS"] = "1"
@@ -40,7 +40,7 @@ def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
 
 
 def request(name: str, variant: str = "", /, **given: Any) -> Request:
-    """One with the contract's defaults, as the service hands it on."""
+    """A request with the contract's defaults, like the service sends it to an engine."""
     shape = next(one for one in operation(name).variants if one.id == variant)
     defaults = {
         one.name: one.raw.get("upstream_default") if one.default is None else one.default
@@ -51,7 +51,7 @@ def request(name: str, variant: str = "", /, **given: Any) -> Request:
 
 
 def picture(name: str, image: Image, folder: Path) -> dict[str, Any]:
-    """A request's picture, as the backend hands it on."""
+    """The image of a request, like the backend sends it to an engine."""
     samples = numpy.asarray(image.convert("RGB"))
     path = folder / f"{name}-{samples.shape[1]}x{samples.shape[0]}-{abs(hash(samples.tobytes()))}"
     path.write_bytes(samples.tobytes())

@@ -1,4 +1,4 @@
-"""Models of diffusion with tiny random weights: they prove plumbing, and say nothing of beauty."""
+"""Diffusion models with tiny random weights, which test the code and not the image quality."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BETAS = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_lin
 
 
 def tokenizer(folder: Path) -> transformers.CLIPTokenizer:
-    """One that knows bytes alone."""
+    """A tokenizer whose vocabulary consists of bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     letters = [chr(one) for one in [*range(33, 127), *range(161, 173), *range(174, 256)]]
     letters += [chr(256 + one) for one in range(256 - len(letters))]
@@ -42,7 +42,7 @@ def text_config() -> transformers.CLIPTextConfig:
 
 
 def decoder() -> diffusers.AutoencoderKL:
-    """From pixels to latents and back."""
+    """A VAE between pixels and latents."""
     torch.manual_seed(0)
     return diffusers.AutoencoderKL(
         block_out_channels=(8, 8, 8, 8),
@@ -55,7 +55,7 @@ def decoder() -> diffusers.AutoencoderKL:
 
 
 def stable_diffusion(folder: Path, seed: int = 0, **others: Any) -> Path:
-    """A model in the shape of Stable Diffusion 1.5, saved."""
+    """Save a model with the architecture of Stable Diffusion 1.5."""
     parts = stable_diffusion_parts(folder, seed) | others
     made = diffusers.StableDiffusionPipeline(
         **parts, safety_checker=None, feature_extractor=None, requires_safety_checker=False
@@ -88,7 +88,7 @@ def stable_diffusion_parts(folder: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def stable_diffusion_xl(folder: Path, seed: int = 0) -> Path:
-    """A model in the shape of SDXL, saved."""
+    """Save a model with the architecture of SDXL."""
     words = tokenizer(folder / "words")
     torch.manual_seed(seed)
     made = diffusers.StableDiffusionXLPipeline(
@@ -126,7 +126,7 @@ def _xl_unet(cross: int = 64, numbers: int = 6) -> diffusers.UNet2DConditionMode
 
 
 def refiner(folder: Path) -> Path:
-    """A model in the shape of SDXL's refiner, saved: one text encoder, and a score of beauty."""
+    """Save a model with the architecture of SDXL's refiner: one text encoder, aesthetic score."""
     words = tokenizer(folder / "words")
     torch.manual_seed(3)
     made = diffusers.StableDiffusionXLImg2ImgPipeline(
@@ -147,7 +147,7 @@ def refiner(folder: Path) -> Path:
 
 
 def tiny_vae(folder: Path) -> Path:
-    """A decoder in the shape of TAESD, saved."""
+    """Save a VAE with the architecture of TAESD."""
     torch.manual_seed(4)
     diffusers.AutoencoderTiny(
         encoder_block_out_channels=(8, 8, 8, 8), decoder_block_out_channels=(8, 8, 8, 8)
@@ -156,7 +156,7 @@ def tiny_vae(folder: Path) -> Path:
 
 
 def safety_checker(folder: Path, flags: bool) -> Path:
-    """A check that drops every picture, or none, saved."""
+    """Save a safety checker that rejects every image or none."""
     from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
 
     torch.manual_seed(5)
@@ -179,7 +179,7 @@ def safety_checker(folder: Path, flags: bool) -> Path:
 
 
 def lora(folder: Path, model: Path) -> Path:
-    """Weights that lie over the attention of an SDXL model, saved as one file."""
+    """Save LoRA weights for the attention of an SDXL model in one file."""
     from peft import LoraConfig
     from peft.utils import get_peft_model_state_dict
 

@@ -1,4 +1,4 @@
-"""An engine that fails in every way, for tests of the supervisor; it runs in its child process."""
+"""An engine that fails in every way, for tests of the supervisor. It runs in the child process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILY = "support.engines:FaultyEngine"
 
 
 class FaultyEngine(Engine):
-    """Does what the chat's first message says, a picture's prompt, or the name of a file."""
+    """Obeys the first message of a chat, the prompt of an image, or a file name."""
 
     def __init__(self) -> None:
         self.max_concurrency = int(os.environ.get("FAULTY_SLOTS", "1"))
@@ -50,7 +50,7 @@ class FaultyEngine(Engine):
         if fault == "silent":
             ctypes.PyDLL(None).sleep(4)
         if options.get("once"):
-            # Crashes the first time only; the file is what it remembers that by.
+            # Crashes only at the first start; the file marks that start.
             mark = Path(options["once"])
             if not mark.exists():
                 mark.touch()
@@ -76,7 +76,7 @@ class FaultyEngine(Engine):
         return Output({"pid": os.getpid()})
 
     def do_endless(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Pieces without end, so many seconds apart."""
+        """Send endless pieces at the given interval in seconds."""
         number = 0
         while True:
             token.check()
@@ -85,7 +85,7 @@ class FaultyEngine(Engine):
             time.sleep(float(rest or 0.005))
 
     def do_deaf(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Never looks whether it is cancelled."""
+        """Ignore cancellation."""
         sink.chunk({"begun": True})
         time.sleep(float(rest or 60))
         return Output({"pid": os.getpid()})
@@ -98,7 +98,7 @@ class FaultyEngine(Engine):
         return Output({"text": "done"})
 
     def do_write(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Nothing but a file, beside the one that it becomes."""
+        """Write only a file, beside the finished one."""
         pause_s, times = rest.split()
         path = sink.draft(int(times))
         beside = path.with_name(f".{path.name}.part")
@@ -109,13 +109,13 @@ class FaultyEngine(Engine):
         return Output({"text": "done"})
 
     def do_touch(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Tells by a file that it has begun, and never looks whether it is cancelled."""
+        """Create a file to show the start, then ignore cancellation."""
         Path(rest).touch()
         time.sleep(60)
         raise AssertionError
 
     def do_second(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Hangs the first time, of which a file is what it remembers that by."""
+        """Hang the first time; a file marks it."""
         if not Path(rest).exists():
             Path(rest).touch()
             time.sleep(60)
@@ -134,7 +134,7 @@ class FaultyEngine(Engine):
         return Output({"response": Produced(path, "audio/mpeg", "a.mp3")})
 
     def do_late(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Asks for a file after so many seconds, and looks no sooner whether it is cancelled."""
+        """Request a file after the given seconds, and ignore cancellation until then."""
         sink.report(0.1)
         time.sleep(float(rest))
         return self.do_file("10", sink, token)
@@ -165,13 +165,13 @@ class FaultyEngine(Engine):
         os.abort()
 
     def do_close(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Hangs up on the server, and lives on."""
+        """Close the connection to the server, but keep running."""
         sink._child._connection.shutdown(socket.SHUT_WR)
         time.sleep(60)
         raise AssertionError
 
     def do_send(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """A frame of the right form that says nonsense."""
+        """Send a well-formed frame with invalid content."""
         header = json.loads(rest)
         sink._child.send({"id": sink._number, **header})
         time.sleep(60)
@@ -181,7 +181,7 @@ class FaultyEngine(Engine):
         os._exit(int(rest))
 
     def do_freeze(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """Holds the GIL: not a thread of the process can tell that it lives."""
+        """Hold the GIL. No thread of the process can then report that it is alive."""
         ctypes.PyDLL(None).sleep(60)
         raise AssertionError
 
@@ -203,14 +203,14 @@ class FaultyEngine(Engine):
     def do_facts(self, rest: str, sink: EngineSink, token: Token) -> Output:
         open_ones = []
         for one in Path("/proc/self/fd").iterdir():
-            # The folder itself, and what another thread reads of it at the moment.
+            # Skip the folder itself and files that another thread is reading.
             with contextlib.suppress(FileNotFoundError):
                 if not str(one.readlink()).startswith("/proc/"):
                     open_ones.append(int(one.name))
         return Output({"environment": dict(os.environ), "descriptors": sorted(open_ones)})
 
     def do_try(self, rest: str, sink: EngineSink, token: Token) -> Output:
-        """What a confined process may still do."""
+        """Try what a sandboxed process may still do."""
         done = {}
         for path in rest.split(","):
             try:

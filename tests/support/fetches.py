@@ -1,4 +1,4 @@
-"""Fetches from scripted servers on this machine, and what every error of theirs must be like."""
+"""Fetches from scripted local servers, and the requirements for all their errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def got(server: Server, path: str = "/", **options: Any) -> Fetched:
 def failure(
     kind: type[errors.PolymuxError], server: Server, path: str = "/", **options: Any
 ) -> errors.PolymuxError:
-    """The error of a fetch, which names no address and took no longer than it may."""
+    """The error of a fetch, which must name no address and arrive within the time limit."""
     began = time.monotonic()
     with pytest.raises(kind) as caught:
         got(server, path, **options)
@@ -49,7 +49,7 @@ def answering(status: int = 200, body: bytes = b"", *headers: str) -> Script:
 
 
 def showing(files: Mapping[str, tuple[str, str | bytes]]) -> Script:
-    """Path to type and content; another path is not there."""
+    """Serve a map of paths to content type and content; other paths return 404."""
 
     async def script(exchange: Exchange) -> None:
         path = exchange.target.partition("?")[0]
@@ -61,7 +61,7 @@ def showing(files: Mapping[str, tuple[str, str | bytes]]) -> Script:
 
 
 def sending(*pieces: bytes, then: str = "close") -> Script:
-    """Sends the pieces one by one; then closes, waits for ever, or resets."""
+    """Send the pieces one by one; then close, wait forever, or reset."""
 
     async def script(exchange: Exchange) -> None:
         for piece in pieces:
@@ -85,11 +85,11 @@ def wait_until(condition: Any) -> None:
         if condition():
             return
         time.sleep(0.01)
-    raise AssertionError("it did not come to that within 20 s")
+    raise AssertionError("the condition was not met within 20 s")
 
 
 def brotli_bomb() -> bytes:
-    """A gibibyte of a page, in less than a kilobyte."""
+    """A page of 1 GiB, compressed to less than 1 KB."""
     packer = brotli.Compressor(quality=1)
     pieces = [packer.process(b"<html>")]
     pieces += [packer.process(bytes(1 << 20)) for _ in range(1 << 10)]

@@ -1,4 +1,4 @@
-"""What the ffprobe program says of a file, and the pictures that ffmpeg finds in it."""
+"""The ffprobe program's report about a file, and the images that ffmpeg finds in it."""
 
 from __future__ import annotations
 

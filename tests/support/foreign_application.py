@@ -1,6 +1,6 @@
-"""foreign_application FOLDER LOOP: somebody's FastAPI application with polymux's router in it.
+"""foreign_application FOLDER LOOP: a third-party FastAPI application with polymux's router.
 
-Run by uvicorn as people run it, on ``"asyncio"`` or ``"uvloop"``; prints its port and a key.
+uvicorn runs it on ``"asyncio"`` or ``"uvloop"``. It prints its port and a key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     folder, loop = Path(sys.argv[1]), sys.argv[2]
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    # Whose port the application listens on, a router cannot know.
+    # A router does not know the port of its application.
     settings = ServerSettings(port=port, store=StoreSettings(folder / "store"))
     key, _ = KeyFile(settings.key_file).add("test")
     mine = router(settings)

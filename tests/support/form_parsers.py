@@ -1,4 +1,4 @@
-"""multipart/form-data as another project reads it."""
+"""Independent parsers for multipart/form-data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Part = Field | File
 
 
 def starlette(content: bytes, content_type: str) -> list[Part]:
-    """Starlette over python-multipart, which FastAPI uses."""
+    """Starlette with python-multipart, which FastAPI uses."""
     from starlette.datastructures import Headers, UploadFile
     from starlette.formparsers import MultiPartParser
 

@@ -1,4 +1,4 @@
-"""The router in somebody else's FastAPI application, on uvicorn as it comes, in this process."""
+"""The router in a third-party FastAPI application, on a default uvicorn, in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class HostedServer(Asked):
-    """An application with a route of its own, ``/own``, beside ours."""
+    """An application with its own route ``/own`` beside polymux's."""
 
     is_hosted = True
 

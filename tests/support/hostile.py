@@ -1,7 +1,7 @@
-"""Hostile media: what a case is, and the tools that every generator of them shares.
+"""Hostile media: the cases, and helpers for the functions that generate them.
 
-Every bomb and every broken file is made by a small function when the suite runs, so the
-repository holds no binary that a virus scanner or a lawyer could object to.
+Small functions make every bomb and every broken file when the suite runs. The repository holds no
+such binary, which virus scanners or licenses could object to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Content = bytes | Callable[["Site"], bytes | Path]
 
-#: Outcomes of a conversion as the cases name them: "ok" or the class of the exception.
+#: Outcomes of a conversion: "ok" or the class of the exception.
 OK = "ok"
 UNSUPPORTED = "UnsupportedMediaError"
 UNDECODABLE = "UndecodableError"
@@ -29,19 +29,19 @@ NO_AUDIO = "NoAudioError"
 ENCRYPTED = "EncryptedMediaError"
 LIMIT = "LimitExceededError"
 
-#: What a server would answer with 415 or 422: the file is no media, or broken media.
+#: Errors that a server returns as 415 or 422, for broken media and files that are not media.
 REFUSED = frozenset({UNSUPPORTED, UNDECODABLE, NO_AUDIO})
 
-#: The same, or the file is media after all.
+#: REFUSED, or a successful conversion.
 PERHAPS = REFUSED | {OK}
 
-#: A string planted in every file that a hostile input tries to reach.
+#: A text in every file that a hostile input tries to reach.
 CANARY = "canary-5f1d7c0e9b42"
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where a case is built: its own folder, and what the inputs may try to reach from it."""
+    """The folder of a case, and the files and listeners that its input may try to reach."""
 
     folder: Path
     canary: Path
@@ -55,13 +55,13 @@ class Site:
 
     @property
     def decoy_url(self) -> str:
-        """An address on this machine where a listener counts connections."""
+        """A local URL whose listener counts connections."""
         return f"http://127.0.0.1:{self.decoy_port}/decoy"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One hostile input, and what may come of it."""
+    """One hostile input, and its allowed outcomes."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ def case(
     file_name: str = "input.bin",
     **more: Any,
 ) -> Case:
-    """A case whose input is `content`, or what that gives: bytes, or the path of a file.
+    """A case with the given bytes, or with the bytes or the path that `content` returns.
 
     `more` are fields of `Case`.
     """
@@ -101,16 +101,16 @@ def case(
 def group(
     identifier: str, allowed: frozenset[str] | str, contents: Mapping[str, Content], **more: Any
 ) -> list[Case]:
-    """A case for each of these inputs, which have all else in common."""
+    """Cases for several inputs that share all other fields."""
     return [case(identifier, name, one, allowed, **more) for name, one in contents.items()]
 
 
 class Clips:
-    """Small real files, each made once by the ffmpeg program: two seconds of tone and noise."""
+    """Short real files (two seconds of tone and noise), each made once by the ffmpeg program."""
 
     SOURCE = "sine=frequency=440:duration=2:sample_rate=44100"
 
-    #: Name of the clip: ffmpeg's arguments after the input, and the file's ending.
+    #: Name to ffmpeg's arguments after the input, and the file's ending.
     FORMATS: Mapping[str, tuple[str, list[str]]] = {
         "wav": ("wav", ["-c:a", "pcm_s16le"]),
         "wav-short": ("wav", ["-c:a", "pcm_s16le", "-t", "0.2"]),
@@ -168,10 +168,10 @@ def noise(size: int, seed: str) -> bytes:
 
 
 def mutate(data: bytes, seed: int) -> bytes:
-    """Flips single bits as zzuf does; the seed also chooses a ratio between 0.0001 and 0.05.
+    """Flip single bits like zzuf; the seed also chooses a ratio between 0.0001 and 0.05.
 
-    One seed in eight cuts the file as well, and one in eight doubles a piece of it, because
-    lengths that lie are found less easily by flipped bits.
+    One seed in eight also cuts the file, and one in eight doubles a part of it: flipped bits alone
+    rarely make wrong lengths.
     """
     rng = random.Random(f"{seed}:{hashlib.sha256(data).hexdigest()}")
     out = bytearray(data)

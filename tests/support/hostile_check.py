@@ -1,8 +1,10 @@
-"""The invariants that hold after every hostile input, whatever the outcome was.
+"""The requirements after every hostile input, whatever its outcome.
 
-Typed error that names the input and echoes little of it; an answer in five seconds; nothing else
-opened, nothing connected to; no file left; memory, descriptors and threads as before; and the next
-good file converts as it did.
+- A typed error names the input and repeats little of it.
+- The outcome arrives within five seconds.
+- No other file is opened, no connection is made, and no file is left behind.
+- Memory, descriptors and threads are as before.
+- The next good file converts as before.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 from support.hostile import CANARY, OK, Case, Clips, Site
 from support.hostile_wav import Wave, chunk, list_chunk
 
-#: Sanitizers multiply time and memory; their runs look for reports, not for figures.
+#: Sanitizers need far more time and memory, so their runs do not check limits.
 SANITIZED = "san.so" in os.environ.get("LD_PRELOAD", "")
 PATIENCE = 10 if SANITIZED else 1
 ANSWER_S = 5.0 * PATIENCE
@@ -32,7 +34,7 @@ _TESTS = Path(__file__).resolve().parents[1]
 
 
 class Decoy:
-    """Listens on one port of this machine, TCP and UDP, and counts who came."""
+    """Listens on one local port, TCP and UDP, and counts connections and packets."""
 
     def __init__(self) -> None:
         self._tcp = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -69,7 +71,7 @@ class Decoy:
 
 
 class Watch:
-    """Tells how often a file was opened (inotify)."""
+    """Counts how often a file is opened (inotify)."""
 
     def __init__(self, path: Path) -> None:
         library = ctypes.CDLL(None, use_errno=True)
@@ -81,7 +83,7 @@ class Watch:
             raise OSError(ctypes.get_errno(), f"cannot watch {path}")
 
     def openings(self) -> int:
-        """Openings since the watch began; call once."""
+        """The number of openings since the start. Call this once."""
         try:
             return len(os.read(self._descriptor, 65_536)) // struct.calcsize("iIII")
         except BlockingIOError:
@@ -91,13 +93,13 @@ class Watch:
 
 
 def canary_wave() -> bytes:
-    """A playable file that carries the canary, so that following a reference would succeed."""
+    """A playable file with the canary: following a reference to it would succeed."""
     title = list_chunk(b"INFO", chunk(b"INAM", CANARY.encode()))
     return Wave(extra=title).to_bytes()
 
 
 class Laboratory:
-    """Builds cases, runs them in `hostile_child`, and asserts the invariants."""
+    """Builds cases, runs them in `hostile_child`, and checks the requirements."""
 
     def __init__(self, clips: Clips) -> None:
         self.clips = clips
@@ -126,12 +128,12 @@ class Laboratory:
         self._child.stdin.write(json.dumps(fields) + "\n")
         self._child.stdin.flush()
         line = self._child.stdout.readline()
-        assert line, "the child of the bad-input tests ended; its last words are on standard error"
+        assert line, "the child of the bad-input tests ended; see its standard error"
         outcome: dict[str, Any] = json.loads(line)
         return outcome
 
     def check(self, case: Case, folder: Path) -> dict[str, Any]:
-        """Runs a case in `folder`, asserts the invariants and the allowed outcomes."""
+        """Run a case in `folder`; check the requirements and the allowed outcomes."""
         canary = folder / "canary.wav"
         canary.write_bytes(canary_wave())
         source = case.build(Site(folder, canary, self.decoy.port, self.clips))
@@ -158,7 +160,7 @@ class Laboratory:
         memory_mib: int = 64,
         canary: Path | None = None,
     ) -> dict[str, Any]:
-        """The same for a file that exists; returns what the child saw."""
+        """Run an existing file; check the requirements and return the child's report."""
         results = folder / "results"
         results.mkdir()
         content = source.read_bytes()
@@ -187,7 +189,7 @@ class Laboratory:
 
 
 def check_messages(outcome: dict[str, Any], source: Path, content: bytes) -> None:
-    """Every failure is one of ours, names the input, and repeats little of it."""
+    """Check that every failure is a PolymuxError, names the input, and repeats little of it."""
     for result in (outcome, outcome["probe"]):
         assert result["typed"], result
         if result["outcome"] == OK:
@@ -197,7 +199,7 @@ def check_messages(outcome: dict[str, Any], source: Path, content: bytes) -> Non
         assert len(message) <= MESSAGE_CHARACTERS
         assert CANARY not in message
         assert "Traceback" not in message
-        assert not re.search(r"0x[0-9a-fA-F]{6}", message), f"an address in: {message}"
+        assert not re.search(r"0x[0-9a-fA-F]{6}", message), f"a memory address in: {message}"
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", message), "control characters"
         echo = ECHO_CHARACTERS + 1
         if len(message) >= echo:
@@ -206,7 +208,7 @@ def check_messages(outcome: dict[str, Any], source: Path, content: bytes) -> Non
 
 
 def check_resources(outcome: dict[str, Any], memory_mib: int) -> None:
-    """Time, memory, descriptors and threads; and the next good file converts as before."""
+    """Check time, memory, descriptors, threads, and the conversion of the next good file."""
     assert outcome["elapsed_s"] <= ANSWER_S, outcome
     if not SANITIZED:
         assert outcome["memory"] <= memory_mib * 1024 * 1024, outcome

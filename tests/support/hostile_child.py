@@ -1,7 +1,7 @@
-"""Runs one hostile case after another, each in a fork of its own; see `hostile_check`.
+"""Runs hostile cases one after another, each in its own fork; see `hostile_check`.
 
-A program: reads one JSON request a line, answers one JSON outcome a line. It imports polymux once,
-so that a case costs a fork instead of a start, and a crash costs one case.
+This program reads one JSON request per line and prints one JSON outcome per line. It imports
+polymux once: a case then needs only a fork, and a crash ends only one case.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import polymux
 
-#: A case that takes longer is ended and reported as a hang.
+#: After this time a case is killed and reported as a hang.
 HANG_S = 20.0
 _CORES = len(os.sched_getaffinity(0))
 
@@ -38,7 +38,7 @@ def _memory(field: str) -> int:
 
 
 def _settled(measure: Any, base: int, seconds: float = 2.0) -> int:
-    """The measure, once it is back at `base`, or what it is after `seconds`."""
+    """The measure when it is back at `base`, or its value after `seconds`."""
     deadline = time.monotonic() + seconds
     while (value := measure()) > base and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -57,7 +57,7 @@ def _describe(error: BaseException) -> dict[str, Any]:
 def _attempt(action: Any) -> dict[str, Any]:
     try:
         made = action()
-    except BaseException as error:  # what escapes is the finding
+    except BaseException as error:  # Every exception is a finding.
         return _describe(error)
     return {"outcome": "ok", "typed": True, "made": made}
 
@@ -87,10 +87,10 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
 def run(request: dict[str, Any]) -> dict[str, Any]:
     os.chdir(request["folder"])
     good = polymux.convert_to_mp3(request["good"]).read()
-    # The pool has all its threads once it has had more work than it has cores.
+    # The pool starts all its threads when it has more conversions than cores.
     list(polymux.convert_many([request["good"]] * 2 * _CORES))
     descriptors, threads = _descriptors(), _threads()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    Path("/proc/self/clear_refs").write_text("5")  # Reset the peak.
     before = _memory("VmRSS")
     started = time.monotonic()
     outcome = _attempt(lambda: _convert(request))
@@ -138,7 +138,7 @@ def _fork(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    # The first call loads the extension; no thread runs before the fork.
+    # The first call loads the extension; it starts no thread before the fork.
     polymux.Limits()
     polymux.probe(sys.argv[1])
     for line in sys.stdin:

@@ -12,7 +12,7 @@ FRAME_SAMPLES = 65_535
 
 
 def _checksum(data: bytes, bits: int, polynomial: int) -> bytes:
-    """A CRC of so many bits, bit by bit, as it follows the data."""
+    """A CRC with the given width, computed bit by bit."""
     register = int.from_bytes(data, "big") << bits
     for place in range(register.bit_length() - 1, bits - 1, -1):
         if register >> place & 1:
@@ -23,7 +23,7 @@ def _checksum(data: bytes, bits: int, polynomial: int) -> bytes:
 @cache
 def _frame(number: int) -> bytes:
     """One frame of 65,535 silent 16-bit samples, mono, 8 kHz."""
-    # Its number is written as UTF-8 writes characters; surrogates are numbers like others.
+    # The frame number has the encoding of a UTF-8 character; surrogates are allowed.
     coded = chr(number).encode("utf-8", "surrogatepass")
     # Fixed block size, 16-bit block size at the header's end, 8 kHz, one channel, 16 bits.
     head = b"\xff\xf8\x74\x08" + coded + (FRAME_SAMPLES - 1).to_bytes(2, "big")
@@ -33,7 +33,7 @@ def _frame(number: int) -> bytes:
 
 @cache
 def silence(hours: float, claimed_hours: float | None = None) -> bytes:
-    """Silence of `hours`; the header claims `claimed_hours` of it, and by default the truth."""
+    """Silence of `hours`. The header claims `claimed_hours`; the default is the true length."""
     frames = round(hours * 3600 * SAMPLE_RATE / FRAME_SAMPLES)
     total = frames * FRAME_SAMPLES
     if claimed_hours is not None:

@@ -1,4 +1,4 @@
-"""MP3 with ID3v2 tags that lie about their size, nest, or carry too much.
+"""MP3 with ID3v2 tags that have a wrong size, nest, or are too large.
 
 Source: ID3 tag version 2.4.0 and 2.3.0, informal standards at id3.org.
 """
@@ -19,12 +19,12 @@ MIB = 1024 * 1024
 
 
 def _syncsafe(value: int) -> bytes:
-    """Seven bits a byte, as tag sizes are written."""
+    """The size in the tag format: seven bits per byte."""
     return bytes(value >> shift & 0x7F for shift in (21, 14, 7, 0))
 
 
 def _tag(body: bytes, *, claimed: int | None = None, flags: int = 0) -> bytes:
-    """An ID3v2 tag; `claimed` is the size it states when that is not the truth."""
+    """An ID3v2 tag; `claimed` replaces the true size."""
     size = len(body) if claimed is None else claimed
     return b"ID3" + bytes([4, 0, flags]) + _syncsafe(size) + body
 
@@ -38,7 +38,7 @@ def _picture(data: bytes) -> bytes:
 
 
 def _jpeg(width: int, height: int) -> bytes:
-    """The start of a JPEG that claims a size, and no more."""
+    """The start of a JPEG that claims a size, and nothing else."""
     start = struct.pack(">HHHBHHB", 0xFFD8, 0xFFC0, 17, 8, height, width, 3)
     return start + bytes([1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]) + b"\xff\xd9"
 
@@ -57,7 +57,7 @@ def _chapters(count: int) -> bytes:
     )
 
 
-#: Tags whose text no program should print as it is.
+#: Tags whose text no program should print unchanged.
 _DIRTY = (
     _frame(b"TIT2", b"\3two\nlines\x1b[2J")
     + _frame(b"TPE1", b"\3bad \xff\xfe\xc0\xaf utf-8")
@@ -69,7 +69,7 @@ _DIRTY = (
 
 
 def _before_mp3(tags: Mapping[str, bytes]) -> dict[str, Content]:
-    """Each of them with an MP3 behind it."""
+    """Each tag, followed by an MP3."""
 
     def joined(tag: bytes) -> Content:
         def build(site: Site) -> bytes:
@@ -81,8 +81,8 @@ def _before_mp3(tags: Mapping[str, bytes]) -> dict[str, Content]:
 
 
 def cases() -> list[Case]:
-    """V08, and the ID3 part of V01 and V16."""
-    # A frame flagged as compressed and unsynchronised that holds neither.
+    """The cases V08, and the ID3 part of V01 and V16."""
+    # A frame flagged as compressed and unsynchronized that is neither.
     compressed = b"TIT2" + _syncsafe(64) + bytes([0, 0x0A]) + b"\xff" * 64
     claims_picture = _frame(b"APIC", b"\0image/png\0\3\0", claimed=100 * MIB)
     long_text = _tag(_frame(b"TIT2", b"\3" + b"x" * MIB))

@@ -1,4 +1,4 @@
-"""Matroska: an EBML writer, and files whose elements lie, nest too deep, or are encrypted.
+"""Matroska files with elements that have wrong sizes, nest too deep, or are encrypted.
 
 Source: RFC 8794 (EBML) and RFC 9559 (Matroska).
 """
@@ -14,7 +14,7 @@ _HUGE = 2**56 - 2
 
 
 def element(identifier: int, *payload: bytes | str | int) -> bytes:
-    """One element with a correct size of eight bytes; numbers are written as short as can be."""
+    """One element with a correct size of eight bytes; numbers have the shortest form."""
     body = b"".join(_bytes(one) for one in payload)
     return sized(identifier, len(body), body)
 
@@ -26,12 +26,11 @@ def _bytes(value: bytes | str | int) -> bytes:
 
 
 def sized(identifier: int, size: int, body: bytes = b"") -> bytes:
-    """An element that claims `size` bytes, whatever it has; all bits set are no size at all."""
+    """An element that claims `size` bytes; a size with all bits set means "unknown"."""
     return _bytes(identifier) + (1 << 56 | size).to_bytes(8, "big") + body
 
 
 def track(*extra: bytes, index: int = 1, rate: float = 8000) -> bytes:
-    """One track entry: PCM, 16 bit, mono."""
     audio = element(
         0xE1, element(0xB5, struct.pack(">d", rate)), element(0x9F, 1), element(0x6264, 16)
     )
@@ -49,13 +48,13 @@ def cluster(*blocks: bytes) -> bytes:
 
 HEAD = element(0x1A45DFA3, element(0x4282, "matroska"), element(0x4287, 4), element(0x4285, 2))
 INFORMATION = element(0x1549A966, element(0x2AD7B1, 1_000_000), element(0x4D80, "test"))
-#: A second of silence.
+#: One second of silence.
 SOUND = cluster(*(block(100 * step, bytes(1600)) for step in range(10)))
 _BODY = INFORMATION + element(_TRACKS, track()) + SOUND
 
 
 def file(*parts: bytes, entries: tuple[bytes, ...] = (track(),)) -> bytes:
-    """A file of one segment: its tracks, the parts, and a second of sound."""
+    """A file with one segment: its tracks, the parts, and one second of sound."""
     return HEAD + element(_SEGMENT, INFORMATION, element(_TRACKS, *entries), *parts, SOUND)
 
 
@@ -76,13 +75,13 @@ def _nested_segments(depth: int) -> bytes:
 
 
 def _encoded(kind: int, *how: bytes) -> bytes:
-    """ContentEncodings: the track's frames are compressed or encrypted."""
+    """ContentEncodings: compressed or encrypted frames."""
     about = element(0x5031, 0), element(0x5032, 1), element(0x5033, kind)
     return file(entries=(track(element(0x6D80, element(0x6240, *about, *how))),))
 
 
 def _laced(kind: int, sizes: bytes, payload: bytes) -> bytes:
-    """A file whose only block is 256 frames laced: `kind` 1 Xiph, 2 fixed, 3 EBML."""
+    """A file whose only block has 256 laced frames; `kind` 1 is Xiph, 2 fixed, 3 EBML."""
     lacing = block(0, b"\xff" + sizes + payload, flags=0x80 | kind << 1)
     return HEAD + element(_SEGMENT, INFORMATION, element(_TRACKS, track()), cluster(lacing))
 
@@ -139,7 +138,7 @@ def _wrong_cases() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """V31, and the Matroska part of V15, V16 and V24."""
+    """The cases V31, and the Matroska part of V15, V16 and V24."""
     whole = {"whole": file(), "unknown-sizes": HEAD + sized(_SEGMENT, 2**56 - 1, _BODY)}
     font = attachment("a.ttf", "font/ttf", element(0x46AE, 7) + element(0x465C, bytes(256)))
     title = element(0xAE, element(0xD7, 1), element(0x73C5, 1), element(0x83, 17),

@@ -1,4 +1,4 @@
-"""MP4 and QuickTime: real files of the ffmpeg program, cut short or with atoms that lie.
+"""MP4 and QuickTime files of the ffmpeg program, truncated or with wrong atoms.
 
 Source: ISO/IEC 14496-12 (ISO base media file format).
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: ffmpeg's arguments for half a second of uncompressed sound.
 _PLAIN = ["-f", "lavfi", "-i", "sine=duration=0.5:sample_rate=8000", "-c:a", "pcm_s16le"]
 _FRAGMENTS = ["-movflags", "frag_keyframe+empty_moov"]
-#: AAC behind common encryption, with a key of no meaning.
+#: AAC with common encryption and a meaningless key.
 _LOCKED = ["-f", "lavfi", "-i", "sine=duration=1", "-c:a", "aac",
            "-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "0123456789abcdef" * 2,
            "-encryption_kid", "fedcba9876543210" * 2]  # fmt: skip
@@ -37,7 +37,7 @@ def _locked(site: Site) -> bytes:
 
 
 def _patched(data: bytes, kind: bytes, offset: int, field: bytes) -> bytes:
-    """A file whose first atom of a kind has this field, counted from the end of the kind."""
+    """Replace a field of the first atom of `kind` in a file; offsets start after `kind`."""
     at = data.index(kind) + len(kind) + offset
     return data[:at] + field + data[at + len(field) :]
 
@@ -109,7 +109,7 @@ def _atom_cases() -> list[Case]:
 
 
 def _table_cases() -> list[Case]:
-    """Numbers of tables behind version and flags, which are four bytes."""
+    """The entry counts of tables, which follow four bytes of version and flags."""
     broken = PERHAPS | {LIMIT}
     return [
         *group(
@@ -138,7 +138,7 @@ def _table_cases() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """V04, V05, V06 and the MP4 part of V24."""
+    """The cases V04, V05, V06 and the MP4 part of V24."""
     return [
         *_cut_cases(),
         *_atom_cases(),

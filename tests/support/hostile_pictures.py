@@ -1,4 +1,4 @@
-"""Pictures that nobody should have to open: small files that claim, hold or repeat too much."""
+"""Small image files that claim, contain or repeat too much."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _packed_piece() -> bytes:
 
 
 def zeros(count: int) -> bytes:
-    """So many bytes of nought, compressed: one piece of them, again and again."""
+    """`count` zero bytes, compressed, from one repeated piece."""
     pieces, rest = divmod(count, len(_PIECE))
     last = zlib.compressobj(9, wbits=-15)
     end = last.compress(bytes(rest)) + last.flush()
@@ -35,7 +35,7 @@ def zeros(count: int) -> bytes:
 
 
 def png(width: int, height: int, *, depth: int = 8, colour: int = 2, more: bytes = b"") -> bytes:
-    """A whole black PNG, with further chunks before its data."""
+    """A complete black PNG, with extra chunks before its data."""
     samples = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
     line = 1 + (width * samples * depth + 7) // 8
     return b"".join(
@@ -71,7 +71,7 @@ def gif(frames: int, size: tuple[int, int] = (2, 2)) -> bytes:
 
 
 def apng(frames: int) -> bytes:
-    """A PNG with so many frames of one pixel."""
+    """A PNG with many frames of one pixel."""
     control = struct.pack(">IIIIHHBB", 1, 1, 0, 0, 1, 10, 0, 0)
     parts = [chunk(b"acTL", struct.pack(">II", frames, 0))]
     parts.append(chunk(b"fcTL", struct.pack(">I", 0) + control))
@@ -84,7 +84,7 @@ def apng(frames: int) -> bytes:
 
 
 def tiff(*entries: tuple[int, int, int, int], pages: int = 1, loop: bool = False) -> bytes:
-    """A TIFF of grey pages of 2 x 2 pixels, each with these entries instead of its own."""
+    """A TIFF with gray pages of 2 x 2 pixels; the entries replace each page's own."""
     own = {256: (256, 3, 1, 2), 257: (257, 3, 1, 2), 258: (258, 3, 1, 8), 259: (259, 3, 1, 1),
            262: (262, 3, 1, 1), 273: (273, 4, 1, 8), 277: (277, 3, 1, 1), 278: (278, 3, 1, 2),
            279: (279, 4, 1, 4)}  # fmt: skip
@@ -102,7 +102,7 @@ def tiff(*entries: tuple[int, int, int, int], pages: int = 1, loop: bool = False
 
 
 def scans(count: int, size: tuple[int, int]) -> bytes:
-    """A progressive JPEG of one colour whose last scan, a refinement, comes so many times."""
+    """A progressive JPEG with one color, whose last scan (a refinement) is repeated."""
     whole = encoded(Image.new("L", size, 77), "JPEG", progressive=True, quality=50)
     starts = [at for at in range(len(whole) - 1) if whole[at : at + 2] == b"\xff\xda"]
     last = whole[starts[-1] : -2]

@@ -1,4 +1,4 @@
-"""Whole streams: nothing, noise, bombs, lies about length, joins, damage, and honest rarities."""
+"""Complete streams: empty files, noise, bombs, wrong lengths, joins, damage, and valid rarities."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 MINUTE = 60.0
-#: How long forty frames of the FLAC bombs are.
+#: The duration of forty frames of the FLAC bombs.
 _FRAMES_S = 40 * FRAME_SAMPLES / SAMPLE_RATE
 
 
 def _refused_cases() -> list[Case]:
-    """Nothing, other kinds of files, and noise."""
+    """Empty files, other kinds of files, and noise."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("a.txt", "text")
@@ -133,8 +133,8 @@ def _clip(name: str) -> Content:
 
 
 def _damaged_cases() -> list[Case]:
-    # Damage costs what the format keeps together: a frame of MP3 or AAC, one of FLAC (0.104 s),
-    # a whole page of Ogg (up to a second).
+    # Damage removes at least one unit of the format: a frame of MP3 or AAC, a frame of FLAC (0.104
+    # s), or a page of Ogg (up to one second).
     frame_s, flac_frame_s, page_s = 0.1, 0.15, 1.05
 
     def hole(name: str, size: int, tolerance_s: float = frame_s) -> Case:
@@ -169,7 +169,7 @@ def _damaged_cases() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """V01 to V03, V12 to V15, V21 to V23 and V25."""
+    """The cases V01 to V03, V12 to V15, V21 to V23 and V25."""
     rare = ("wav-5.1", "wav-7.1", "wav24", "wav-8k", "wav-float", "wav-u8", "wav-alaw")
     lies = {
         "m4a": "song.mp3",

@@ -1,7 +1,7 @@
-"""Texts that a careless reader would follow: playlists, manifests, pictures, terminal art.
+"""Texts that a careless reader would follow: playlists, manifests, images, terminal art.
 
-Each points at a file that holds the canary and at a listener on this machine. None may be opened,
-whatever the file's name says: none of these kinds is taken at all, so of each a few are enough.
+Each names a file with the canary and a local listener. Neither may be opened, whatever the ending
+of the file's name is. polymux accepts none of these formats, so a few examples of each are enough.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _MANIFESTS: dict[str, Content] = {
     "m3u-after-newlines": lambda site: b"\n" * 1024 * 1024 + _http(site),
     "rtsp-redirect": _written("RTSPtext\nrtsp://127.0.0.1:PORT/a\n"),
 }
-#: In real containers: the sound is converted, the playlist never read.
+#: Playlists inside real containers: the sound is converted, the playlist is ignored.
 _CARRIED: dict[str, Content] = {
     "hls-in-avi": lambda site: _avi_with_subtitles(_http(site)),
     "concat-in-avi": lambda site: _avi_with_subtitles(_concat(str(site.canary))),
@@ -132,7 +132,7 @@ _PICTURES: dict[str, Content] = {
     "filter-graph": b"sine=frequency=440:duration=5",
     "subtitles": b"1\n00:00:00,000 --> 00:00:01,000\nline\n\n",
 }
-#: Where a name may lead to a reader of its own.
+#: Texts with endings that could select another reader.
 _NAMED = {
     "list.m3u8": _http,
     "list.m3u": _written("CANARY\nDECOY\n"),
@@ -151,7 +151,7 @@ def _numbered_pictures(site: Site) -> bytes:
 
 
 def cases() -> list[Case]:
-    """V17 to V20."""
+    """The cases V17 to V20."""
     named = [
         case
         for name, content in _NAMED.items()

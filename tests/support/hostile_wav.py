@@ -1,7 +1,7 @@
-"""WAV: headers that lie, the smallest sounds, and files that are two things at once.
+"""WAV files: wrong headers, the shortest sounds, and files of two formats at once.
 
-Source: Multimedia Programming Interface and Data Specifications 1.0 (RIFF WAVE), and
-"New Multimedia Data Types" for the extensible format.
+Source: Multimedia Programming Interface and Data Specifications 1.0 (RIFF WAVE), and "New
+Multimedia Data Types" for the extensible format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SAMPLE_RATE = 8000
 
 @dataclass
 class Wave:
-    """A RIFF WAVE of one second. Change a field to make it lie; None is the truth."""
+    """One second of RIFF WAVE. A field changes the header; None means the correct value."""
 
     samples: bytes = bytes(2 * SAMPLE_RATE)
     format_tag: int = 1
@@ -118,7 +118,7 @@ def _format_cases() -> list[Case]:
 
 
 def _float_cases() -> list[Case]:
-    """Samples that are no numbers, or too large to compute with: an encoder must survive them."""
+    """NaN, infinite and huge samples, which must not crash an encoder."""
 
     def floats(*values: float, tone: tuple[float, ...] = (0.5, -0.5) * 400) -> Wave:
         period = (*tone, *values)
@@ -164,7 +164,7 @@ def _polyglot_cases() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """V09, V10, V11 and V32."""
+    """The cases V09, V10, V11 and V32."""
     return [
         *_size_cases(),
         *_format_cases(),

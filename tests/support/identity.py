@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mode:
-    """One setting, in polymux's words and in the ffmpeg program's."""
+    """One setting: polymux's options and the ffmpeg program's arguments."""
 
     name: str
     ours: dict[str, Any]
@@ -49,7 +49,7 @@ V2 = vbr(2)
 
 @dataclass(frozen=True)
 class Compared:
-    """Both files, after they were found to be the same."""
+    """Both files, after the comparison."""
 
     converted: polymux.MediaFile
     data: bytes
@@ -58,10 +58,10 @@ class Compared:
 
 
 def coded(mp3: mp3_frames.Mp3File) -> list[tuple[int, int, bytes]]:
-    """What LAME coded in each frame, wherever the frame's bytes lie.
+    """The data that LAME coded for each frame, independent of its place in the file.
 
-    Header without bitrate and padding, side information without the pointer into the bit
-    reservoir, and main data.
+    This is the header without bitrate and padding, the side information without the pointer into
+    the bit reservoir, and the main data.
     """
     stream = b"".join(frame.data[frame.overhead_bytes :] for frame in mp3.frames)
     filled = 0
@@ -80,7 +80,7 @@ def coded(mp3: mp3_frames.Mp3File) -> list[tuple[int, int, bytes]]:
 
 
 def first_difference(ours: list[bytes], theirs: list[bytes]) -> str:
-    """Where two lists of frames part; empty if they are equal."""
+    """A description of the first difference between two lists of frames, or an empty text."""
     if ours == theirs:
         return ""
     pairs = zip(ours, theirs, strict=False)
@@ -94,7 +94,7 @@ def first_difference(ours: list[bytes], theirs: list[bytes]) -> str:
 
 
 def check_report(report: polymux.ConversionReport, data: bytes, mp3: mp3_frames.Mp3File) -> None:
-    """Proves that the report tells the truth about the file."""
+    """Check the report against the file."""
     first = mp3.frames[0]
     assert report.bytes == len(data)
     assert report.frames == len(mp3.frames)
@@ -115,10 +115,10 @@ def assert_identical(
     more_theirs: Sequence[str] = (),
     input_arguments: Sequence[str] = (),
 ) -> Compared:
-    """Converts `source` with both and proves that the audio frames are the same bytes.
+    """Convert `source` with both programs and check that the audio frames are identical.
 
-    What polymux wrote is also shown to be decodable, with a true Xing/Info frame of ffmpeg's
-    delay and padding, and a true report.
+    Also checks that polymux's file is decodable, that its Xing/Info frame has ffmpeg's delay and
+    padding, and that the report is correct.
     """
     reference = corpus.reference(
         source, (*mode.theirs, *more_theirs), input_arguments=input_arguments
@@ -134,7 +134,7 @@ def assert_identical(
     assert theirs.xing is not None
     assert xing.delay == theirs.xing.delay
     assert xing.music_crc == theirs.xing.music_crc
-    # ffmpeg states a frame of padding at most, although the end may need more; we state it all.
+    # ffmpeg states at most one frame of padding. The end may need more, which polymux states.
     assert min(xing.padding, LARGEST_PADDING_OF_FFMPEG) == theirs.xing.padding
     check_report(converted.report, data, ours)
     return Compared(converted, data, ours, theirs)

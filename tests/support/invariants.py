@@ -1,10 +1,15 @@
-"""What holds of every answer, and after every case, whatever the case is about.
+"""Requirements for every answer of a server and for the end of every test with a server.
 
-The invariants I1 to I7 of the project's list of faults. `PolymuxServer`, `ServedProcess` and
-`ServedProgram` look at every answer that they read, and at themselves when they end: so each case
-of the server's suites asserts them, and none has to say so. I5, that nothing was asked outside, is
-for cases that have decoys; that a health probe is answered in 250 ms is for those in which bodies
-are made to cost much (`test_hostile_bodies.py`).
+- I1: the status is a documented one, and an error has the documented JSON form.
+- I2: answers and logs contain no keys, paths, tracebacks or object addresses.
+- I3: the server serves the next request.
+- I4: temporary files, unfinished jobs, unknown files, threads and child processes are gone.
+- I5: no unexpected connection is made. Only tests with decoys check this.
+- I6: memory grows by `MORE_BYTES` at most.
+- I7: no coroutine or exception is left unawaited, and no sanitizer reports an error.
+
+`PolymuxServer`, `ServedProcess` and `ServedProgram` check them automatically.
+`test_hostile_bodies.py` also checks that health probes return within 250 ms.
 """
 
 from __future__ import annotations
@@ -25,21 +30,21 @@ if TYPE_CHECKING:
 
     from support.polymux_server import Answer
 
-#: I1: what a server may answer.
+#: I1: allowed statuses.
 STATUSES = frozenset(
     (200, 201, 202, 204, 206, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 411,
      413, 414, 415, 416, 421, 422, 429, 431, 500, 501, 502, 503, 504, 505, 507)
 )  # fmt: skip
-#: Doors answer in the shape of others, and who asks whether we are ready is told of each engine.
+#: Paths with their own error format: compatibility APIs, and reports about readiness.
 _OWN_SHAPES = ("/v1/", "/mcp", "/replicate/", "/readyz", "/api/v1/readiness")
 _MAX_ERROR_BYTES = 2048
 _MAX_ECHOED = 200
-#: I2: words of the inside.
+#: I2: internals.
 _INSIDE = re.compile(r"Traceback|\b0x[0-9a-f]{6}")
-#: I7: what nobody waited for.
+#: I7: messages about forgotten coroutines and exceptions.
 _FORGOTTEN = ("never awaited", "exception was never retrieved", "Exception in callback",
               "AddressSanitizer", "runtime error:", "ThreadSanitizer")  # fmt: skip
-#: I4, I6.
+#: Limits of I4 (seconds) and I6 (bytes).
 SETTLED_S = 20.0
 MORE_BYTES = 64 << 20
 
@@ -47,13 +52,13 @@ MORE_BYTES = 64 << 20
 def check_answer(
     answer: Answer, asked: bytes, secrets: Iterable[str], *, hosted: bool = False
 ) -> None:
-    """I1 and I2 of one answer.
+    """Check I1 and I2 for one answer.
 
     Args:
-        answer: What came; without a status nothing did, and the case judges.
-        asked: The request, as it was sent.
-        secrets: What no answer may hold: keys, folders.
-        hosted: Whether somebody's application answers beside ours, in its own form.
+        answer: An answer. Status 0 means that no answer came; the test decides about that.
+        asked: The request as sent.
+        secrets: Texts that no answer may contain, such as keys and folders.
+        hosted: Whether another application serves beside polymux, with its own error format.
     """
     if hosted and "polymux-version" not in answer.headers:
         return
@@ -85,11 +90,11 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
     told = body["error"]
     sent = asked.decode("utf-8", "replace")
     for at in range(len(told) - _MAX_ECHOED):
-        assert told[at : at + _MAX_ECHOED + 1] not in sent, "too much of the request is repeated"
+        assert told[at : at + _MAX_ECHOED + 1] not in sent, "the error repeats the request"
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:
-    """I2 and I7 of what a server has said."""
+    """Check I2 and I7 for a server's log."""
     for words in _FORGOTTEN:
         assert words not in text, text[-3000:]
     for secret in filter(None, secrets):
@@ -100,21 +105,21 @@ def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> No
 
 
 def check_store(folder: Path) -> None:
-    """I4 of a store whose server has ended: whole, and nothing in it that nobody answers for."""
+    """Check I4 for the store of a stopped server: it is sound and contains nothing unknown."""
     catalogue = folder / "catalogue.db"
     if not catalogue.exists():
         return
     drafts = folder / "drafts"
     left = [one.name for one in drafts.iterdir()] if drafts.exists() else []
-    assert left == [], f"drafts are left: {left[:5]}"
+    assert left == [], f"temporary files are left: {left[:5]}"
     with closing(sqlite3.connect(catalogue)) as connection:
         rows = connection.execute("SELECT count(*) FROM jobs WHERE status NOT IN "
                                   "('succeeded', 'failed', 'canceled')").fetchone()  # fmt: skip
-        assert rows == (0,), "a job is under way that nobody does"
+        assert rows == (0,), "an unfinished job is left"
         known = {name for (name,) in connection.execute("SELECT name FROM files")}
     files = (folder / "media").glob("*/*")
     there = {one.name for one in files if one.is_file() and not one.is_symlink()}
-    assert there <= known, "files that no row of the catalogue names"
+    assert there <= known, "files that the job database does not list"
 
 
 def until(condition: object, max_s: float = SETTLED_S) -> bool:
@@ -127,10 +132,10 @@ def until(condition: object, max_s: float = SETTLED_S) -> bool:
 
 
 class _Listener(logging.Handler):
-    """Keeps what is logged by threads that began later.
+    """Collects log records of threads that start later.
 
-    What asyncio finds to be forgotten it tells in whichever thread collects the garbage: only what
-    speaks of us is ours, and not what a test has left.
+    asyncio reports forgotten coroutines in the thread that happens to collect garbage. Such a
+    report counts only if it mentions polymux, because another test may have caused it.
     """
 
     def __init__(self) -> None:
@@ -147,7 +152,7 @@ class _Listener(logging.Handler):
 
 
 class InProcess:
-    """What this process has before a server begins in it, and must have again behind its end."""
+    """Remembers threads and child processes before a server starts, to compare them at its end."""
 
     _watching: ClassVar[list[InProcess]] = []
 
@@ -163,7 +168,7 @@ class InProcess:
         self._watching.append(self)
 
     def expect_defects(self) -> None:
-        """Somebody provokes what nobody foresees: all servers of this process hear of it."""
+        """Allow tracebacks in all servers of this process, because the test provokes a crash."""
         for one in self._watching:
             one.defects = True
 
@@ -173,16 +178,16 @@ class InProcess:
             self._watching.remove(self)
 
     def check(self, folder: Path, secrets: Sequence[str]) -> None:
-        """I2, I4 and I7, behind its end."""
+        """Check I2, I4 and I7 after the server's end."""
         check_log("\n".join(self._listener.lines), secrets, defects=self.defects)
         check_store(folder)
-        if not self._watching:  # Else they may be of a server that is still there.
+        if not self._watching:  # Otherwise they may belong to another running server.
             assert until(lambda: not self._more_threads()), self._more_threads()
             assert until(lambda: _children() <= self._children), "a child process is left"
         assert until(lambda: not _open_in(folder)), _open_in(folder)
 
     def _more_threads(self) -> list[str]:
-        """Those of servers; a test's own have its names."""
+        """New threads of servers, which are recognized by their names."""
         found = set(threading.enumerate()) - self._threads
         return [one.name for one in found if one.name.startswith(("asyncio_", "polymux"))]
 
@@ -201,7 +206,7 @@ def _open_in(folder: Path) -> list[str]:
     found = []
     for one in Path("/proc/self/fd").iterdir():
         try:
-            path = os.readlink(one)  # noqa: PTH115 - of what was deleted it says so
+            path = os.readlink(one)  # noqa: PTH115 - it marks deleted files
         except OSError:
             continue
         if path.startswith(f"{folder}{os.sep}"):

@@ -1,4 +1,4 @@
-"""Values that JSON can say, for tests with hypothesis."""
+"""JSON values for tests with hypothesis."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ DOCUMENTS = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, of the same types all the way down, and a minus zero where there is one."""
+    """Compare values, their types at every level, and the sign of zero."""
     return repr(one) == repr(other)

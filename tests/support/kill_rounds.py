@@ -1,4 +1,4 @@
-"""A server killed with SIGKILL at random moments under load, and what must hold when it is back."""
+"""A server killed with SIGKILL at random moments under load, and checks after its restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 JOBS = "/api/v1/predictions"
 ENDED_S = 2.0
 BROKEN = (OSError, http.client.HTTPException)
-#: What a store may hold beside the folders of its files.
+#: The files that a store may hold beside the folders of its media.
 NAMES = {
     "catalogue.db",
     "catalogue.db-journal",
@@ -38,23 +38,23 @@ NAMES = {
 
 @dataclass
 class Ledger:
-    """What clients know for sure; any thread."""
+    """The facts that clients know. Any thread may use it under its lock."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    #: Job to the number of its input, and its key.
+    #: Job id to the number of its input and its idempotency key.
     jobs: dict[str, tuple[int, str]] = field(default_factory=dict)
-    #: Jobs that were answered with their result.
+    #: Jobs whose result was sent.
     succeeded: set[str] = field(default_factory=set)
     #: Link to the number of the input.
     links: dict[str, int] = field(default_factory=dict)
     removing: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
-    #: Keys of requests that were sent, and whose answer may not have come.
+    #: Idempotency keys of sent requests that may not have been answered.
     sent: dict[str, int] = field(default_factory=dict)
 
 
 class KillRounds:
-    """One store, and servers on it one after another."""
+    """One store, used by one server after another."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         import polymux
@@ -78,7 +78,7 @@ class KillRounds:
             self.check_gone()
 
     def start(self) -> None:
-        """On what was left, and looks at it."""
+        """Start a server on the existing store, and check the store."""
         self.program.start()
         assert self.program.readiness()["status"] == "ready"
         self.check_store()
@@ -95,7 +95,7 @@ class KillRounds:
                    for one in (self.submit, self.submit, self.wait, self.look)]  # fmt: skip
         for one in workers:
             one.start()
-        if number == 1:  # However slow the machine is, some have their result before the end.
+        if number == 1:  # Even on a slow machine some jobs must succeed before the end.
             until(lambda: self.known.succeeded or self.failures, 60)
         time.sleep(self.random.uniform(0.0, 1.5) if number % 4 else self.random.uniform(0.0, 0.1))
         self.program.kill()
@@ -103,19 +103,19 @@ class KillRounds:
         self.check_gone()
         for one in workers:
             one.join(60)
-            assert not one.is_alive(), "a client waits for a server that is gone"
+            assert not one.is_alive(), "a client still waits for the killed server"
         if self.failures:
             raise self.failures[0]
 
     def until_broken(self, work: Callable[[random.Random], None], seed: float) -> None:
-        """A client: it does its work until there is no server any more."""
+        """Run one client until the server is gone."""
         own = random.Random(seed)
         try:
             while not self.over.is_set():
                 work(own)
         except BROKEN as error:
             if not self.over.is_set() and self.program.process.poll() is None:
-                # A moment later it is seen to be dead.
+                # The server's death may be noticed a moment later.
                 time.sleep(0.5)
                 if not self.over.is_set():
                     self.failures.append(error)
@@ -123,13 +123,13 @@ class KillRounds:
             self.failures.append(error)
 
     def submit(self, own: random.Random) -> None:
-        """A job that goes on without its caller."""
+        """Submit a job and do not wait for it."""
         number, key = own.randrange(len(self.inputs)), f"key-{own.getrandbits(64):x}"
         self.ask(number, key)
         time.sleep(own.uniform(0.02, 0.12))
 
     def ask(self, number: int, key: str) -> Any:
-        """A request under a key; what is known of it afterwards."""
+        """Send a request with an idempotency key, and record the answer."""
         with self.known.lock:
             self.known.sent[key] = number
         answer = self.program.convert(
@@ -143,7 +143,7 @@ class KillRounds:
             return None
         assert answer.status in (200, 202), (answer.status, answer.body)
         if answer.status == 200:
-            return answer.json()  # It had ended when it was asked for once more.
+            return answer.json()  # It had ended before the request was repeated.
         job = answer.json()
         with self.known.lock:
             self.known.jobs[job["id"]] = number, key
@@ -161,7 +161,7 @@ class KillRounds:
             self.known.links[path_of(answer.json()["response"])] = number
 
     def look(self, own: random.Random) -> None:
-        """Looks at jobs; deletes one now and then."""
+        """Look at jobs, and sometimes delete one."""
         with self.known.lock:
             ids = list(self.known.jobs.keys() - self.known.removing)
         if not ids:
@@ -184,7 +184,7 @@ class KillRounds:
         until(lambda: not self.program.family(), ENDED_S)
 
     def check_store(self) -> None:
-        """The catalogue is sound, and it and the files are of one mind."""
+        """Check that the job database is sound and agrees with the files."""
         folder = self.program.store
         assert {one.name for one in folder.iterdir() if one.is_file()} <= NAMES
         assert {one.name for one in folder.iterdir() if one.is_dir()} <= {"media", "drafts"}
@@ -206,7 +206,7 @@ class KillRounds:
         assert named == files.keys()
 
     def check_jobs(self) -> None:
-        """What was acknowledged is known: with its file, or as interrupted."""
+        """Check that acknowledged jobs still exist, with their file or as interrupted."""
         known = self.known
         some = list(known.jobs)
         for job in {*some[-60:], *self.random.sample(some, min(40, len(some)))}:
@@ -224,7 +224,7 @@ class KillRounds:
             else:
                 assert found["status"] == "failed", found
                 assert found["error_code"] == "interrupted", found
-                assert job not in known.succeeded, f"{job} had its result and lost it"
+                assert job not in known.succeeded, f"{job} lost its result"
 
     def check_file(self, path: str, number: int) -> None:
         answer = self.program.request("GET", path)
@@ -232,7 +232,7 @@ class KillRounds:
         assert hashlib.sha256(answer.body).hexdigest() == self.expected[number]
 
     def check_repeated(self) -> None:
-        """The same request under its key: the same job, or a new one where it was interrupted."""
+        """Repeat a request: it returns the same job, or a new one if the first was interrupted."""
         known = self.known
         for job in [one for one in list(known.jobs)[-4:] if one not in known.removing]:
             number, key = known.jobs[job]
@@ -246,7 +246,7 @@ class KillRounds:
                     == path_of(before["output"]).partition("?")[0]
                 )
             elif before["status"] == "failed":
-                assert again.get("id") != job  # One that has ended already has none.
+                assert again.get("id") != job  # A job that has already ended has no id here.
         for key, number in list(known.sent.items())[-3:]:
             self.ask(number, key)
 
@@ -256,6 +256,6 @@ def sound(seconds: float, seed: int) -> bytes:
 
 
 def path_of(link: str) -> str:
-    """A link without the server's address, which changes."""
+    """A link without the server's URL, which changes."""
     parts = urlsplit(link)
     return f"{parts.path}?{parts.query}"

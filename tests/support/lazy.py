@@ -1,6 +1,6 @@
-"""Packages that take seconds to import, imported where something of them is first used.
+"""Packages that take seconds to import. They are imported at first use.
 
-Each of the processes that run tests collects all of them, also those that it never runs.
+Each test process collects all tests, including those that it never runs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ __all__ = ["diffusers", "mcp", "mcp_types", "openai", "safetensors", "torch", "t
 
 
 class _Lazy:
-    """Has what the module has."""
+    """Forwards attributes to the module."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_", "pytest")):
-            raise AttributeError(name)  # pytest looks whether it is a fixture, or has marks.
+            raise AttributeError(name)  # pytest checks every name for fixtures and marks.
         return getattr(import_module(self._name), name)
 
 

@@ -1,4 +1,4 @@
-"""Inputs that take long to convert and little to store."""
+"""Inputs that take long to convert but little space on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRAME_BYTES = 4
 
 
 def write_long_wave(path: Path, seconds: int) -> Path:
-    """A stereo WAV: one second of noise, then a hole in the file that reads as silence."""
+    """Write a stereo WAV: one second of noise, then a sparse part that reads as silence."""
     size = seconds * SAMPLE_RATE * FRAME_BYTES
     form = struct.pack("<HHIIHH", 1, 2, SAMPLE_RATE, SAMPLE_RATE * FRAME_BYTES, FRAME_BYTES, 16)
     head = b"RIFF" + struct.pack("<I", 36 + size) + b"WAVEfmt " + struct.pack("<I", 16) + form

@@ -1,4 +1,4 @@
-"""Threads that use one object at once."""
+"""Threads that use one object at the same time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ THREADS = 8
 
 
 def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What so many threads give that begin together; what one of them raises is raised."""
+    """Run `work` in several threads that start together; return the results or raise the first
+    error.
+    """
     barrier = threading.Barrier(threads)
 
     def begin(number: int) -> Any:
@@ -28,7 +30,7 @@ def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
 
 
 def use_in_turns(*ways: Callable[[], Any], times: int) -> None:
-    """Threads that use an object each in its way; what one is refused is no matter."""
+    """Run each function in a thread; errors of polymux are ignored."""
 
     def work(thread: int) -> None:
         for _ in range(times):

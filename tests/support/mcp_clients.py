@@ -1,4 +1,4 @@
-"""The SDK's own client, over HTTP and over standard input and output."""
+"""The MCP SDK's own client, over HTTP and over standard input and output."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 _MAX_S = 120.0
-#: What the tools of a scripted backend take.
+#: Arguments for the tools of a scripted backend.
 FILE = {"file": base64.b64encode(b"sound").decode()}
-#: How the protocol's versions begin: without a handshake, and with one that begins a session.
+#: The SDK's connection modes: without a handshake, and with the older one that opens a session.
 MODES = ["auto", "legacy"]
 VERSION = "2025-11-25"
 TYPES = [
@@ -43,7 +43,7 @@ TYPES = [
 async def over_http(
     server: Asked, mode: str = "auto", *, key: str | None = None, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client of a server's door, with its key or another."""
+    """A client of a server's MCP endpoint, with the server's key or another."""
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"authorization": f"Bearer {key or server.key}"}
@@ -57,7 +57,7 @@ async def over_http(
 async def over_stdio(
     folder: Path, *words: str, mode: str = "auto", server: Any = None, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client that has started ``polymux mcp`` in a folder."""
+    """A client that starts ``polymux mcp`` in a folder."""
     from mcp.client.stdio import stdio_client
 
     command, *arguments = PROGRAM
@@ -67,14 +67,14 @@ async def over_stdio(
         cwd=folder,
         env=environment(folder, server, TMPDIR=str(folder)),
     )
-    # By default it is what standard error was when the SDK was imported: perhaps a test's buffer.
+    # The default is the standard error at the import of the SDK, which may be a test's buffer.
     transport = stdio_client(started, errlog=sys.__stderr__)
     async with mcp.Client(transport, mode=mode, **options) as client:
         yield client
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a test's coroutine; what fails in it comes without the groups that the SDK makes."""
+    """Run a test's coroutine, and raise its errors without the SDK's exception groups."""
     try:
         asyncio.run(asyncio.wait_for(main, _MAX_S))
     except BaseExceptionGroup as group:
@@ -91,7 +91,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 def code_of(result: types.CallToolResult) -> str:
-    """By what a call failed."""
+    """The error code of a failed call."""
     assert result.is_error, text_of(result)[:500]
     assert result.structured_content["error"] == text_of(result)
     return str(result.structured_content["code"])
@@ -108,7 +108,7 @@ async def read(client: Client, uri: str) -> bytes:
 
 
 def message(method: str, params: dict[str, Any] | None = None, number: int | None = 1) -> bytes:
-    """A request by hand, or without a number what needs no answer."""
+    """A JSON-RPC request; without a number, a notification."""
     plain: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
     return json.dumps(plain | ({} if number is None else {"id": number})).encode()
 
@@ -123,7 +123,7 @@ def handshake() -> bytes:
 def post(
     server: Asked, body: bytes, headers: Sequence[tuple[str, str]] = (), **more: Any
 ) -> Answer:
-    """A request to the door by hand."""
+    """Send a hand-written request to the MCP endpoint."""
     return server.ask("POST", PATH, body, [*TYPES, *headers], **more)
 
 
@@ -137,7 +137,7 @@ def python(program: str) -> list[str]:
 
 
 class Making(Scripted):
-    """Makes files of other kinds and sizes, too."""
+    """Also makes files of other types and sizes."""
 
     sizes: tuple[int, ...] = (10,)
     kind = "image/png"
@@ -145,7 +145,7 @@ class Making(Scripted):
     def __init__(self) -> None:
         names = ("convert_to_mp3", "read_text", "chat", "free_chat", "generate_image")
         super().__init__("making", names, max_concurrency=4)
-        #: What was in the files that were given.
+        #: The contents of the input files.
         self.read: list[bytes] = []
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:

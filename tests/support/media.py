@@ -1,4 +1,4 @@
-"""What the corpus holds: one `Medium` per container, codec and peculiarity."""
+"""The contents of the corpus: one `Medium` per container, codec and peculiarity."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ STEREO_48 = Sound(rate=48_000, samples=72_001)
 
 @dataclass(frozen=True)
 class Medium:
-    """One file: what goes in, and the ffmpeg program's output arguments.
+    """One file: its inputs, and the ffmpeg program's output arguments.
 
-    An input is a Sound; "cover:jpg" or "cover:png"; "chapters"; "medium:NAME", another file of
-    the corpus; "lavfi:GRAPH"; "seek:SECONDS:INPUT"; or "offset:SECONDS", a shift of the next
-    input. `joined` names media whose bytes simply follow each other instead.
+    An input is a Sound; "cover:jpg" or "cover:png"; "chapters"; "medium:NAME", another file of the
+    corpus; "lavfi:GRAPH"; "seek:SECONDS:INPUT"; or "offset:SECONDS", a shift of the next input.
+    `joined` names media whose bytes are concatenated instead.
     """
 
     suffix: str
@@ -82,7 +82,7 @@ def _cover(suffix: str, codec: str, picture: str, *more: str) -> Medium:
     return Medium(suffix, (MUSIC, f"cover:{picture}"), arguments)
 
 
-#: One or more of every container and codec that polymux promises to convert like ffmpeg.
+#: One or more files for every container and codec that polymux converts like ffmpeg.
 CONTAINERS = {
     "wav_u8": _audio(".wav", "pcm_u8"),
     "wav_s16": _audio(".wav", "pcm_s16le"),
@@ -149,7 +149,7 @@ CONTAINERS = {
     "nut": _video(".nut", "mpeg4", "pcm_s16le"),
 }
 
-#: Input rates from 8 kHz mono to 192 kHz, MPEG's and others.
+#: Input rates from 8 kHz mono to 192 kHz, including MPEG's.
 RATES = {
     f"rate_{rate}_{layout}": _audio(".wav", "pcm_s16le", Sound("music", rate + 7, rate, layout))
     for rate, layout in (
@@ -162,7 +162,7 @@ RATES = {
 RATES["flac_96_24"] = _audio(".flac", "flac", Sound("music", 96_001, 96_000), "-sample_fmt", "s32")
 RATES["f32_96000"] = _audio(".wav", "pcm_f32le", Sound("music", 96_001, 96_000))
 
-#: Every channel layout, in WAV and where a codec carries it.
+#: Every channel layout, in WAV and in other codecs that support it.
 LAYOUTS = {
     f"layout_{layout}": _audio(".wav", "pcm_s16le", Sound("music", 44_100, layout=layout))
     for layout in CHANNELS
@@ -180,7 +180,7 @@ LAYOUTS |= {
 
 _TWO_STREAMS = ("-map", "0:a", "-map", "1:a", "-metadata:s:a:0", "language=eng",
                 "-metadata:s:a:1", "language=deu")  # fmt: skip
-#: What containers do around the audio: streams, tags, covers, chapters, time stamps.
+#: Container features around the audio: streams, tags, covers, chapters, time stamps.
 PECULIAR = {
     "streams_default_second": Medium(
         ".mkv", (MUSIC, TALK),
@@ -242,7 +242,7 @@ CHANGING = {
     "changing_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_mpeg2")),
 }
 
-#: Media without a sound in it.
+#: Media without sound.
 SILENT = {"video_only": Medium(".mp4", (VIDEO,), ("-c:v", "mpeg4"))}
 
 MEDIA: dict[str, Medium] = CONTAINERS | RATES | LAYOUTS | PECULIAR | CHANGING | SILENT

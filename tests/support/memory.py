@@ -1,4 +1,4 @@
-"""What calls leave behind: blocks of Python's memory, the process's own, and descriptors."""
+"""Leaks of calls: blocks of Python's memory, process memory, and descriptors."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def resident_bytes() -> int:
 def _figures() -> tuple[int, int, int]:
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    # Not tracemalloc: stopping it while another thread allocates ends the process (gh-128679).
+    # Not tracemalloc: stopping it while another thread allocates crashes the process (gh-128679).
     return sys.getallocatedblocks(), resident_bytes(), descriptors
 
 
 def leaves_nothing(use: Callable[[], object], times: int = 1000) -> None:
-    """Fails if each call leaves an object behind, or some KB of native memory."""
+    """Fail if each call leaks an object or some KB of native memory."""
     for _ in range(max(times // 10, 20)):
         use()
-    # Another thread, such as the one that brings the tests' names, may keep something, once.
+    # Another thread, such as pytest-xdist's, may allocate something once.
     for _ in range(3):
         blocks, resident, descriptors = _grown(use, times)
         if descriptors <= 1 and (SANITIZED or (blocks < times // 2 and resident < 8 << 20)):

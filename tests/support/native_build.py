@@ -1,7 +1,7 @@
-"""Builds of this repository for tests: an installed C++ library, wheels, environments to try them.
+"""Builds of this repository for tests: an installed C++ library, wheels, test environments.
 
-Everything slow lies under build/, shared by test processes through a lock, and is brought up to
-date by the build system rather than made anew.
+Slow builds are below build/. Test processes share them through a lock, and the build system updates
+them incrementally.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 TIMEOUT_S = 600
-#: The same in all processes of a run; none where there is one process.
+#: The id of a pytest-xdist run, or empty without pytest-xdist.
 _THIS_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
 
 
 def run(*command: str | Path, cwd: Path = ROOT, check: bool = True) -> str:
-    """Standard output of a command; a failure shows everything it said."""
+    """Standard output of a command; a failure shows all output."""
     launcher = {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
     environment = os.environ | (launcher if shutil.which("ccache") else {})
     environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
@@ -42,7 +42,7 @@ def run(*command: str | Path, cwd: Path = ROOT, check: bool = True) -> str:
 
 @contextmanager
 def locked(name: str) -> Iterator[Path]:
-    """One test process at a time in build/NAME."""
+    """Hold the lock of build/NAME."""
     folder = BUILD / name
     folder.mkdir(parents=True, exist_ok=True)
     with (BUILD / f"{name}.lock").open("w") as lock:
@@ -51,18 +51,18 @@ def locked(name: str) -> Iterator[Path]:
 
 
 def _is_of_this_run(folder: Path) -> bool:
-    """Whether another process of the same run of the tests has made what lies there."""
+    """Whether another process of the same test run has made this build."""
     kept = folder / "test-run"
     return bool(_THIS_RUN) and kept.exists() and kept.read_text() == _THIS_RUN
 
 
 def installed_prefix() -> Path:
-    """Where `cmake --install` has put the C++ library, built from the sources as they are."""
+    """The prefix of `cmake --install` of the C++ library, built from the current sources."""
     with locked("test-install") as folder:
         prefix = folder / "prefix"
         if _is_of_this_run(folder):
             return prefix
-        # The extension module's compiler, by the same name: ccache has kept what that has made.
+        # The compiler of the extension module, with the same name: ccache then reuses its objects.
         compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
             f"-DCMAKE_CXX_COMPILER={compiler}")  # fmt: skip
@@ -76,8 +76,8 @@ def installed_prefix() -> Path:
 def wheel(name: str, *settings: str) -> Path:
     """A wheel of this repository, built without isolation in build/NAME.
 
-    In no folder below that one: as far from the sources as the extension module's own build, what
-    ccache has kept of that is what is wanted here.
+    The folder has the same depth as the extension module's own build directory, because ccache
+    reuses objects only with equal relative paths to the sources.
     """
     with locked(name) as folder:
         wheels = folder / "wheels"
@@ -94,12 +94,12 @@ def wheel(name: str, *settings: str) -> Path:
 
 
 def new_environment(folder: Path) -> Path:
-    """An empty virtual environment; gives its Python."""
+    """Create an empty virtual environment; return its Python."""
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     return folder / "bin/python"
 
 
 def pip_install(python: Path, *arguments: str | Path) -> None:
-    """Installs into the environment of `python` without asking any package index."""
+    """Install into the environment of `python` without a package index."""
     run(sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-deps",
         "--no-index", *arguments)  # fmt: skip

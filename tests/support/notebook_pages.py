@@ -1,4 +1,4 @@
-"""Notebooks that ran, as pages of the documentation: their cells, and what each has shown."""
+"""Executed notebooks as documentation pages: their cells and outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAR = "application/vnd.jupyter.widget-view+json"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _DATA = re.compile(r"data:\w+/[\w.+-]+;base64,[\w+/=]*")
 _MEDIA = re.compile(r"<(audio|video|img)[^>]*>(?:</\1>)?")
-#: Where a run had its files is nobody's business, and another place each time.
+#: Paths on this machine are private, and change with each run.
 PATHS = re.compile(r"(?<![\w.:/])/(?:tmp|root|home|work|usr|var|opt)/[^\s\"'<>)\],]*")
 _PORTS = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 _MAX_DATA_CHARACTERS = 200_000
@@ -47,7 +47,7 @@ def page_of(notebook: NotebookNode, name: str) -> str:
 
 
 def _outputs(cell: NotebookNode) -> Iterator[str]:
-    """What a cell has shown, in order; what it printed in pieces is one text."""
+    """The outputs of a cell in order; consecutive printed texts are joined."""
     printed = ""
     for one in cell.outputs:
         if one.output_type == "stream":
@@ -73,14 +73,14 @@ def _shown(data: NotebookNode) -> str:
 
 
 def _text(text: str) -> str:
-    # Of a line that was written over, the last state.
+    # Keep the last state of an overwritten line.
     lines = [line.rpartition("\r")[2] for line in _plain(text).strip("\n").split("\n")]
     told = "\n".join(lines).replace("```", "'''")
     return f"```text\n{told}\n```" if told.strip() else ""
 
 
 def _plain(text: str) -> str:
-    """Without colours, places of this machine, and media too large for a page."""
+    """Remove terminal colors, local paths, and media that are too large for a page."""
     text = _MEDIA.sub(_small_enough, _PORTS.sub("8000", _COLOURS.sub("", text)))
     pieces, position = [], 0
     for media in _DATA.finditer(text):
@@ -99,12 +99,12 @@ def _last_part(path: re.Match[str]) -> str:
 
 
 def skeleton(page: str) -> str:
-    """A page without what differs from run to run: cells as they are, outputs by their kinds."""
+    """A page without the parts that change from run to run: outputs are replaced by their kind."""
     page = re.sub(r"^```text\n.*?^```$", "[text]", page, flags=re.MULTILINE | re.DOTALL)
     page = re.sub(rf'<div class="output">.*?</div>{_END}', "[html]", page, flags=re.DOTALL)
     return re.sub(r"^>.*\n(?:>.*\n?)*", "[markdown]\n", page, flags=re.MULTILINE)
 
 
 def places(page: str) -> list[str]:
-    """Absolute paths in a page; bytes of media are none."""
+    """The absolute paths in a page, except within media data."""
     return PATHS.findall(_DATA.sub("", page))

@@ -1,4 +1,4 @@
-"""Downloaders that do more than fetch, for their process: each a family of `polymux.engines`."""
+"""Downloaders that misbehave in their process, each a family of `polymux.engines`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 LOUD = "support.odd_downloaders:LoudDownloader"
 ENDLESS_LINE = "support.odd_downloaders:EndlessLineDownloader"
 SCRIPTS = "support.odd_downloaders:ScriptRunner"
-#: What they say before they fetch: in lines, and in a line without an end.
+#: Bytes on standard error before the download: in lines, and without a line end.
 LINES_BYTES, LINE_BYTES = 1 << 26, 1 << 29
 _PIECE_BYTES = 1 << 20
-#: Reckons, and tries what a site's script should not: to reach, to read, to write and to signal.
+#: Calculates, then tries what a site's script must not do: connect, read, write and signal.
 SCRIPT = """
 async function tried(what) {
   try { return String(await what()); } catch (error) { return error.constructor.name; }
@@ -36,7 +36,7 @@ console.log(JSON.stringify(found));
 
 
 class LoudDownloader(DownloadEngine):
-    """Says much on its standard error, in lines of 64 bytes."""
+    """Writes many lines of 64 bytes to standard error."""
 
     said_bytes = LINES_BYTES
     piece = (b"w" * 63 + b"\n") * (_PIECE_BYTES // 64)
@@ -49,17 +49,17 @@ class LoudDownloader(DownloadEngine):
 
 
 class EndlessLineDownloader(LoudDownloader):
-    """Half a gibibyte without the end of a line."""
+    """Writes 512 MiB without a line end."""
 
     said_bytes = LINE_BYTES
     piece = b"w" * _PIECE_BYTES
 
 
 class ScriptRunner(DownloadEngine):
-    """Runs a script as yt-dlp has those of sites run: by deno, as it finds it. Fetches nothing.
+    """Runs a script with deno, as yt-dlp runs the scripts of sites. Downloads nothing.
 
-    Its address is told to the script, whose end is the name of the file that it tries to write into
-    /tmp. What the script says is a line of the job's log.
+    The script receives the URL, whose end names the file that it tries to write in /tmp. Its output
+    becomes a line of the job's log.
     """
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -68,7 +68,7 @@ class ScriptRunner(DownloadEngine):
         runtime = DenoJsRuntime().info
         assert runtime is not None, "deno does not start"
         sink.log(f"deno {runtime.version}")
-        # With all that deno itself can give: what is left is what the process may not.
+        # With all of deno's permissions, only the sandbox limits the script.
         url = request.values["url"]
         file = Path("/tmp", url.rpartition("/")[2])
         script = SCRIPT.replace("ADDRESS", json.dumps(url)).replace("FILE", json.dumps(str(file)))

@@ -1,4 +1,4 @@
-"""Servers whose /v1 the package openai asks: with real models, and with scripted backends."""
+"""Servers with /v1 for tests of the openai package: with real models and with scripted backends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from support.polymux_server import Asked
 
-#: What no text is; nobody opens it.
+#: Data that is not text. Nothing decodes it.
 PICTURE = media.png(8, 8)
 
 
 @contextmanager
 def real_chat(folder: Path, *, context: int = 1024) -> Iterator[PolymuxServer]:
-    """SmolLM2, called ``smollm2``."""
+    """A server with SmolLM2, named ``smollm2``."""
     options = {"model": str(model_path()), "context": context, "aliases": ["smollm2"]}
     engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
     with PolymuxServer(folder / "s", engines=engines) as running:
@@ -38,7 +38,7 @@ def real_chat(folder: Path, *, context: int = 1024) -> Iterator[PolymuxServer]:
 
 @contextmanager
 def real_speech(folder: Path) -> Iterator[PolymuxServer]:
-    """Whisper base."""
+    """A server with Whisper base."""
     options = {"model": str(whisper(folder)), "compute": "int8", "beam": 2}
     engines = {
         "media": EngineSettings("media", threads=1),
@@ -49,7 +49,7 @@ def real_speech(folder: Path) -> Iterator[PolymuxServer]:
 
 
 def of(server: Asked, **options: Any) -> openai.OpenAI:
-    """Its client; nothing is asked twice."""
+    """The openai client of a server, without retries."""
     given = {"api_key": server.key, "max_retries": 0, "timeout": 60} | options
     return openai.OpenAI(base_url=f"{server.url}/v1", **given)
 
@@ -60,7 +60,7 @@ def of_asyncio(server: Asked, **options: Any) -> openai.AsyncOpenAI:
 
 
 class ScriptedDoor(Scripted):
-    """Answers what it was told to: `message`, or `output` of speech; and pictures."""
+    """Returns the scripted `message` for chats, `output` for speech, and images."""
 
     def __init__(self, name: str = "scripted", *operations: str, **more: Any) -> None:
         super().__init__(name, operations or ("chat", "transcribe", "generate_image"), **more)

@@ -1,4 +1,4 @@
-"""A server of polymux in this process: real sockets, uvicorn, the whole application."""
+"""A polymux server in this process: real sockets, uvicorn, the whole application."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ HELLO = {"model": "default", "messages": [{"role": "user", "content": "Hi"}]}
 
 
 class Box:
-    """Holds the backend that a server's thread has made."""
+    """Holds the backend that the server's thread creates."""
 
     backend: Scripted
 
     def makes(self, *, hold: bool = False, max_concurrency: int = 4, **changes: Any) -> Any:
-        """What makes it; with `hold` its work does not end before the gate is opened."""
+        """A function that creates the backend; with `hold` its work waits for `gate`."""
 
         def make() -> list[Scripted]:
             from support.services import Scripted
@@ -57,7 +57,7 @@ class Box:
 
 @dataclass
 class Answer:
-    """What came back over a plain socket."""
+    """An answer, read from a plain socket."""
 
     status: int
     headers: dict[str, str]
@@ -69,12 +69,12 @@ class Answer:
 
 
 class Asked:
-    """A server that is asked by hand, over plain sockets; it has an address and a key."""
+    """A server with a URL and a key, to which tests send raw requests over sockets."""
 
     url: str
     key: str
     answer_within_s = 60.0
-    #: Whether it is in somebody's application, which answers too.
+    #: Whether another application serves beside polymux.
     is_hosted = False
 
     @property
@@ -124,7 +124,7 @@ class Asked:
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
     def raw(self, data: bytes, *, half_close: bool = False) -> Answer:
-        """Sends bytes and reads until the connection is closed."""
+        """Send bytes and read until the connection is closed."""
         with self.connect() as connection:
             try:
                 connection.sendall(data)
@@ -155,12 +155,12 @@ class Asked:
         return self.ask("POST", CONVERT, body, [*kind, *headers], **more)
 
     def link(self) -> str:
-        """The path to the file of a new conversion."""
+        """Convert a file and return the path of its link."""
         return str(self.convert().json()["response"]).removeprefix(self.url)
 
 
 class PolymuxServer(Asked):
-    """Runs a server on a thread; as a context manager it stops at the end."""
+    """Runs a server on a thread. The end of the context stops it."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class PolymuxServer(Asked):
         self._ready.set()
 
     def expect_defects(self) -> None:
-        """Something will fail that nobody foresees: tracebacks are no failure from here on."""
+        """Allow tracebacks from here on, because the test provokes a crash."""
         self._before.expect_defects()
 
     @property
@@ -220,19 +220,19 @@ class PolymuxServer(Asked):
         return self
 
     def stop(self) -> None:
-        """As by SIGTERM."""
+        """Stop it as by SIGTERM."""
         import signal
 
         self.loop.call_soon_threadsafe(self.server.handle_exit, signal.SIGTERM, None)
 
     def _is_well(self) -> bool:
-        """At the place where it listens: what it tells others may be a proxy's address."""
+        """Check the health at the listening address; the public URL may be a proxy's."""
         here = self.state.settings
         scheme = "https" if here.tls_cert else "http"
         request = urllib.request.Request(
             f"{scheme}://127.0.0.1:{here.port}/healthz", headers={"Host": self._host()}
         )
-        trusting = ssl._create_unverified_context()  # Its own certificate.
+        trusting = ssl._create_unverified_context()  # a self-signed certificate
         directly = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusting)
         )
@@ -246,7 +246,7 @@ class PolymuxServer(Asked):
         if self._thread.is_alive():
             try:
                 if kind is None and not self.state.stopping.is_set():
-                    # I3: whatever came, the next is served.
+                    # I3: the server serves the next request.
                     assert self._is_well()
             finally:
                 self.stop()
@@ -267,7 +267,7 @@ def begun(
     headers: Sequence[tuple[str, str]],
     sent: int | None = None,
 ) -> socket.socket:
-    """A connection on which a POST was begun: its head, and so many bytes of its body or all."""
+    """A connection with a started POST: the head, and the first `sent` bytes of the body or all."""
     lines = [f"POST {path} HTTP/1.1", "Host: {}:{}".format(*address),
              f"Authorization: Bearer {key}", f"Content-Length: {len(body)}",
              *(f"{name}: {value}" for name, value in headers), "", ""]  # fmt: skip
@@ -298,7 +298,7 @@ def read_until(connection: socket.socket, end: bytes) -> bytes:
 
 
 def reset_at_close(connection: socket.socket) -> None:
-    """When it is closed, the peer is sent a reset."""
+    """Make closing this connection send a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
@@ -318,7 +318,7 @@ def parsed(data: bytes) -> Answer:
 
 
 def unchunked(data: bytes) -> bytes:
-    """The body of chunks; very many take no work that grows with the square of their number."""
+    """Decode a chunked body in linear time."""
     pieces = []
     place = 0
     while place < len(data):
@@ -335,7 +335,7 @@ def unchunked(data: bytes) -> bytes:
 def form(
     *fields: tuple[str, Any], boundary: str = "bbbb", end: bool = True
 ) -> tuple[bytes, list[tuple[str, str]]]:
-    """A form and its header field: a value is a text, or (file name, bytes[, type])."""
+    """A form body and its header. A value is a text or (file name, bytes[, type])."""
     parts = []
     for name, value in fields:
         head = f'Content-Disposition: form-data; name="{name}"'

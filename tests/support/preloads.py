@@ -1,4 +1,4 @@
-"""Libraries that stand between a program and the system's, made by the C compiler."""
+"""Preloaded libraries between a program and the C library, compiled for the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def compiled(source: str | Path, folder: Path, name: str) -> Path:
-    """The library NAME.so in a folder, of a file or of a text in C."""
+    """Compile NAME.so in a folder, from a file or from C text."""
     made = folder / f"{name}.so"
     if isinstance(source, str):
         text, source = source, folder / f"{name}.c"
@@ -22,5 +22,5 @@ def compiled(source: str | Path, folder: Path, name: str) -> Path:
 
 
 def preloaded(library: Path) -> dict[str, str]:
-    """The variable by which a program loads it, behind what is loaded for tests anyway."""
+    """The LD_PRELOAD variable with this library, after those that the tests already load."""
     return {"LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}

@@ -1,4 +1,4 @@
-"""The real programs that the tests compare with, and one way to run them."""
+"""The real programs that tests compare with, and one way to run them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ PACKAGES = {
 
 
 class ProgramError(Exception):
-    """A program is missing or failed; the message holds the command and its last lines."""
+    """A program is missing or failed; the message has the command and its last lines."""
 
 
 @functools.cache
 def find(program: str) -> str:
-    """The path of `program`."""
     path = shutil.which(program)
     if path is None:
         package = PACKAGES.get(program, program)
@@ -41,9 +40,9 @@ def find(program: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """This process's, for another program.
+    """The environment for other programs.
 
-    A sanitizer's library is loaded for our own module; other programs hang or slow down with it.
+    It omits preloaded sanitizers, with which other programs hang or become slow.
     """
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
@@ -51,7 +50,7 @@ def environment() -> dict[str, str]:
 def run(
     program: str, *arguments: str | Path, stdin: bytes | None = None, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `program` and returns what it wrote."""
+    """Run `program` and return its output."""
     command = [find(program), *map(str, arguments)]
     try:
         done = subprocess.run(
@@ -71,7 +70,7 @@ def run(
 
 
 def ffmpeg(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[bytes]:
-    """Runs the ffmpeg program quietly; errors as `run` has them."""
+    """Run the ffmpeg program quietly; errors are those of `run`."""
     return run("ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y", *arguments,
                timeout_s=timeout_s)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""An engine that answers every operation at once, or floods, drips and lies where it is told to."""
+"""An engine that answers every operation immediately, or floods, stalls or sends wrong data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 class QuickEngine(Engine):
-    """Chats do what their last message says, such as ``flood``; all others answer at once."""
+    """A chat obeys its last message, such as ``flood``; other operations answer immediately."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self.max_concurrency = int(options.get("max_concurrency", 1))
@@ -120,7 +120,7 @@ class QuickEngine(Engine):
             yield said
 
     def _files(self, sink: EngineSink, *names: str, count: int = 1) -> list[Produced]:
-        """A file of each name, whose ending tells its type, or so many of one name."""
+        """One file for each name (its ending gives the type), or several files of one name."""
         made = []
         for name in names * count:
             path = sink.draft(4)

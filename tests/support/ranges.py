@@ -1,4 +1,4 @@
-"""A file on a scripted server, whole or in part, as good servers send it and as others do."""
+"""A scripted server for one file with range requests, both correct and faulty."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Ranged:
-    """What is there, how it is sent, and what was asked for.
+    """A file, the way to send it, and a record of requests.
 
     Attributes:
         data: The file.
         etag: Its entity tag; empty for none.
-        stops: After how many bytes of a body the next answers end; then all of it is sent.
-        stalls: Whether an answer that stops waits until the other side has gone.
-        instead: Answers a request for a part by itself.
-        headers: Further headers of each answer.
-        asked: ``Range`` and ``If-Range`` of each request; empty where there was none.
-        sent: Bytes of bodies in all.
+        stops: The next answers end after these numbers of body bytes; later answers are complete.
+        stalls: Whether an interrupted answer waits until the client closes the connection.
+        instead: Replaces the answer to a range request.
+        headers: Extra headers of each answer.
+        asked: ``Range`` and ``If-Range`` of each request; empty if missing.
+        sent: The total of sent body bytes.
     """
 
     data: bytes

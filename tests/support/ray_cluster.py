@@ -1,8 +1,8 @@
-"""A cluster of Ray with two machines, in a network of its own; one says that it has a GPU.
+"""A Ray cluster with two nodes in an isolated network; one node claims a GPU.
 
-Ray takes this host's address in the place of 127.0.0.1 where there is one: only in a network
-namespace that has a loopback interface alone does it stay there. Who enters one is in it with all
-that it starts; started as a program, this makes the cluster and tells its address.
+Ray replaces 127.0.0.1 by the host's address if there is one. It keeps the loopback address only in
+a network namespace whose only interface is loopback. Everything that is started from such a
+namespace stays in it. As a program, this module makes the cluster and prints its address.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _OBJECTS_BYTES = 150_000_000
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """This thread, and all that it starts, in a network with nothing but a loopback interface."""
+    """Move this thread and its future child processes into a network with only loopback."""
     library = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/thread-self/ns/net").open() as before:
         if library.unshare(_NEW_NETWORK):
-            raise OSError(ctypes.get_errno(), "no network of one's own (is this root?)")
+            raise OSError(ctypes.get_errno(), "cannot create a network namespace (is this root?)")
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
                 fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
@@ -48,10 +48,10 @@ def own_network() -> Iterator[None]:
 
 
 class RayCluster:
-    """Two machines with two processors each, and a GPU that Ray counts and nobody computes on.
+    """Two nodes with two processors each, and a GPU that exists only in Ray's resource count.
 
     Args:
-        temporary: The folder of Ray's files; its path must be short, as sockets lie in it.
+        temporary: The folder of Ray's files. Its path must be short, because it holds sockets.
     """
 
     def __init__(self, temporary: Path) -> None:
@@ -62,7 +62,7 @@ class RayCluster:
             "RAY_TMPDIR": str(temporary),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_BACKEND_LOG_LEVEL": "fatal",
-            # Else whoever joins gets as many idle workers as there are processors, of seconds each.
+            # Otherwise each driver starts an idle worker per processor, which takes seconds.
             "RAY_prestart_worker_first_driver": "0",
             "HOME": str(temporary),
             "TMPDIR": str(temporary),
@@ -78,29 +78,29 @@ class RayCluster:
         assert self.address, "the cluster does not start"
 
     def workers(self, title: str) -> list[int]:
-        """The processes of actors whose title has these words."""
+        """The process ids of actors whose title contains `words`."""
         found: dict[int, int] = {}
         for one in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = one.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
                 if words.startswith("ray::") and title in words:
-                    # Others of this host may have a cluster of their own.
+                    # Another user of this host may have a cluster.
                     mine = f"RAY_TMPDIR={self.temporary}".encode()
                     if mine in (one.parent / "environ").read_bytes():
                         state = (one.parent / "stat").read_text().rpartition(")")[2]
                         found[int(one.parent.name)] = int(state.split()[1])
             except OSError:
                 continue
-        # What an actor starts has its title until it is another program.
+        # A child of an actor keeps the actor's title until it executes another program.
         return [pid for pid, parent in found.items() if parent not in found]
 
     def resources(self) -> tuple[dict[str, float], dict[str, float]]:
-        """What the machines have, and what of it no actor has been given; as Ray counts it."""
+        """Ray's total and available resources."""
         whole, free = self._told("[ray.cluster_resources(), ray.available_resources()]")
         return whole, free
 
     def scaling(self, application: str) -> dict[str, Any]:
-        """How Ray Serve was told to start replicas of an application."""
+        """The autoscaling configuration of an application in Ray Serve."""
         details = "ray.serve.context._get_global_client().get_serve_details()"
         every = f"{details}['applications'][{application!r}]['deployments'].values()"
         names = "('max_replicas', 'target_ongoing_requests')"
@@ -109,13 +109,13 @@ class RayCluster:
         return dict(found)
 
     def replicas(self, application: str) -> int:
-        """How many replicas of an application Ray Serve has, and asks."""
+        """The current and the target number of an application's replicas in Ray Serve."""
         states = "one.replica_states.get('RUNNING', 0)"
         every = f"ray.serve.status().applications[{application!r}].deployments.values()"
         return int(self._told(f"sum({states} for one in {every})"))
 
     def _told(self, words: str) -> Any:
-        """What an expression gives in the program that made the cluster, which joins it once."""
+        """Evaluate an expression in the program that made the cluster and is connected to it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(words, file=self._process.stdin, flush=True)
@@ -131,7 +131,7 @@ class RayCluster:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        # A worker that was just started may not have noticed that its machine is gone.
+        # A new worker may not have noticed the end of its node.
         for pid in self.workers(""):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -139,7 +139,7 @@ class RayCluster:
 
 @contextmanager
 def ray_cluster() -> Iterator[RayCluster]:
-    """A cluster, and this thread in its network."""
+    """A cluster, with this thread in its network."""
     temporary = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
     try:
         with own_network():
@@ -153,14 +153,14 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 def main() -> None:
-    """Makes the cluster, says what it is asked, and ends it with standard input."""
+    """Make the cluster, evaluate expressions, and stop it when standard input ends."""
     import ray.serve
     from ray.cluster_utils import Cluster
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What Ray itself says is no answer.
+    os.dup2(2, 1)  # Ray's own output must not mix with the results.
     machine = {"num_cpus": _CPUS, "object_store_memory": _OBJECTS_BYTES}
-    # Without what shows it to people, and what would rent more machines.
+    # Without the dashboard, the log monitor and the autoscaler.
     none = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
     head = {**machine, **none, "temp_dir": sys.argv[1]}
     cluster = Cluster(initialize_head=True, head_node_args=head)

@@ -1,4 +1,4 @@
-"""What the ffmpeg program makes of a file: the measure of identity."""
+"""The ffmpeg program's output for a file: the reference of identity tests."""
 
 from __future__ import annotations
 

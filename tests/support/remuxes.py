@@ -1,4 +1,4 @@
-"""Media that the tests of the core's remux put together, and what is in them."""
+"""Media for tests of remuxing, and lists of their packets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Packet:
 
 
 def packets(cache: Cache, path: Path, stream: str) -> list[Packet]:
-    """The packets of a stream; ffmpeg is asked once about the same bytes."""
+    """The packets of a stream, cached by the file's bytes."""
     wanted = ("-map", f"0:{stream}:0", "-c", "copy", "-copyts", "-f", "framemd5")
     told = cache.ask(wanted, path, lambda: programs.ffmpeg("-i", path, *wanted, "-").stdout)
     found, time_base = [], 1.0
@@ -63,7 +63,7 @@ def contents(found: list[Packet]) -> list[tuple[int, str]]:
 
 
 def one_offset(ours: list[Packet], theirs: list[Packet], within_s: float = 0.0011) -> float:
-    """By how much our times are later, the same for all."""
+    """The constant offset of our times; fails if it varies."""
     offsets = [a.pts_s - b.pts_s for a, b in zip(ours, theirs, strict=True)]
     assert max(offsets) - min(offsets) <= 2 * within_s
     return sum(offsets) / len(offsets)

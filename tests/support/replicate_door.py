@@ -1,4 +1,4 @@
-"""Servers whose /replicate/v1 the package replicate asks, over TLS by an authority of the test."""
+"""Servers with /replicate/v1 for the replicate package, over TLS with the test's authority."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SONG = {
     "songid_url": "https://songs.example/1",
     "song_image": "https://songs.example/1.png",
 }
-#: What no text is; nobody opens it.
+#: Data that is not text. Nothing decodes it.
 PICTURE = media.png(8, 8)
 MP3 = b"ID3 and frames"
 
 
 class ScriptedModels(Scripted):
-    """Does every operation at once; keeps what its files held, and says `pieces` in chats."""
+    """Finishes every operation immediately, keeps the input files, and sends `pieces` in chats."""
 
     def __init__(self, *operations: str) -> None:
         super().__init__("scripted", operations or OPERATIONS, 8)
@@ -107,7 +107,7 @@ def scripted_door(
     store: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Iterator[PolymuxServer]:
-    """A server with `ScriptedModels`, with TLS where an authority is given."""
+    """A server with `ScriptedModels`, with TLS if an authority is given."""
 
     def make() -> list[ScriptedModels]:
         box.backend = ScriptedModels()
@@ -122,13 +122,13 @@ def scripted_door(
         yield running
 
 
-#: The package's clients have no end of their own.
+#: The package's clients have no close method.
 _CLIENTS: list[replicate.Client] = []
 
 
 @contextmanager
 def closed_clients() -> Iterator[None]:
-    """Closes the connections of all clients that `of` has made meanwhile."""
+    """Close the connections of all clients that `of` makes in the block."""
     try:
         yield
     finally:
@@ -139,7 +139,7 @@ def closed_clients() -> Iterator[None]:
 def of(
     server: PolymuxServer, authority: Authority | None = None, key: str | None = None
 ) -> replicate.Client:
-    """Its client, which trusts the authority alone and asks nothing twice."""
+    """The replicate client of a server, which trusts only the authority and never retries."""
     made = replicate.Client(
         key or server.key,
         base_url=f"{server.url}/replicate",

@@ -1,4 +1,4 @@
-"""A service in Replicate's form on loopback, as its papers have it; scripts come before."""
+"""Replicate's HTTP API on loopback, after its documentation. Scripted answers come first."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ESRGAN = "nightmareai/real-esrgan"
 SPEECH = "turian/insanely-fast-whisper-with-video"
 VIDEO = "anotherjesse/zeroscope-v2-xl"
 MUSIC = "riffusion/riffusion"
-#: How the ids of the versions begin that the interface was made after (`contracts.md` 0.2).
+#: Version ids (first digits) that polymux's models follow (`contracts.md` 0.2).
 PINNED = {
     LIGHTNING: "5f24084160c9", ASTRA: "6ce68112bcae", PLAYGROUND: "a45f82a1382b",
     CLARITY: "f11a4727f8f9", ESRGAN: "350d32041630", SPEECH: "4f41e90243af",
     VIDEO: "9f747673945c", MUSIC: "8cf61ea6c56a",
 }  # fmt: skip
 ENDED = ("succeeded", "failed", "canceled", "aborted")
-#: What lies under `/made/`: name to content type and bytes.
+#: Files below `/made/`: name to content type and bytes.
 MADE = {
     "one.png": ("image/png", media.png(8, 8)),
     "two.png": ("image/png", media.png(4, 4)),
@@ -65,7 +65,7 @@ def replicate(folder: Path, service: MisbehavingServer, **more: Any) -> Upstream
 
 @dataclass
 class Prediction:
-    """One that was made: what for, and how often it was asked after."""
+    """A created prediction, with the number of its status requests."""
 
     id: str
     model: str
@@ -93,19 +93,19 @@ class Prediction:
 
 @dataclass
 class Kept:
-    """What the files API has had."""
+    """The requests of the files API."""
 
     sent: dict[str, FilePart] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
 
 
 class ReplicateService(MisbehavingServer):
-    """Models, versions in pages, files, predictions; a request with a script is answered by that.
+    """Models, paged versions, files and predictions; a script replaces the answer to a request.
 
     Args:
-        stages: What becomes of each prediction, one time it is looked at after another; the last
-            stays. ``HOST`` in them is this server's address.
-        options: As `MisbehavingServer` has them.
+        stages: The states of each prediction, one per status request; the last repeats. ``HOST``
+            in them is this server's address.
+        options: Those of `MisbehavingServer`.
     """
 
     kept_body_bytes = 64 << 20
@@ -120,36 +120,38 @@ class ReplicateService(MisbehavingServer):
         self.page = 2
         self.files = Kept()
         self.predictions: list[Prediction] = []
-        #: Where uploaded files are said to be; at this server unless given.
+        #: The URL of uploaded files. Empty: a URL of this server.
         self.file_address = ""
-        #: The id of the next prediction; one of its own unless given.
+        #: The id of the next prediction. Empty: a new id.
         self.next_id = ""
-        #: How long the answer to the request for a prediction takes, when it is there already.
+        #: The delay of the answer to a creation, after the prediction exists, in seconds.
         self.creation_s = 0.0
         self._numbers = itertools.count(1)
 
     def output(self, output: Any, **more: Any) -> None:
-        """Predictions begin, and have made this when they are asked after first."""
+        """Let predictions finish with this output at the first status request."""
         self.stages = [{"status": "starting"}, {"status": "succeeded", "output": output, **more}]
 
     def renew(self, next_id: str) -> None:
-        """As good as new: no scripts, a good picture, and a name for the next prediction."""
+        """Reset scripts and outputs, and set the id of the next prediction."""
         self._by_path = {None: type(self._by_path[None])()}
         self.file_address, self.next_id = "", next_id
         self.output(["HOST/made/one.png"])
 
     @property
     def asked(self) -> list[str]:
-        """What was asked for: methods and targets in order."""
+        """Methods and targets of all requests, in order."""
         return [f"{one.method} {one.target.removeprefix(BASE)}" for one in self.requests]
 
     def wait_canceled(self) -> float:
-        """When the last prediction was cancelled, once it is; `TimeoutError` if it is not."""
+        """Wait for the time when the last prediction was canceled; raise `TimeoutError` without
+        one.
+        """
         self.log.wait_for(lambda: self.predictions[-1].canceled, 5, "its end")
         return self.predictions[-1].canceled_at or 0.0
 
     def wait_request(self, path: str) -> Request:
-        """The first request for a path, once it has arrived; `TimeoutError` if it does not."""
+        """Wait for the first request to a path; raise `TimeoutError` without one."""
         self.log.wait_for(lambda: any(one.path == path for one in self.requests), 10, path)
         return next(one for one in self.requests if one.path == path)
 
@@ -227,7 +229,7 @@ class ReplicateService(MisbehavingServer):
         return 201, made.value(self.url)
 
     def _prediction(self, name: str) -> Prediction | None:
-        """The youngest of that name."""
+        """The newest prediction with this id."""
         return next((one for one in reversed(self.predictions) if one.id == name), None)
 
     def _keep(self, request: Request) -> tuple[int, Any]:

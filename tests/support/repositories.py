@@ -1,4 +1,4 @@
-"""Repositories of models on loopback: the lists that Hugging Face serves, and its storage."""
+"""Model repositories on loopback: Hugging Face's file lists and its storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMALL = (".json", ".txt", ".md")
 
 
 def safetensors(**shapes: tuple[int, ...]) -> bytes:
-    """A file of safetensors whose numbers are zeros, in half precision."""
+    """A safetensors file with zeros in half precision."""
     head: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     place = 0
     for name, shape in shapes.items():
@@ -40,7 +40,7 @@ def safetensors(**shapes: tuple[int, ...]) -> bytes:
 
 
 def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
-    """The files of a pipeline in diffusers' form: of its parts, unet and vae have weights."""
+    """The files of a diffusers pipeline; of its components, unet and vae have weights."""
     index = {
         "_class_name": "StableDiffusionPipeline",
         "unet": ["diffusers", "UNet2DConditionModel"],
@@ -70,7 +70,7 @@ def write(place: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def described(wanted: str = "", files: str = "", name: str = "tiny") -> str:
-    """A catalogue with a model of diffusion: all folders of `NAME`, or what is said instead."""
+    """A registry with a diffusion model: all folders of `NAME`, or the given entries."""
     folders = (".", "unet", "vae", "tokenizer")
     lines = wanted or "".join(f'{{source = "r", path = "{one}"}},' for one in folders)
     return f"""
@@ -96,17 +96,17 @@ wanted = [{lines}]
 
 @dataclass
 class Hub:
-    """Repositories, what they do instead, and what they were asked for.
+    """Repositories, scripted faults, and a record of requests.
 
     Attributes:
         files: Repository to path to content.
-        listed: Path to members that its entry in the list has instead of the true ones.
-        sent: Path to what is sent instead of the content.
-        stored: Path to what answers for it in the storage.
-        status: Part of an address to the status of answers to it.
-        about: Members of what is told of a repository.
-        page: How many files a page of a list has.
-        asked: The paths of the files that were asked for.
+        listed: Path to members that replace the true ones in the file list.
+        sent: Path to bytes that replace the content.
+        stored: Path to a handler for requests to the storage.
+        status: Part of a URL to the status of its answers.
+        about: Extra members of a repository's description.
+        page: Files per page of a list.
+        asked: The paths of the requested files.
     """
 
     files: dict[str, dict[str, bytes]]
@@ -133,7 +133,7 @@ class Hub:
         elif f"/resolve/{COMMIT}/" in target or "/resolve/main/" in target:
             path = unquote(target.split("/resolve/")[1].partition("/")[2])
             self.asked.append(path)
-            # Large files lie with somebody else.
+            # Large files are on another server.
             await exchange.answer(302, b"", f"Location: {self.storage}/{owner_name}/{path}")
         else:
             await exchange.answer(404)
@@ -163,7 +163,7 @@ class Hub:
 
 
 def entry(path: str, data: bytes) -> dict[str, Any]:
-    """A file as the list has it: a small one by git's name, a large one by SHA-256."""
+    """A list entry: small files have git's hash, large ones a SHA-256."""
     blob = hashlib.sha1(f"blob {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
     plain: dict[str, Any] = {"type": "file", "path": path, "size": len(data), "oid": blob}
     if not path.endswith(_SMALL):
@@ -180,7 +180,7 @@ def hub(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
 
 
 def pickled(tensors: Mapping[str, tuple[bytes, tuple[int, ...]]], **more: object) -> bytes:
-    """A file of torch.save with tensors of 32 bits, by name their bytes and shape, and `more`."""
+    """A torch.save file with 32-bit tensors (name to bytes and shape) and `more`."""
     import io
 
     import torch

@@ -17,15 +17,15 @@ FILE = object()
 VARIANTS = [
     (operation, variant) for operation in contract.operations() for variant in operation.variants
 ]
-#: For tests that ask something of each of them.
+#: For tests that run once for each variant.
 EACH_VARIANT = pytest.mark.parametrize(
     ("operation", "variant"), VARIANTS, ids=[f"{one.name}{two.id}" for one, two in VARIANTS]
 )
 
 
 def each_field(check: Callable[[Operation, Variant, Field], None]) -> Callable[..., None]:
-    """The test of each variant that checks all its fields: a failure shows whose, and some 200
-    tests less are handed out.
+    """Run a test for each field of each variant. One test case covers all fields of a variant,
+    which saves some 200 cases; a failure names the field.
     """
 
     @EACH_VARIANT
@@ -43,7 +43,7 @@ SAMPLES = {
     "resolution": "720p",
     "name": "some-model",
 }
-# One value of each JSON type, to be tried where it does not belong.
+# One value of each JSON type, for fields of other types.
 OF_TYPE: dict[str, Any] = {
     "null": None,
     "boolean": True,
@@ -102,7 +102,7 @@ def smallest(variant: Variant) -> dict[str, Any]:
 
 
 def with_field(variant: Variant, field: Field, value: Any) -> dict[str, Any]:
-    """The smallest valid request that has this field."""
+    """The smallest valid request with this field."""
     values = smallest(variant)
     for rule in variant.rules:
         if field.name in rule.fields:
@@ -116,7 +116,7 @@ def with_field(variant: Variant, field: Field, value: Any) -> dict[str, Any]:
 
 
 def refused(field: Field) -> Iterator[tuple[Any, str]]:
-    """Values that the field must refuse, each with words that the error must have."""
+    """Values that the field must refuse, each with words of the expected error."""
     if field.minimum is not None and "string" not in field.type:
         step = 1 if field.type == "integer" else 0.001
         low = field.minimum if field.exclusive_minimum else field.minimum - step
@@ -141,7 +141,7 @@ def refused(field: Field) -> Iterator[tuple[Any, str]]:
 
 
 def wrong_types(field: Field) -> Iterator[Any]:
-    """A value of each JSON type that the field does not take."""
+    """A value of each JSON type that the field does not accept."""
     allowed = set(field.type.split(" or "))
     if "number" in allowed:
         allowed.add("integer")

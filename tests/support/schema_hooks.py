@@ -1,8 +1,8 @@
-"""What schemathesis is told of this interface: one check more, and what no schema can say.
+"""Hooks for schemathesis: an additional check, and rules that the schema cannot express.
 
-Loaded by its command line. ``POLYMUX_NEVER_TOLD`` holds lines that no answer may contain,
-``POLYMUX_ONLY_STATUSES`` the statuses that may come, where not all may; without
-``POLYMUX_EVERY_REQUEST`` the first request of each kind is made, of those that it enumerates.
+The command line loads this module. ``POLYMUX_NEVER_TOLD`` has lines that no answer may contain, and
+``POLYMUX_ONLY_STATUSES`` the allowed statuses if not all are. Without ``POLYMUX_EVERY_REQUEST``,
+only the first enumerated request of each kind is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Its tables of characters take seconds to make, and are the same for each run.
+# Hypothesis's character tables take seconds to make and are the same for each run.
 set_hypothesis_home_dir(os.environ["POLYMUX_HYPOTHESIS"])
 _NEVER = [one for one in os.environ.get("POLYMUX_NEVER_TOLD", "").splitlines() if one]
 _ONLY = os.environ.get("POLYMUX_ONLY_STATUSES", "").split()
@@ -33,7 +33,7 @@ _SOON_MADE = 256
 
 @schemathesis.check
 def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
-    """Errors are short and plain, and nothing tells where files lie or what keys are."""
+    """Check that errors are short and plain, and that answers contain no paths or keys."""
     text = response.content.decode("utf-8", "replace")
     for one in _NEVER:
         assert one not in text, "an answer tells what it must not"
@@ -50,7 +50,7 @@ def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
 
 @schemathesis.hook
 def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:
-    """Takes the limit from long texts of a form, which hypothesis needs many seconds to reach."""
+    """Remove the limit of long form texts, because hypothesis needs many seconds to reach it."""
     if not _EVERY:
         _without_limits(raw_schema)
 
@@ -69,7 +69,7 @@ _kinds: set[tuple[object, ...]] = set()
 
 @schemathesis.hook
 def filter_case(context: Any, case: Any) -> bool:
-    """Leaves out what has the same thing wrong in the same place, or right, with another value."""
+    """Skip a request that differs from an earlier one only in the value, and not in its kind."""
     data = None if case.meta is None else case.meta.phase.data
     if _EVERY or not isinstance(data, CoveragePhaseData):
         return True
@@ -82,15 +82,15 @@ def filter_case(context: Any, case: Any) -> bool:
     return is_new
 
 
-#: Requests that keep the schema, and are refused by a rule that schemas have no words for.
+#: Messages of errors for requests that match the schema but break a rule it cannot express.
 _BEYOND_SCHEMAS = (
-    "is there twice",  # A name that two parts of a form have.
-    "JSON does not have or that is out of range",  # In what is passed on.
+    "is there twice",  # two parts of a form with one name
+    "JSON does not have or that is out of range",  # in members that are passed on
     "is far outside of every accepted range",
     "is out of range",
     "must be an integer of at most 64 bits",
     "must be a finite number",
-    "must be less than",  # That start comes before end.
+    "must be less than",  # start comes before end
     "must lie behind the start",
     "cursor: invalid cursor",
     "this is no picture of a kind",
@@ -103,11 +103,11 @@ _BEYOND_SCHEMAS = (
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
-    """Leaves out what is right for a reason that stands here."""
+    """Ignore failures with a known reason."""
     if isinstance(failure, RejectedPositiveData):
         return not _is_rightly_refused(case, response)
     if isinstance(failure, AcceptedNegativeData):
-        # In a form a field without a text is as good as none, and 1, on and yes are true.
+        # In a form, an empty field counts as missing, and 1, on and yes as true.
         return not (_is_form(case) and any(one in _TEXTS for one in _texts(case.body)))
     return True
 
@@ -116,15 +116,15 @@ _TEXTS = {"", "0", "1", "t", "f", "on", "off", "yes", "no", "true", "false"}
 
 
 def _is_rightly_refused(case: Any, response: Any) -> bool:
-    # Which body belongs to which model, the document cannot say.
+    # The document cannot say which body belongs to which model.
     if len(case.operation.definition.raw.get("x-polymux-variants", [])) > 1:
         return True
     if response.status_code in (413, 415, 422):
-        return _is_form(case)  # Bytes that nobody has made a picture or a song of.
+        return _is_form(case)  # Random bytes are neither an image nor a song.
     text = response.content.decode("utf-8", "replace")
     if any(words in text for words in _BEYOND_SCHEMAS):
         return True
-    # JSON Schema takes 5.0 for an integer.
+    # JSON Schema accepts 5.0 as an integer.
     if ".0: must be an integer" in text:
         return True
     return _is_form(case) and any(words in text for words in _RULES_OF_FORMS)

@@ -1,4 +1,4 @@
-"""schemathesis against a server: requests that keep its OpenAPI document, and that do not."""
+"""schemathesis against a server: requests that match its OpenAPI document, and others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from support.served import ServedProcess
 
-#: Statuses of a server's own that the interface has for what is asked, beside those of defects.
+#: Server error statuses that the API documents, beside which 5xx is a defect.
 _ALLOWED = '["2xx", "3xx", "4xx", "501", "503", "507"]'
 _SETTINGS = """
 hooks = "support.schema_hooks"
@@ -53,19 +53,19 @@ def run(
     arguments: Sequence[str] = (),
     max_s: float = 300,
 ) -> str:
-    """Asks it everything; gives what schemathesis says, which has found nothing.
+    """Run schemathesis; return its output, and fail if it finds a defect.
 
     Args:
-        server: Whom.
-        folder: Where settings are written.
-        examples: How many random requests for each address and way of making them.
-        seed: For other requests than those of every run.
-        key: Instead of the server's own; None for none.
-        only: The only statuses that may come.
-        never: What no answer may hold, beside the server's key and folder.
-        every: Also what differs from a request before it in the value alone, not in its kind.
-        arguments: More for the command line.
-        max_s: It is ended after that.
+        server: The server to test.
+        folder: The folder for its settings.
+        examples: Random requests per path and method of generation.
+        seed: A seed for other requests than the default ones.
+        key: Replaces the server's key; None for none.
+        only: The only allowed statuses.
+        never: Texts that no answer may contain, besides the server's key and folder.
+        every: Also send requests that differ from earlier ones only in a value.
+        arguments: Extra command-line arguments.
+        max_s: The time limit in seconds.
     """
     settings = folder / "schemathesis.toml"
     dice = "" if seed is None else f"seed = {seed}\n"

@@ -1,4 +1,4 @@
-"""Sources of songs that answer as a test says, and a clock that it moves."""
+"""Scripted song sources, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = ProviderError(ErrorKind.REFUSED, "it refuses this text (status 400)", 
 
 
 class ScriptedSource:
-    """Answers what it was made for, or fails as it is told."""
+    """Returns the scripted answer or raises the scripted error."""
 
     def __init__(self, name: str, found: Any, rate: Rate) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class ScriptedSource:
 
 
 class Scene:
-    """A scheduler of such sources, on a clock of its own."""
+    """A scheduler with scripted sources and its own clock."""
 
     def __init__(self, kind: Any, *sources: Any, deadline_s: float = 30) -> None:
         self.clock = MovedClock()
@@ -58,7 +58,7 @@ class Scene:
         await self.clock.sleep(1)
 
     def together(self, *work: Coroutine[Any, Any, Any]) -> list[Any]:
-        """What comes of each, errors too."""
+        """Run calls together; return results and exceptions."""
 
         async def run() -> list[Any]:
             return await self.clock.run(*work)

@@ -1,6 +1,6 @@
-"""A server of polymux in a process of its own, with the real media engine and quick other ones.
+"""A polymux server in a separate process, with the real media engine and fast scripted engines.
 
-Run as a program, this module is that process: ``python -m support.served SETTINGS_AS_JSON``.
+The program ``python -m support.served SETTINGS_AS_JSON`` is this process.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 class ServedProcess(Asked):
-    """Runs a server; as a context manager it stops at the end, and must do so without a failure.
+    """Runs a server. The end of the context stops it and checks its exit and its log.
 
     Args:
-        folder: Its store, and its log.
-        limits: Of `polymux.runtime.settings.Limits`, instead of the defaults.
-        max_concurrency: How many chats at once.
-        write_s: How long a client may not read, instead of the default.
-        log: The level.
-        descriptors: How many may be open, instead of what this process may.
-        more_bytes: How much more memory its own process may have had at most than at the start.
-        settings: Others of `polymux.server.settings.settings.ServerSettings`.
+        folder: The folder of its store and log.
+        limits: `polymux.runtime.settings.Limits`, instead of the defaults.
+        max_concurrency: Simultaneous chats.
+        write_s: How long a client may stop reading, in seconds, instead of the default.
+        log: The log level.
+        descriptors: The limit of open descriptors, instead of this process's.
+        more_bytes: How much the peak memory may exceed the memory at the start.
+        settings: Other fields of `polymux.server.settings.settings.ServerSettings`.
     """
 
     answer_within_s = 60.0
@@ -101,7 +101,9 @@ class ServedProcess(Asked):
             check_store(self.folder / "store")
 
     def _check_alive(self) -> None:
-        """I3, I4 and I6: the same process serves the next, and took no more memory than it may."""
+        """Check I3, I4 and I6: the process is the same, serves a request, and kept its memory
+        limit.
+        """
         assert until(self.is_alive, SETTLED_S)
         more = self.memory_bytes("VmHWM", children=False) - self._began_bytes
         assert more <= self.more_bytes, f"{more >> 20} MiB more than at the start"
@@ -126,9 +128,9 @@ class ServedProcess(Asked):
         return found
 
     def memory_bytes(self, kind: str = "VmRSS", *, children: bool = True) -> int:
-        """Of all its processes: what is resident now, or was at most (``VmHWM``)."""
+        """The memory of all its processes: resident (``VmRSS``) or peak (``VmHWM``)."""
         if SANITIZED:
-            return 0  # What an instrumented build takes says nothing.
+            return 0  # Memory of an instrumented build is not comparable.
         total = 0
         for pid in self.tree() if children else [self.process.pid]:
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -146,7 +148,7 @@ class ServedProcess(Asked):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_alive(self) -> bool:
-        """Whether it lives, and serves the next request."""
+        """Whether it runs and serves a request."""
         return self.process.poll() is None and self.ask("GET", "/healthz", key=None).status == 200
 
 

@@ -1,4 +1,4 @@
-"""A catalogue of a few songs, and servers that are asked about it."""
+"""A song index with a few songs, and servers that use it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 IDENTIFY = "/api/v1/songid"
 SEARCH = "/api/v1/musicsearch"
 MBID = "0f5e8a4c-8f5b-4b8e-9a59-1a2b3c4d5e6f"
-#: A song that no catalogue here has.
+#: A song that is in no index here.
 UNKNOWN = 77
-#: Its text is no markup, and its cover is embedded.
+#: A text that must not become HTML; its cover is embedded.
 MARKUP = "<script>alert(1)</script> & \"more\" 'so'"
 
 
 def made(folder: Path) -> Path:
-    """A catalogue of four songs, for all tests of a session: not to be changed."""
+    """A song index with four songs, shared by all tests of a session. Do not change it."""
     music = folder / "music"
     cover = folder / "red.png"
     programs.ffmpeg("-f", "lavfi", "-i", "color=red:s=64x64:d=1", "-frames:v", "1", cover)
@@ -60,7 +60,7 @@ def ask(server: PolymuxServer, data: bytes | Path, name: str = "a.wav") -> Answe
 
 
 def got(server: PolymuxServer, url: str, method: str = "GET", **headers: str) -> Answer:
-    """What a link leads to, for whoever has no key."""
+    """The content behind a link, requested without a key."""
     assert url.startswith(server.url)
     fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
     return server.ask(method, url.removeprefix(server.url), b"", fields, key=None)

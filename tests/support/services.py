@@ -1,4 +1,4 @@
-"""A service with a backend whose every step a test decides."""
+"""A service with a backend whose every step the test controls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOB = Caller("bob", "Bob")
 
 
 class Scripted(Backend):
-    """Does what it was told to: waits for `gate`, writes `data`, gives `chunks`, or fails."""
+    """Follows its script: waits for `gate`, writes `data`, sends `chunks`, or fails."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ def chat_of(caller: Caller = ALICE, operation: str = "chat", **values: Any) -> O
 
 
 def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Runs a test that is a coroutine, for a minute at most."""
+    """Run a coroutine as a test, with a limit of one minute."""
 
     @functools.wraps(test)
     def run(*args: Any, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""`polymux serve` in a process of its own, with a home, a temporary folder and an engine for tests.
+"""`polymux serve` in a separate process, with its own home, temporary folder and test engine.
 
-The chat is `support.engines`' one, which does what the message says; MP3s are made by the real one.
+Chats use the engine of `support.engines`, which obeys the message. MP3 conversion is real.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 TESTS = Path(__file__).parents[1]
-#: Only a server that hangs takes so long, however busy the machine is.
+#: Only a hanging server takes this long to start, even on a busy machine.
 START_S = 180.0
 SETTINGS = f"""
 shutdown_timeout_s = %(shutdown_timeout_s)g
@@ -45,13 +45,13 @@ max_concurrency = 2
 
 
 class ServedProgram:
-    """Starts, asks, kills and looks after one server's process.
+    """Starts, calls, kills and checks the process of one server.
 
     Args:
-        folder: For its home, its store and its temporary files.
-        settings: More lines of the settings, or all of them where `whole`.
-        shutdown_timeout_s: How long work may go on when it is told to stop.
-        whole: Whether `settings` stands for all.
+        folder: The folder of its home, store and temporary files.
+        settings: More lines of the settings, or with `whole` all of them.
+        shutdown_timeout_s: How long work may continue after a signal to stop.
+        whole: Whether `settings` is the complete file.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ServedProgram:
         own = settings if whole else f"{head}{settings}\n[engines.media]{engines}"
         self.settings.write_text(own)
         self.process: subprocess.Popen[bytes] | None = None
-        #: Whether tracebacks are no failure, such as asyncio's where descriptors run out.
+        #: Whether tracebacks are allowed, such as asyncio's if descriptors run out.
         self.defects = False
         self.log: list[str] = []
         self.url = ""
@@ -99,15 +99,15 @@ class ServedProgram:
         arguments: Sequence[str] = (),
         **options: Any,
     ) -> Self:
-        """Starts it, and waits until it serves.
+        """Start it, and wait until it serves.
 
         Args:
-            port: 0 for any that is free.
-            before: A command that runs it.
-            environment: Instead of its own.
+            port: The port; 0 for any free port.
+            before: A command that runs the server.
+            environment: Replaces its environment.
             ready: Whether to wait.
-            arguments: More of the command's.
-            options: For `subprocess.Popen`.
+            arguments: Extra command-line arguments.
+            options: Options of `subprocess.Popen`.
         """
         command = [*before, sys.executable, "-m", "polymux", "serve", "--port", str(port),
                    "--config", str(self.settings), *arguments]  # fmt: skip
@@ -145,7 +145,7 @@ class ServedProgram:
 
     @property
     def key(self) -> str:
-        """The key that it made for this account."""
+        """The key that the server made for this account."""
         path = self.folder / "state" / "polymux" / "local-key"
         return path.read_text().split()[0]
 
@@ -170,7 +170,7 @@ class ServedProgram:
         return status
 
     def kill(self) -> None:
-        """As by a machine that has no memory left: no signal that it could see."""
+        """Kill it with SIGKILL, like the kernel does when memory runs out."""
         self.signal(signal.SIGKILL)
         self.wait()
 
@@ -188,14 +188,14 @@ class ServedProgram:
             self.process.kill()
         self.wait()
         if kind is None:
-            # I2, I4, I7: whatever became of it, nothing of it goes on, and its log tells no key.
+            # I2, I4, I7: no process is left, and the log contains no key.
             path = self.folder / "state" / "polymux" / "local-key"
             keys = path.read_text().split()[:1] if path.exists() else ()
             check_log(self.told, keys, defects=self.defects)
             assert comes_true(lambda: not self.family()), self.family()
 
     def family(self) -> list[int]:
-        """Processes that this server has started, and theirs: they have its home."""
+        """The processes of this server and their children, recognized by their home directory."""
         mark = f"HOME={self.folder}".encode()
         found = []
         for one in Path("/proc").iterdir():
@@ -218,11 +218,10 @@ class ServedProgram:
         key: str | None = None,
         on_head: Callable[[], object] = lambda: None,
     ) -> Answer:
-        """One request on a connection of its own.
+        """Send one request on a new connection.
 
         Args:
-            on_head: Called when the head of the answer has come, which is with a stream's first
-                piece.
+            on_head: Called after the head of the answer; a stream sends it with its first piece.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
         with closing(connection):
@@ -246,7 +245,7 @@ class ServedProgram:
         return self.request("POST", path, body, headers, on_head=on_head)
 
     def paint(self, what: str, *headers: tuple[str, str]) -> Answer:
-        """A job whose prompt says what to do."""
+        """Submit an image job whose prompt contains instructions for the engine."""
         own = [("Content-Type", "application/json"), *headers]
         body = json.dumps({"prompt": what}).encode()
         return self.request("POST", "/api/v1/modelhost/imagegeneration", body, own)

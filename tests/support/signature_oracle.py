@@ -1,6 +1,6 @@
-"""Prints the signatures that shazamio-core makes of the WAV files named, as an array of JSON.
+"""Prints the signatures that shazamio-core makes for WAV files, as a JSON array.
 
-A process of its own: its threads end the interpreter's by a crash now and then.
+It is a separate process because shazamio-core's threads sometimes crash at exit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where engines in the tests' own process tell what they do."""
+"""Sinks for engines in the test process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HeardSink(EngineSink):
-    """Keeps all that it is told; `on_report` is called with each progress."""
+    """Keeps everything an engine reports; `on_report` is called with each progress."""
 
     def __init__(self, folder: Path, on_report: Callable[[float], object] | None = None) -> None:
         self.folder = folder
@@ -24,7 +24,7 @@ class HeardSink(EngineSink):
         self.chunks: list[Mapping[str, Any]] = []
         self.drafts = 0
         self._on_report = on_report
-        # Not by `id`: another sink may have had it.
+        # Not by `id`, which an earlier sink may have had.
         self._drafts = Path(tempfile.mkdtemp(prefix="drafts-", dir=folder))
 
     def log(self, line: str) -> None:

@@ -1,12 +1,13 @@
-"""Processes that use a catalogue: ``python -m support.song_processes WHAT CATALOGUE ...``.
+"""Processes that use a song index: ``python -m support.song_processes WHAT INDEX ...``.
 
-A last word ``sqlite3`` makes it go on as if apsw were not installed. Each prints a line for all
-that it has done.
+A final argument ``sqlite3`` makes them run as if apsw were not installed. Each prints a line for
+every finished step.
 
-``add FOLDER`` adds songs. So does ``write FOLDER``, but it says ``writing`` before it looks at the
-second file, and waits for a line. ``ask SNIPPET TITLE`` names the song of a snippet again and
-again, says ``asking`` after the first time, and how often it was right once its input ends.
-``look SNIPPET`` does all that can be done with a catalogue that cannot be written.
+- ``add FOLDER`` adds songs.
+- ``write FOLDER`` adds songs, but prints ``writing`` before the second file and waits for a line.
+- ``ask SNIPPET TITLE`` identifies a snippet repeatedly. It prints ``asking`` after the first time,
+  and the number of correct results when its input ends.
+- ``look SNIPPET`` does everything that works with a read-only index.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recognitions of songs: recordings, and who is asked."""
+"""Song recognition: recordings, and servers and backends that recognize them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def music(seed: int = 1, duration_s: float = 4.0) -> bytes:
 
 
 def served(folder: Path, settings: SongRecognitionSettings) -> PolymuxServer:
-    """A server whose confined engine opens the recordings."""
+    """A server whose sandboxed engine decodes the recordings."""
     server = PolymuxServer(folder / "s", lambda: [confined])
     confinement = media_confinement(server.settings)
     media = EngineBackend(
@@ -57,7 +57,7 @@ def backend(
     settings: SongRecognitionSettings,
     kind: type[SongRecognitionBackend] = SongRecognitionBackend,
 ) -> SongRecognitionBackend:
-    """One whose engine opens the recordings in this process."""
+    """A backend whose engine decodes the recordings in this process."""
     return kind(settings, InProcessBackend("media", "media", []))
 
 

@@ -1,4 +1,4 @@
-"""Searches for songs: what is found by each catalogue, and who is asked to search."""
+"""Song searches: the results of each catalog, and servers that search them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sounds that the corpus is made of, as 32-bit float WAV files."""
+"""The sounds of the corpus, as 32-bit float WAV files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from support.cache import Cache
 
-#: Channels of the layouts used, by FFmpeg's names.
+#: FFmpeg's channel names of the used layouts.
 CHANNELS = {
     "mono": 1, "stereo": 2, "2.1": 3, "3.0": 3, "4.0": 4, "quad": 4, "5.0": 5, "5.0(side)": 5,
     "5.1": 6, "5.1(side)": 6, "6.1": 7, "7.1": 8,
@@ -26,7 +26,7 @@ SPEECH_TEXT = (
 
 @dataclass(frozen=True)
 class Sound:
-    """What is to be heard: `kind` is music, speech, silence, tone, noise or quiet_noise."""
+    """A sound; `kind` is music, speech, silence, tone, noise or quiet_noise."""
 
     kind: str = "music"
     samples: int = 66_150
@@ -44,7 +44,7 @@ def _music(rate: int, channel: int) -> list[str]:
     top = rate / 2
     low, high = min(196.0 + 27.5 * channel, top / 4), min(1244.5 + 61.7 * channel, top / 3)
     return [
-        # Not ffmpeg's vibrato: it begins with whatever its delay line's memory held.
+        # Not ffmpeg's vibrato filter, because its delay line starts with uninitialized memory.
         f"aevalsrc='0.125*sin(2*PI*{low}*t+3*sin(2*PI*5.1*t))':s={rate},"
         f"tremolo=f={0.7 + 0.3 * channel}:d=0.8",
         f"sine=f={high}:r={rate},tremolo=f={2.3 + channel}:d=0.95",
@@ -80,7 +80,7 @@ def _graph(sound: Sound) -> str:
         mix = f"amix=inputs={len(names)}:normalize=0," if len(names) > 1 else ""
         parts.append(f"{''.join(names)}{mix}{swell},aformat=sample_fmts=flt[c{channel}]")
     inputs = "".join(f"[c{channel}]" for channel in range(channels))
-    # The mapping is spelt out: join would else pick one input's channel for two outputs.
+    # The mapping is explicit, because join may use one input's channel for two outputs.
     mapping = "|".join(
         f"{channel}.0-{name}" for channel, name in enumerate(_channel_names(sound.layout))
     )

@@ -1,10 +1,11 @@
-"""A store whose disk fails at the n-th call, for every n: a program, run with a library preloaded.
+"""A store whose disk fails at the n-th call, for every n. Needs the preloaded fault library.
 
-``python -m support.store_under_faults FOLDER CALL ERRNO once|lasting AT`` tells, a line of JSON for
-each n, what became of each step and what a store opened afterwards finds. AT is ``start`` or
-``work``: from when on the disk fails. For SIGKILL as ERRNO, the process is ended there; AT may then
-be ``older`` too, for the start on a store of the first version, with results in it, which is
-brought up to date.
+``python -m support.store_under_faults FOLDER CALL ERRNO once|lasting AT`` prints a JSON line for
+each n, with the outcome of each step and the state of the store when it is opened again.
+
+- AT is ``start`` or ``work``: when the disk begins to fail.
+- If ERRNO is SIGKILL, the process is killed at the n-th call. AT may then also be ``older``: the
+  start on a store of the first version with results, which is migrated.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_ROUNDS = 400
-#: A version of the tables that nobody has yet: it is made of what is in those of today.
+#: A future version of the tables, made from the current ones.
 LATER = """
     CREATE TABLE later (id TEXT PRIMARY KEY, told TEXT) STRICT;
     INSERT INTO later SELECT id, record FROM jobs
@@ -48,7 +49,7 @@ def disarm() -> None:
 
 
 class Steps:
-    """What is done, and what it was answered by."""
+    """The steps on a store, and their outcomes."""
 
     def __init__(
         self, store: Store | None, tell: Callable[[str, str], object] = lambda _, __: None
@@ -57,7 +58,7 @@ class Steps:
         self._tell = tell
         self.outcomes: list[list[Any]] = []
         self.jobs: list[str] = []
-        #: Of jobs whose end was written down.
+        #: Files of jobs whose end was stored.
         self.files: dict[str, str] = {}
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:
@@ -128,7 +129,7 @@ def found(folder: Path, steps: Steps) -> dict[str, Any]:
 
 
 def once(folder: Path, call: str, n: int, error: int, lasting: int, at: str) -> dict[str, Any]:
-    """One n: all steps while the disk fails, and once more when it is well again."""
+    """One n: all steps while the disk fails, and again after it recovers."""
     if at == "start":
         arm(folder, call, n, error, lasting)
         try:
@@ -163,7 +164,7 @@ def once(folder: Path, call: str, n: int, error: int, lasting: int, at: str) -> 
 
 
 def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
-    """One n: a process that is ended there, and what one that comes after it finds."""
+    """One n: the process is killed, and a new process opens the store."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -185,7 +186,7 @@ def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
         told = [line.split() for line in pipe]
     status = os.waitpid(child, 0)[1]
     steps = Steps(None)
-    # The last file is removed: it need not be there.
+    # The last file is deleted, so it may be missing.
     files = [one for one in told if len(one) == 2]
     steps.jobs = [one[0] for one in told if len(one) == 1]
     steps.files = dict(files[:1])
@@ -199,7 +200,7 @@ def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
 
 
 def older(folder: Path) -> Steps:
-    """A store as the first version has left it, and what its callers were told."""
+    """A store of the first version, and the facts that its clients know."""
     store = Store(folder)
     steps = Steps(store)
     for _ in range(3):
@@ -219,7 +220,7 @@ def older(folder: Path) -> Steps:
 
 
 def ended_at(folder: Path, call: str, n: int) -> bool:
-    """Whether a process that does nothing but open the store is ended there."""
+    """Whether a process that only opens the store is killed."""
     child = os.fork()
     if child == 0:
         arm(folder, call, n, 0, 0)
@@ -231,7 +232,7 @@ def ended_at(folder: Path, call: str, n: int) -> bool:
 
 
 def whole(path: Path, steps: Steps) -> int:
-    """The version of a catalogue, or a copy of one, that has all that callers were told; else 0."""
+    """The version of a job database or its copy if all known facts are in it; otherwise 0."""
     with closing(sqlite3.connect(path)) as connection:
         jobs = {row[0] for row in connection.execute("SELECT id FROM jobs")}
         files = dict(connection.execute("SELECT name, sha256 FROM files"))
@@ -242,7 +243,7 @@ def whole(path: Path, steps: Steps) -> int:
 
 
 def killed_with_results(folder: Path, before: Steps, call: str, n: int) -> dict[str, Any]:
-    """One n: a start on a store with results that is ended there, and what the next one finds."""
+    """One n: a start on a store with results is killed, and a new process opens the store."""
     shutil.copytree(folder.parent / "before", folder)
     fired = ended_at(folder, call, n)
     left = found(folder, before)
@@ -278,7 +279,7 @@ def main() -> None:
         shutil.rmtree(folder)
         if not made["fired"]:
             return
-    raise SystemExit(f"it still fails at the call number {MAX_ROUNDS}")
+    raise SystemExit(f"call number {MAX_ROUNDS} still fails")
 
 
 if __name__ == "__main__":

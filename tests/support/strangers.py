@@ -1,4 +1,4 @@
-"""Commands as a user that no list of users has, with no home and few rights."""
+"""Commands run by an unknown user without a home and with few rights."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from support.supervised import TESTS
 
 
 def anybody(folder: Path, number: int) -> tuple[str, ...]:
-    """What runs a command as the user of that number; of a plain user, as that one.
+    """The command prefix that runs a command as an unknown user. Empty if this user is not root.
 
     Args:
-        folder: What that user must come to; it becomes theirs, with all that is in it.
-        number: Of the user and the group.
+        folder: A folder for that user, who becomes the owner of its contents.
+        number: The user id and group id.
     """
     if os.geteuid() != 0:
         return ()
     reach(folder)
     become = f"setpriv --reuid={number} --regid={number} --clear-groups"
     steps = ["mount --make-rprivate /"]
-    # An interpreter in root's home is shown where it is, without the rest of that home.
+    # Mount the interpreter and the tests at their own paths, and hide the rest of a closed home.
     needed = [Path(sys.base_prefix).resolve(), TESTS.parent]
     for hidden in {one for path in needed for one in path.parents if not is_open(one)}:
         within = [one for one in needed if hidden in one.parents]
@@ -47,7 +47,7 @@ def is_open(folder: Path) -> bool:
 
 
 def reach(folder: Path) -> None:
-    """Lets others come to a folder of the tests."""
+    """Make a folder of the tests reachable for other users."""
     for part in (folder, *folder.parents):
         if not is_open(part):
             part.chmod(part.stat().st_mode | 0o001)

@@ -1,7 +1,7 @@
-"""A plugin of pytest: polymux without its assertions, as ``python -OO`` would run it.
+"""A pytest plugin that removes polymux's assertions, like ``python -OO``.
 
-``python -m pytest -p support.stripped ...``: the tests keep theirs. Processes that tests start are
-started with ``PYTHONOPTIMIZE=2``.
+Use ``python -m pytest -p support.stripped ...``. The tests keep their assertions. Child processes
+get ``PYTHONOPTIMIZE=2``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _stripped(self: SourceFileLoader, fullname: str) -> CodeType | None:
 
 
 def assertions(code: CodeType) -> int:
-    """How many a module holds, with all that is defined in it."""
+    """The number of assertions in a module and everything defined in it."""
     found = code.co_code[::2].count(_RAISES)
     inner = (one for one in code.co_consts if hasattr(one, "co_consts"))
     return found + sum(assertions(one) for one in inner)
@@ -47,7 +47,7 @@ _begin()  # Plugins are imported before any conftest.py.
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What has run had none; the sources have some, or this would say nothing."""
+    """Check that loaded modules have no assertions, although their sources have some."""
     modules = [one for name, one in sys.modules.items() if name.startswith("polymux.")]
     assert len(modules) > 20
     functions = 0
@@ -56,7 +56,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         path = getattr(module, "__file__", None)
         if path is None or not path.endswith(".py"):
             continue
-        if in_sources <= 3:  # More say no more.
+        if in_sources <= 3:  # Three are enough.
             with open(path, "rb") as file:  # noqa: PTH123
                 in_sources += assertions(compile(file.read(), path, "exec", optimize=0))
         for one in vars(module).values():

@@ -1,4 +1,4 @@
-"""A server that writes summaries of a site's pages, with a model that tells what it is asked."""
+"""A server that summarizes the pages of a site, with a model that records its prompts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUMMARIZE = "/api/v1/videosummarization"
 
 
 class Model(Backend):
-    """Writes down what it is asked, and says so; hears one sentence in every recording."""
+    """Records its prompts and mentions them; transcribes every recording as one sentence."""
 
     def __init__(self) -> None:
         self.name = "model"
@@ -41,7 +41,7 @@ class Model(Backend):
         self.models = ("small",)
         self.asked: list[OperationRequest] = []
         self.heard: list[Any] = [{"timestamp": [0.0, 2.0], "text": "Somebody speaks."}]
-        #: Which operation waits while `hold` is cleared, and from its how manieth call on.
+        #: The operation that waits for `hold`, and the number of its first call that waits.
         self.waiting = ("chat", 1)
         self.hold = asyncio.Event()
         self.hold.set()
@@ -73,7 +73,7 @@ class Model(Backend):
         return [dict(one.values) for one in self.asked if one.operation == "chat"]
 
     def material(self, number: int) -> str:
-        """What lies between the two marks, but for the title."""
+        """The text between the two marks of a prompt, without the title."""
         text = self.chats[number]["messages"][1]["content"]
         mark = re.search("=== [0-9a-f]{16} ===", text)
         assert mark is not None
@@ -81,7 +81,7 @@ class Model(Backend):
         return re.sub(r"^Title: [^\n]+\n\n", "", material)
 
     def holds(self, server: PolymuxServer, operation: str, number: int = 1) -> None:
-        """From now on it waits with the answer to that call, and those that follow."""
+        """Make this call and later ones wait."""
 
         def hold() -> None:
             self.waiting = (operation, number)
@@ -99,10 +99,10 @@ class Model(Backend):
 
 
 class ToldSite(Site):
-    """Its captions are what a test says, and so are the chapters of ``/chapters/NAME``.
+    """A site with the test's captions, and its chapters on ``/chapters/NAME``.
 
-    ``/shows/ADDRESS`` is a page whose video's captions are there; those of the site are at
-    ``/captions.vtt``, and at ``/given?id=5``.
+    ``/shows/URL`` is a page with the video's captions at that URL. The site's captions are at
+    ``/captions.vtt`` and ``/given?id=5``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -126,7 +126,7 @@ class ToldSite(Site):
             await super().answer(exchange)
 
     def _chaptered(self, exchange: Exchange, name: str) -> str:
-        """A page as search engines want it (https://schema.org/Clip)."""
+        """A page with chapters marked up for search engines (https://schema.org/Clip)."""
         host = {key.lower(): value for key, value in exchange.headers}["host"]
         starts = [*self.chapters.values(), 3]
         clips = [
@@ -142,7 +142,7 @@ class ToldSite(Site):
 
 
 class Listening(Engine):
-    """Hears speech for ever, in its process; files of a folder tell that it began and ended."""
+    """Transcribes endlessly in its process; files in a folder show its start and end."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self._folder = Path(options["folder"])
@@ -158,7 +158,7 @@ class Listening(Engine):
 
 
 class Served(PolymuxServer):
-    """A server with that model, and pages of a site; options are those of summaries."""
+    """A server with that model and a site's pages; `options` are those of summaries."""
 
     def __init__(self, folder: Path, site: Server, **options: Any) -> None:
         self.model = Model()

@@ -1,4 +1,4 @@
-"""A service with the engine that fails in every way, in its process."""
+"""A service with the engine that fails in every way, in the engine's own process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK = Supervision(threads=1, idle_s=30, load_s=20, silence_s=20, cancel_timeou
 
 
 def backend_context(media: Backend) -> BackendContext:
-    """What engines without options get beside the media engine."""
+    """The context of an engine without options, beside the media engine."""
     policy = FetchPolicy()
     return BackendContext("engine", {}, {}, media, UrlFetcher(policy, 1), policy)
 
@@ -63,7 +63,7 @@ async def engine(
 def served(
     how: Supervision = QUICK, **options: Any
 ) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[[Path], None]]:
-    """Makes a test of a coroutine that takes a `service` of that engine, or its `backend`."""
+    """Make a test from a coroutine with the parameters `service` or `backend`."""
     names = ("service", "backend")
 
     def decorate(body: Callable[..., Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
@@ -83,7 +83,8 @@ def served(
 
 
 def alive(pid: int) -> bool:
-    with suppress(FileNotFoundError, ProcessLookupError):  # One or the other once it is gone.
+    # One or the other, if the process has ended.
+    with suppress(FileNotFoundError, ProcessLookupError):
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
 

@@ -1,4 +1,4 @@
-"""The small chat model with a template that knows tools: its own has no place for them."""
+"""The small chat model with a template that supports tools, which its own does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.chat_model import model_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Calls in the form that Qwen and Hermes write them in.
+#: Tool calls in the format of Qwen and Hermes.
 TEMPLATE = r"""{%- if tools %}{{- '<|im_start|>system\nFunctions:' }}
 {%- for tool in tools %}{{- '\n' }}{{- tool | tojson }}{%- endfor %}
 {{- '\nTo call one, answer <tool_call>\n{"name": its name, "arguments": an object}' }}
@@ -37,18 +37,17 @@ _ALIGNMENT_BYTES = 32
 
 
 def with_tools(path: Path) -> Path:
-    """Writes that model to `path`; gives it.
+    """Write that model to `path` and return it.
 
-    The weights lie at places that count from the end of what comes before them, in steps of 32
-    bytes: so the template may grow by whole steps (docs/gguf.md of
-    https://github.com/ggml-org/ggml).
+    Weights have offsets relative to the end of the metadata, aligned to 32 bytes, so the template
+    may grow in steps of 32 bytes (docs/gguf.md of https://github.com/ggml-org/ggml).
     """
     data = model_path().read_bytes()
     at = data.index(_KEY) + len(_KEY)
     kind, length = struct.unpack_from("<IQ", data, at)
     assert kind == _STRING
     template = TEMPLATE.encode()
-    # A comment of at least its own four characters makes the steps whole.
+    # A template comment of at least four characters fills the last step.
     room = (length - len(template) - 4) % _ALIGNMENT_BYTES
     template = b"{#" + b" " * room + b"#}" + template
     rest = data[at + struct.calcsize("<IQ") + length :]

@@ -1,4 +1,4 @@
-"""What upstreams do in the place of a right answer, and how callers are told."""
+"""Faults of upstreams, and the errors that clients get for them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     Fault = tuple[list[Step], tuple[int, str]]
 
 FAILED, LATE = (502, "upstream_failed"), (504, "upstream_timeout")
-#: Deadlines of an upstream.
+#: Time limits of an upstream.
 LIMITS: dict[str, float] = {"connect_s": 1, "first_byte_s": 1, "idle_s": 1, "total_s": 4}
 
-#: Before anything of an answer has come.
+#: Faults before the first byte of an answer.
 NO_ANSWER: dict[str, Fault] = {
     "redirect": ([steps.redirect(307, "http://127.0.0.1:1/")], FAILED),
     "closed": ([steps.close()], FAILED),
@@ -29,7 +29,7 @@ NO_ANSWER: dict[str, Fault] = {
 
 
 def broken(good: bytes, content_type: str = "application/json") -> dict[str, Fault]:
-    """The answer itself, whole but for its end, and others in its place."""
+    """Faulty answers: a truncated one, and wrong ones."""
     more = steps.wrong_content_length(len(good) + 1, good)
     begun = [steps.chunked_head(200, content_type), steps.chunk(good)]
     return {

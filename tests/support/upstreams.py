@@ -1,4 +1,4 @@
-"""A polymux server whose work is done by others, and a key that nobody may ever see."""
+"""A polymux server with upstreams, and a key that must never appear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGES = "/api/v1/modelhost/imagegeneration"
 COMPLETIONS = "/v1/chat/completions"
 MESSAGES = [{"role": "user", "content": "Hi"}]
 ASKED = {"model": "fast", "messages": MESSAGES}
-#: A whole answer with members that no interface has.
+#: A complete answer with unknown members.
 WHOLE = {
     "id": "chatcmpl-9", "object": "chat.completion", "created": 1763740800, "model": "their-model",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello", "mood": "good"},
@@ -56,7 +56,7 @@ def event(value: Any) -> bytes:
 def upstream(
     folder: Path, url: str, *, kind: str = "openai", key: str = CANARY, **more: Any
 ) -> UpstreamSettings:
-    """Settings of an upstream whose key lies in a file."""
+    """The settings of an upstream with a key in a file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "upstream.key"
     path.write_text(f"{key}\n")
@@ -78,7 +78,7 @@ def gateway(
 def before_reference(
     folder: Path, reference: ReferenceServer, **settings: Any
 ) -> Iterator[PolymuxServer]:
-    """A gateway that asks it for every operation, whatever this machine could do by itself."""
+    """A gateway that sends every operation to `reference`, even if local engines could do it."""
     other = upstream(folder, reference.url, kind="polymux", key=reference.token)
     routes = {one.name: (Route("other"),) for one in contract.operations()}
     with gateway(folder, {"other": other}, routes=routes, **settings) as server:

@@ -1,7 +1,7 @@
 """URLs that must not be fetched: every trick address, in every form that some parser reads.
 
-None names an address of the Internet. What plays the public side is a documentation address
-(RFC 5737) that exists only in the network namespace of the test.
+No URL names an address on the Internet. The public side is a documentation address (RFC 5737) that
+exists only in the test's network namespace.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PUBLIC = "203.0.113.7"
-#: Addresses that listen in the namespace and must never be connected to.
+#: Addresses that listen in the namespace, to which polymux must never connect.
 DECOYS = (
     "127.0.0.1", "10.0.0.1", "192.168.0.1", "100.64.0.1", "100.100.100.200", "168.63.129.16",
     "169.254.169.254", "::1", "fd00:ec2::254",
@@ -28,7 +28,7 @@ SCHEMES = (
 
 
 def _wide(text: str) -> str:
-    """In full-width digits with an ideographic full stop."""
+    """Full-width digits with an ideographic full stop."""
     return "".join(chr(ord(char) + 0xFEE0) if char.isdigit() else char for char in text).replace(
         ".", "\u3002"
     )
@@ -55,7 +55,7 @@ def _spellings_of_ipv4(text: str) -> Iterator[str]:
     yield f"0{number:o}"
     yield ".".join(f"0x{part:x}" for part in parts)
     yield ".".join(f"0{part:o}" for part in parts)
-    if parts[0] == 127:  # Of the others, the octal reading is somebody's address.
+    if parts[0] == 127:  # For other addresses, the octal reading is a real address.
         yield ".".join(f"{part:03}" for part in parts)
     yield f"{parts[0]}.{number & 0xFFFFFF}"
     yield f"{parts[0]}.{parts[1]}.{number & 0xFFFF}"
@@ -78,7 +78,7 @@ def _spellings_of_ipv4(text: str) -> Iterator[str]:
 
 
 def hosts() -> Iterator[str]:
-    """What may stand where a host stands."""
+    """Every form of a forbidden host."""
     for decoy in DECOYS:
         if ":" in decoy:
             yield f"[{decoy}]"
@@ -111,7 +111,7 @@ def _in_forms(host: str) -> Iterator[str]:
 
 
 def _differentials() -> Iterator[str]:
-    """Two hosts in one URL, where parsers differ in which they see."""
+    """URLs with two hosts, of which different parsers see different ones."""
     for inner in ("127.0.0.1", "169.254.169.254", "[::1]"):
         for form in (
             "http://{p}@{i}/", "http://{p}:80@{i}/", "http://{i}#@{p}/", "http://{i}?@{p}/",
@@ -184,7 +184,7 @@ def urls() -> list[str]:
 
 
 def proxies() -> list[str]:
-    """Proxies that read like the one at `PUBLIC`, port 80, and are another to somebody."""
+    """Proxies that look like `PUBLIC`, port 80, but mean another host to some parser."""
     found: list[str] = []
     for inner in ("127.0.0.1", "169.254.169.254", "[::1]"):
         for form in (
@@ -203,12 +203,12 @@ def proxies() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-#: Addresses within as anybody writes them, one of each class.
+#: Internal addresses in their usual form, one of each class.
 PLAIN = (
     "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/",
     "http://100.64.0.1/", "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/",
 )  # fmt: skip
-#: What runs ask for that are not ``--long``: these, other ways to write them, and other schemes.
+#: The URLs of runs without ``--long``: PLAIN, other spellings, and other schemes.
 SAMPLE = (
     *PLAIN, "http://0/", "http://2130706433/", "http://0x7f.0x0.0x0.0x1/", "http://0177.00.00.01/",
     "http://\uff11\uff12\uff17\u3002\uff10\u3002\uff10\u3002\uff11/", "http://127%2e0%2e0%2e1/",

@@ -1,4 +1,4 @@
-"""Frames that are drawn, what the ffprobe program says of a video, and how alike frames are."""
+"""Generated frames, ffprobe's report about a video, and the similarity of frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def drawn(width: int, height: int, number: int) -> NDArray[numpy.uint8]:
-    """Colours that flow into one another, and a bright square that moves with the number."""
+    """Smooth colors, and a bright square that moves with `number`."""
     x, y = numpy.meshgrid(numpy.arange(width), numpy.arange(height))
     parts = [40 + 160 * x / width, 60 + 120 * y / height, numpy.full(x.shape, 150)]
     frame = numpy.stack(parts, axis=-1).astype(numpy.uint8)
@@ -26,7 +26,7 @@ def drawn(width: int, height: int, number: int) -> NDArray[numpy.uint8]:
 
 
 def facts_of(path: Path) -> tuple[str, int, int, Fraction, int]:
-    """Codec, width, height, rate, and how many frames there are when they are decoded."""
+    """Codec, width, height, rate, and the number of decoded frames."""
     command = ["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v:0", "-of", "json",
                "-show_entries", "stream=codec_name,width,height,avg_frame_rate,r_frame_rate,"
                "nb_read_frames", str(path)]  # fmt: skip
@@ -39,7 +39,7 @@ def facts_of(path: Path) -> tuple[str, int, int, Fraction, int]:
 
 
 def frames_of(path: Path) -> NDArray[numpy.uint8]:
-    """All frames of a video, as the ffmpeg program decodes them."""
+    """All frames of a video, decoded by the ffmpeg program."""
     _, width, height, _, count = facts_of(path)
     command = ["ffmpeg", "-nostdin", "-v", "error", "-i", str(path), "-f", "rawvideo",
                "-pix_fmt", "rgb24", "-"]  # fmt: skip
@@ -48,6 +48,6 @@ def frames_of(path: Path) -> NDArray[numpy.uint8]:
 
 
 def likeness(left: NDArray[numpy.uint8], right: NDArray[numpy.uint8]) -> float:
-    """Peak signal-to-noise ratio in decibels; 99 for equals."""
+    """Peak signal-to-noise ratio in decibels; 99 for equal images."""
     error = numpy.mean((left.astype(float) - right.astype(float)) ** 2)
     return 99.0 if error == 0 else float(10 * numpy.log10(255.0**2 / error))

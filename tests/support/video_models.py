@@ -1,4 +1,4 @@
-"""Models of video with tiny random weights: they prove plumbing, and say nothing of beauty."""
+"""Video models with tiny random weights, which test the code and not the image quality."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from support.lazy import diffusers, torch, transformers
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Places in time that the tiny layers of motion know.
+#: The maximum number of frames for the tiny motion layers.
 MAX_ANIMATED_FRAMES = 8
 
 
 def text_to_video(folder: Path) -> Path:
-    """A model in the shape of zeroscope, saved."""
+    """Save a model with the architecture of zeroscope."""
     parts = stable_diffusion_parts(folder)
     torch.manual_seed(1)
     parts["unet"] = diffusers.UNet3DConditionModel(
@@ -33,7 +33,7 @@ def text_to_video(folder: Path) -> Path:
 
 
 def animate_diff(folder: Path) -> Path:
-    """A model of pictures with layers of motion, saved."""
+    """Save an image model with motion layers."""
     parts = stable_diffusion_parts(folder)
     torch.manual_seed(2)
     adapter = diffusers.MotionAdapter(
@@ -51,7 +51,7 @@ def animate_diff(folder: Path) -> Path:
 
 
 def wan(folder: Path) -> Path:
-    """A model in the shape of Wan 2.1, saved."""
+    """Save a model with the architecture of Wan 2.1."""
     torch.manual_seed(3)
     made = diffusers.WanPipeline(
         tokenizer=_byte_tokenizer(folder / "words"),
@@ -90,7 +90,7 @@ def wan(folder: Path) -> Path:
 
 
 def _byte_tokenizer(folder: Path) -> transformers.T5TokenizerFast:
-    """One that knows letters alone, with T5's marks."""
+    """A tokenizer for single letters, with T5's special tokens."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
     folder.mkdir(parents=True, exist_ok=True)

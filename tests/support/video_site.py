@@ -1,4 +1,4 @@
-"""A site with videos on this machine: files, pages, lists of parts, and all that can be wrong."""
+"""A local site with videos: files, pages, playlists, and faults of all kinds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PAGE = """<!doctype html><html><head><title>{title}</title></head>
 
 
 def made(folder: Path) -> Path:
-    """The site's files: ``low.mp4`` and ``high.mp4``, ``hls/``, ``dash/`` and ``tone.wav``."""
+    """Make the site's files: ``low.mp4`` and ``high.mp4``, ``hls/``, ``dash/`` and ``tone.wav``."""
     for name, height, frequency in (("low", 144, 440), ("high", 240, 880)):
         _ffmpeg(
             *[one.format(width=height * 4 // 3, height=height) for one in _PICTURE],
@@ -66,9 +66,9 @@ def _ffmpeg(*words: str) -> None:
 
 
 def certified(folder: Path, subject: str) -> Path:
-    """A certificate for that, such as ``IP:127.0.0.1``, signed by itself.
+    """A self-signed certificate for `subject`, such as ``IP:127.0.0.1``.
 
-    Its key is beside it in ``both.pem``.
+    ``both.pem`` beside it also contains its key.
     """
     subprocess.run(
         [
@@ -84,13 +84,18 @@ def certified(folder: Path, subject: str) -> Path:
 
 
 class Site:
-    """Serves the files of a folder, and what a path says.
+    """Serves the files of a folder, and these paths:
 
-    ``/page/NAME`` shows a file in a video element, ``/silent/NAME`` without captions,
-    ``/to/NAME`` leads there, ``/find/QUERY`` shows
-    what was found, ``/lying/NAME`` declares more than it sends, ``/endless`` never ends,
-    ``/slow/NAME`` stops in the middle, ``/leads/URL`` redirects to anything, and ``/status/N`` is
-    that status.
+    - ``/page/NAME``: a page that shows a file in a video element
+    - ``/silent/NAME``: the same without captions
+    - ``/to/NAME``: a redirect to a file
+    - ``/find/QUERY``: a page with search results
+    - ``/lying/NAME``: an answer that announces more than it sends
+    - ``/endless``: an answer without end
+    - ``/slow/NAME``: an answer that stops in the middle
+    - ``/leads/URL``: a redirect to any URL
+    - ``/frame/URL``: a page whose video has any URL
+    - ``/status/N``: an answer with this status
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""Python code in a process of its own that need not import the packages again: a fork of one.
+"""Python code in forks of a process that has already imported the packages.
 
-As a program it forks for each line of its input, a job in JSON, and tells its exit status.
+As a program it reads one JSON job per line, forks for it, and prints its exit status.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-#: What is loaded late is loaded before, once for all: resources of openai take seconds.
+#: Loads lazily imported modules once for all forks; openai's resources take seconds.
 EVERYTHING = """
 import fastapi, mcp, openai, polymux, polymux.cli, polymux.local.sync_local, replicate
 import pydantic_ai.models.openai, pydantic_ai.providers.openai
@@ -27,7 +27,7 @@ with openai.OpenAI(api_key="none") as client:
 PROGRAM = """
 import gc, json, os, sys
 exec(sys.argv.pop(), {})
-# What is loaded is no garbage: the end of each fork would look at all of it, and copy it.
+# Otherwise the end of each fork traverses all loaded objects, which copies their memory.
 gc.freeze()
 for line in sys.stdin:
     child = os.fork()
@@ -53,10 +53,10 @@ exec(code)
 
 
 class WarmPython:
-    """Runs code, each in a fork; warnings are errors. As a context manager it ends.
+    """Runs code, each piece in a fork, with warnings as errors. The end of the context stops it.
 
     Args:
-        loaded: What was run before each of them; its names are not there.
+        loaded: Code that runs once before; its names are not visible.
     """
 
     def __init__(self, loaded: str = EVERYTHING) -> None:

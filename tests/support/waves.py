@@ -1,5 +1,3 @@
-"""WAV files of 16-bit samples."""
-
 from __future__ import annotations
 
 import io
@@ -7,7 +5,7 @@ import wave
 
 
 def wave_file(samples: bytes, rate_hz: int) -> bytes:
-    """One channel."""
+    """A WAV file of one channel with 16-bit samples."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, rate_hz, 0, "NONE", ""))

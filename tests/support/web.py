@@ -1,4 +1,4 @@
-"""A small HTTP server on this machine whose answers are scripts, byte by byte."""
+"""A small local HTTP server whose answers are scripted byte by byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Exchange:
-    """One request and the connection to answer it on."""
+    """One request, and the connection for its answer."""
 
     target: str
     headers: list[tuple[str, str]]
@@ -38,7 +38,7 @@ class Exchange:
             await self.reader.read()
 
     def reset(self) -> None:
-        """Ends the connection with RST."""
+        """End the connection with RST."""
         found = self.writer.get_extra_info("socket")
         found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
@@ -49,7 +49,7 @@ Script = Callable[[Exchange], Awaitable[None]]
 
 @dataclass
 class Server:
-    """Answers every request with `script`, on a thread of its own. Used as a context."""
+    """Answers every request with `script`, on its own thread. Use it as a context manager."""
 
     script: Script
     host: str = "127.0.0.1"

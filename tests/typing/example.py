@@ -1,4 +1,6 @@
-"""What type checkers must infer from the public interface; checked by mypy, never run."""
+"""The types that type checkers must infer from the public API. mypy checks this file; it never
+runs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ with open("talk.mp4", "rb") as source, open("talk.mp3", "wb") as target:  # noqa
 polymux.convert_to_mp3("talk.mp4", threads=2, exact=True, verify="first-seam")
 polymux.convert_to_mp3(memoryview(b"content"), None, on_progress=lambda p: print(p.eta_s))
 
-# Every line below is a mistake that has to be found; an unused "ignore" is an error too.
+# mypy must find an error in every line below; an unused "ignore" is an error, too.
 polymux.convert_to_mp3("a.wav", preset="loud")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", cover="keep")  # type: ignore[arg-type]
 polymux.convert_to_mp3("a.wav", bitrat=128)  # type: ignore[call-arg]
@@ -88,7 +90,7 @@ assert_type(client.with_options(retry=polymux.Retry(3)), polymux.Client)
 for text in client.chat("Hello", stream=True).texts():
     assert_type(text, str)
 
-# Files of a server, of polymux.Local and of conversions here have one face.
+# Files of a server, of polymux.Local and of local conversions have one type.
 picture = client.generate_image("a boat").images[0]
 assert_type(picture.url, str | None)
 assert_type(picture.read(limit_bytes=5, timeout=60), bytes)

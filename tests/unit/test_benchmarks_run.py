@@ -1,4 +1,4 @@
-"""The benchmarks run, and their arithmetic is right; no test times anything."""
+"""The benchmarks run and calculate correctly. No test measures time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from support.programs import environment
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
-from benchmarks import contest, verdicts  # noqa: E402 - the benchmarks are no package of ours
+from benchmarks import contest, verdicts  # noqa: E402 - benchmarks/ is not an installed package
 
-#: Cases that the usual tests run, and what one run of polymux must have counted. The others wait
-#: for clocks and models.
+#: Fast cases, and the number of operations that polymux must count in each. Other cases wait for
+#: clocks or models.
 QUICK = {
     "requests": {"one after another": 100, "64 at once, asyncio": 128, "new TLS connections": 3},
     "streams": {"10 cancelled of 40 streams": 10, "one stream at full speed": 2_000},
@@ -25,7 +25,6 @@ QUICK = {
 
 
 def counts(name: str, *options: str) -> dict[str, int]:
-    """What polymux counted in each case of a quick run."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--quick", *options], cwd=ROOT, timeout=300,
         capture_output=True, text=True, check=False, env=environment(),
@@ -38,7 +37,7 @@ def counts(name: str, *options: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_benchmarks_run(name: str) -> None:
-    # Where nothing is measured, no core need be kept busy.
+    # Nothing is measured here, so no load on a core is needed.
     only = (f"--only={title}" for title in QUICK[name])
     assert counts(name, "--halting", *only) == QUICK[name]
 
@@ -70,7 +69,7 @@ def rounds(*cpu_s: float) -> list[dict[str, float]]:
 
 
 def test_goals_go_by_the_worse_quartile_of_ratios_within_rounds() -> None:
-    # The machine is ten times as slow in the last round, for both: the ratio does not see it.
+    # In the last round the machine is ten times as slow for both, which leaves the ratio alone.
     found = {"polymux": rounds(1, 2, 1, 10), "peer": rounds(4, 6, 4, 20)}
     ratios = verdicts.Goal("", 3, "peer").found(found)
     assert ratios is not None

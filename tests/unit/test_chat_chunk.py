@@ -1,5 +1,3 @@
-"""Chunks as objects."""
-
 from __future__ import annotations
 
 import json

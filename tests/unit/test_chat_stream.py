@@ -1,5 +1,3 @@
-"""`decode_chat_stream` and its asynchronous twin: chunks, ends, errors, objects."""
-
 from __future__ import annotations
 
 import asyncio
@@ -42,7 +40,7 @@ def contents(parts: Any) -> list[str]:
 
 
 def expected(body: bytes) -> list[tuple[Any, ...]]:
-    """The chunks as Python's json reads them."""
+    """The chunks as Python's json module reads them."""
     found = []
     for line in body.splitlines():
         if line.startswith(b"data: {"):
@@ -90,7 +88,7 @@ def test_the_async_twin_gives_the_same() -> None:
             assert account == ("".join(texts), True, "stop")
 
 
-#: What is put into streams: what ends texts, lines and events, and what may not stand there.
+#: Text inserted into streams: delimiters of strings, lines and events, and invalid bytes.
 ODD = [
     b"",
     b'"',
@@ -107,7 +105,7 @@ ODD = [
 
 
 def outcome(parts: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
-    """The chunks of a stream, and by what it ends."""
+    """The chunks of a stream, and its end: "finished" or the name of the exception."""
     stream = polymux.decode_chat_stream(parts)
     found = []
     try:
@@ -119,7 +117,7 @@ def outcome(parts: list[bytes]) -> tuple[list[tuple[Any, ...]], str]:
 
 
 def test_mutated_streams() -> None:
-    """However their bytes are cut, they are read alike."""
+    """The result does not depend on how the bytes are split."""
     choose = random.Random(20_261_123)
     ends = set()
     for _ in range(500):
@@ -160,7 +158,7 @@ def test_a_cut_stream_raises_and_keeps_its_text(consume: Callable[[list[bytes]],
         consume([HELLO, b'data: {"choi'])
     assert (caught.value.text, caught.value.chunks) == ("Hello", 2)
     assert caught.value.offset_bytes == len(HELLO) + 12
-    assert not caught.value.retry_safe  # Nobody knows where the bytes come from.
+    assert not caught.value.retry_safe  # The source of the bytes is unknown.
     with pytest.raises(polymux.StreamInterruptedError, match=r"(?i)empty"):
         consume([])
 
@@ -293,7 +291,7 @@ def test_a_cancelled_wait_leaves_the_stream_readable() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(stream), 0.01)
         assert stream.text == "Hello"
-        with pytest.raises(polymux.StreamInterruptedError):  # The cancelled generator has ended.
+        with pytest.raises(polymux.StreamInterruptedError):  # The canceled generator has ended.
             await anext(stream)
 
     asyncio.run(run())
@@ -304,7 +302,7 @@ def test_a_thousand_streams_leave_nothing() -> None:
 
     def use() -> None:
         list(polymux.decode_chat_stream(pieces(body, 333)))
-        next(polymux.decode_chat_stream(pieces(body, 333)))  # dropped half-read
+        next(polymux.decode_chat_stream(pieces(body, 333)))  # dropped before its end
         polymux.ChatChunk(b'{"response":"x"}').json()
 
     leaves_nothing(use)

@@ -1,4 +1,4 @@
-"""One checker, three sources: received JSON, forms and Python objects give the same verdict."""
+"""JSON, forms and Python objects give the same verdict, because one checker reads all three."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BODIES = st.dictionaries(st.sampled_from([*NAMES, "proxy", "streem", "x"]), VALU
 
 
 def verdict(call: Any, *arguments: Any) -> tuple[Any, ...]:
-    """Everything that is wrong, in order."""
+    """All problems, in order."""
     try:
         call(*arguments)
     except InvalidRequestError as error:
@@ -58,7 +58,7 @@ def test_json_and_python_give_the_same_texts(body: dict[str, Any]) -> None:
 
 
 def video_value(name: str) -> st.SearchStrategy[Any]:
-    """A value of the type that the field has: a form knows texts only."""
+    """A value of the field's own type: every value of a form is text."""
     types = {field.name: field.type for field in VIDEO.fields}
     numbers = st.integers(0, 100) | st.integers(-(2**63), 2**63 - 1)
     return {"integer": numbers, "number": numbers, "boolean": st.booleans()}.get(

@@ -1,5 +1,3 @@
-"""What a stranger gives a client: wrong arguments are told by name, before anything is sent."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -44,7 +42,7 @@ def test_requests_by_name() -> None:
             client.request(name)
     with pytest.raises(InvalidRequestError, match="messages"):
         client.request("freellm", message="x")
-    # Fields by keyword and in a mapping are the same: only now is somebody asked.
+    # Fields by keyword and in a mapping are equal. Both calls get as far as the connection.
     for given in ({"fields": {"messages": "x"}}, {"messages": "x"}):
         with pytest.raises(errors.ConnectError):
             client.request("freellm", **given)
@@ -52,7 +50,6 @@ def test_requests_by_name() -> None:
 
 @pytest.mark.parametrize("proxy", ["http://[::1", "http://p:99999", "http://p:0", "http://:80"])
 def test_a_proxy_that_cannot_be_one(proxy: str) -> None:
-    """Told as every other wrong argument, and not as `urlsplit` has it."""
     with (
         polymux.Client(URL, proxy=proxy) as client,
         pytest.raises(InvalidRequestError, match="proxy"),

@@ -1,5 +1,3 @@
-"""What of a cluster needs none: addresses, settings, what a worker does."""
-
 from __future__ import annotations
 
 import json
@@ -63,7 +61,8 @@ def test_a_worker_gives_files_in_pieces_and_errors_by_the_callers_names(
 ) -> None:
     monkeypatch.setattr(batch_executor, "PIECE_BYTES", 10_000)
     worker = BatchWorker(BatchSpec("convert_to_mp3", {"bitrate": "64k"}), None)
-    path = tmp_path / "long \udcff.wav"  # No UTF-8: nobody reads it here.
+    # The worker does not open this file, so its name need not be UTF-8.
+    path = tmp_path / "long \udcff.wav"
     data = noise(1, 2)
     given = json.dumps({"file": str(path), "bitrate": "64k"})
     try:

@@ -1,5 +1,3 @@
-"""What a command loads: no more than it needs."""
-
 from __future__ import annotations
 
 import argparse
@@ -11,7 +9,7 @@ from polymux.cli import Parser, parser
 from polymux.cli.operation_commands import COMMANDS
 from polymux.cli.operation_names import NAMES
 
-#: Runs several commands, and shows what was loaded by then.
+#: Runs several commands, and prints the modules loaded so far.
 PROGRAM = """
 import contextlib, io, sys
 from polymux.cli import main
@@ -62,12 +60,12 @@ def test_names_are_those_of_the_commands() -> None:
 
 @pytest.mark.parametrize("name", [one.name for one in COMMANDS])
 def test_no_option_writes_over_a_field(name: str) -> None:
-    """argparse takes two arguments with one destination, and keeps what came last."""
+    """argparse accepts two arguments with one destination, and the last one wins."""
     commands = next(one for one in parser()._actions if one.dest == "command")
     made = commands.choices[name]  # type: ignore[index]
     assert isinstance(made, Parser)
     made.fill()
-    # Old names of options write to the destination of the new ones, and are not shown.
+    # Deprecated options are hidden and share the destination of the new ones.
     destinations = [one.dest for one in made._actions if one.help != argparse.SUPPRESS]
     assert len(destinations) == len(set(destinations))
     assert not {"command", "run", "version"} & set(destinations)

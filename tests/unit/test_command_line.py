@@ -1,5 +1,3 @@
-"""The command line as text: words in, plans and lines out."""
-
 from __future__ import annotations
 
 import inspect
@@ -169,7 +167,7 @@ def test_folders(tree: Path) -> None:
         Item("in/b/c.flac", "out/b/c.mp3", found=True),
         Item("in/b/old.mp3", "out/b/old.mp3", found=True),
     ]
-    # An output folder inside is no input.
+    # An output directory inside the input folder is not an input.
     assert [item.name for item in planned("in", output="in/b", recursive=True)] == ["in/a.wav"]
 
 

@@ -1,5 +1,3 @@
-"""`polymux completion`: the scripts, in the shells that they are for."""
-
 from __future__ import annotations
 
 import subprocess
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 NAMES = [command.name for command in COMMANDS]
 
-#: The words before and the one that is begun, and what it can become.
+#: A command line without "polymux", and the completions of its last word.
 CASES = {
     "tran": ["transcribe"],
     "ge": ["generate-image", "generate-music", "generate-video"],
@@ -59,7 +57,7 @@ def run(*command: str, cwd: Path | None = None, given: str = "") -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a file, a folder and the scripts."""
+    """A folder with a file, a folder and the completion scripts."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "talk.wav").touch()
     (folder / "place").mkdir()

@@ -1,4 +1,4 @@
-"""The contract has what the interface's text has (tests/data/interface.md), and marks the rest."""
+"""The contract has every field of tests/data/interface.md and marks all others as extensions."""
 
 import re
 from pathlib import Path
@@ -8,14 +8,14 @@ from polymux import contract
 
 TEXT = (Path(__file__).parents[1] / "data/interface.md").read_text()
 
-# The text names a model by a placeholder; these are what stands for it.
+#: The text names a chat model by a placeholder.
 PLACEHOLDERS = {"<chat_model_1>": "gpt-4o"}
 
 TYPES = {"float": "number", "array of Message": "array"}
 
 
 def sections() -> dict[str, str]:
-    """Path to the text below its heading."""
+    """Maps a path to the text below its heading."""
     found = {}
     for part in TEXT.split("\n### POST ")[1:]:
         path, _, body = part.partition("\n")
@@ -24,7 +24,7 @@ def sections() -> dict[str, str]:
 
 
 def tables(text: str) -> list[list[dict[str, str]]]:
-    """Every table of fields, as rows by column name."""
+    """Every table of fields: a list of rows by column name."""
     found: list[list[dict[str, str]]] = []
     columns: list[str] = []
     for line in text.splitlines():
@@ -65,7 +65,7 @@ def test_every_row_of_every_table_is_in_the_contract(
     for row in rows:
         field = variant.field(row["Field"])
         assert not field.extension
-        # A number may be a string on the wire.
+        # JSON may carry a number as a string.
         types = [field.raw.get("written_as"), *field.type.split(" or ")]
         assert TYPES.get(row["Type"], row["Type"]) in types, field.name
         assert field.required == (row["Required"] == "yes"), field.name

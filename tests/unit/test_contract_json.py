@@ -1,5 +1,3 @@
-"""JSON bodies as strangers send them (J01 to J22): refused with a reason, or taken."""
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ import pytest
 from polymux import contract
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
-# Generous, for a busy machine; without a bound on work these take minutes or end the process.
+# Generous for a busy machine. Without a limit these bodies take minutes or crash the process.
 SLOWEST_S = 5.0
 
 
@@ -32,7 +30,7 @@ def chat(**members: object) -> bytes:
 
 
 def raw(field: str, text: bytes) -> bytes:
-    """A chat with one more member, which is not JSON, or not as `json` writes it."""
+    """A chat with one more member; `member` need not be JSON."""
     return b'{"%s":%s,%s' % (field.encode(), text, chat()[1:])
 
 
@@ -50,7 +48,7 @@ DEEP = [
     b'{"z":' + b"[" * 250 + b"]" * 250 + b"}",
 ]
 UTF_16_AND_32 = [chat().decode().encode(f"utf-{one}") for one in ("16", "16-le", "16-be", "32")]
-#: What the refusal names, and bodies that are refused so.
+#: The word that the error names, and the bodies that give this error.
 REFUSED: dict[str, list[tuple[str, list[bytes]]]] = {
     "J01": [("", [b"", b"  \n ", b"\xef\xbb\xbf"])],
     "J02": [("",
@@ -182,7 +180,7 @@ def test_j20_unknown_fields() -> None:
 
 def test_j21_names_chosen_to_collide() -> None:
     source = random.Random(7)
-    # The same length and the same ends, in an order that is bad for naive sorting too.
+    # Equal lengths and ends, in an order that is bad for naive sorting, too.
     names = [f"k{source.getrandbits(60):015x}k" for _ in range(100_000)]
     body = chat(**dict.fromkeys(sorted(names) + sorted(names, reverse=True), 1))
     started = time.monotonic()
@@ -211,7 +209,7 @@ def test_results_share_nothing_with_the_body() -> None:
 
 
 def test_a_long_body_is_read_as_a_short_one() -> None:
-    """Members that nobody knows are passed on, and others left out and told of."""
+    """chat passes unknown members on; search_music drops them with a warning."""
     nested = {"a": [1, 2.5, None, True, {"b": "\u00e9"}] * 3}
     for name, members in (("chat", CHAT), ("search_music", {"song": "x", "limit": "5"})):
         body = json.dumps({**members, "other": nested, "temperature": None}).encode()

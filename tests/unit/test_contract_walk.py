@@ -1,4 +1,4 @@
-"""Every field of every variant of every operation, as JSON and as a form, against its own words."""
+"""Every field of every variant of every operation, in JSON and in forms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(
 
 
 def read_in_both_ways(name: str, body: bytes, model: str | None) -> contract.CheckedRequest:
-    """Long bodies are checked and then read, short ones in one go: it comes to the same."""
+    """Long bodies are checked before they are read, short ones in one pass. Results are equal."""
     found = []
     for blanks in (0, LONG_BYTES):
         try:
@@ -32,7 +32,7 @@ def read_in_both_ways(name: str, body: bytes, model: str | None) -> contract.Che
         except polymux.InvalidRequestError as error:
             found.append(error)
     short, long = found
-    assert repr(long) == repr(short)  # Where 1 is no True and no 1.0.
+    assert repr(long) == repr(short)  # `repr` distinguishes 1, True and 1.0.
     if isinstance(short, polymux.InvalidRequestError):
         raise short
     return short
@@ -47,7 +47,7 @@ def form_text(value: Any) -> Any:
 
 
 def encodings(variant: contract.Variant, names: Any) -> list[str]:
-    """Encodings that the variant accepts and that can carry the fields."""
+    """The encodings that the variant accepts and that can carry the fields."""
     if any(variant.field(name).type == "file" for name in names):
         return ["multipart"]
     return list(variant.accepts)
@@ -121,7 +121,7 @@ def test_a_field_refuses_what_it_should(
         values = requests.with_field(variant, field, value)
         for encoding in encodings(variant, values):
             found = problem(operation, variant, values, encoding)
-            # Limits; the words between them may change.
+            # Only the limits are compared.
             assert all(one in found.message for one in words.split() if one.isdigit())
             assert found.field == field.name
             assert field.name in found.message

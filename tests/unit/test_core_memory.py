@@ -1,4 +1,4 @@
-"""What the core makes comes and goes without a trace."""
+"""Native objects that are created and destroyed many times leave no memory behind."""
 
 from __future__ import annotations
 
@@ -83,12 +83,10 @@ def parse_and_decode() -> None:
     [write_and_clear, fail_to_write, read, fail_to_read, read_form, build, parse_and_decode],
 )
 def test_many_times_leave_nothing(use: Callable[[], None]) -> None:
-    """N17."""
     leaves_nothing(use)
 
 
 def test_bodies_come_and_go_without_a_trace(tmp_path: Path) -> None:
-    """N17."""
     path = tmp_path / "a.bin"
     path.write_bytes(b"x" * 100_000)
 

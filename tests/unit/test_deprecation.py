@@ -1,5 +1,3 @@
-"""Old names of arguments, settings, options and commands: they work, and warn."""
-
 from __future__ import annotations
 
 import importlib
@@ -40,7 +38,7 @@ SONG = b'{"song": "x"}'
 def test_old_arguments_warn(call: Callable[[], object], old: str) -> None:
     with pytest.warns(DeprecationWarning, match=rf"\b{old}\b") as found:
         call()
-    if old != "names":  # A key of a mapping, which is read elsewhere.
+    if old != "names":  # a key of a mapping, which other code reads
         assert found[0].filename == __file__
 
 

@@ -1,5 +1,3 @@
-"""The exception tree: bases, attributes, text, pickling and copying."""
-
 from __future__ import annotations
 
 import builtins
@@ -22,7 +20,7 @@ CLASSES = [
 ]
 PUBLIC = [value for value in CLASSES if not value.__name__.startswith("_")]
 
-#: Every name of the native core's ErrorCode, with the class and built-in base it becomes.
+#: Every ErrorCode of the native core, with its exception class and built-in base class.
 NATIVE = {
     "invalid_argument": (polymux.InvalidRequestError, ValueError),
     "unsupported_encoding": (polymux.UnsupportedEncodingError, polymux.InvalidRequestError),
@@ -97,7 +95,7 @@ def test_codes_are_unique() -> None:
 
 
 def native(code: str, *given: Any) -> Any:
-    """An error with input, position, FFmpeg's code and text, errno and stage, as far as given."""
+    """An error with input, position, FFmpeg code, FFmpeg text and errno; missing ones are None."""
     return native_errors.from_native(code, "no good", *given, *[None] * (5 - len(given)), "send")
 
 

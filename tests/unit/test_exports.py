@@ -1,5 +1,3 @@
-"""The public names, and what importing them costs."""
-
 from __future__ import annotations
 
 import ast
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(polymux.__file__).parent
 TWINS = ("convert_many", "convert_to_mp3", "decode_audio", "probe")
-#: Public names beside those of exceptions: one that appears or goes away is a decision.
+#: Public names except exceptions. Adding or removing one needs a decision.
 NAMES = """
 __version__ aio batch contract convert_many convert_to_mp3 decode_audio decode_chat_stream notebook
 probe AnswerMessage AsyncChatStream AsyncClient AsyncLocal BatchItem BatchProgress BatchReport
@@ -46,7 +44,7 @@ print(json.dumps([sorted(sys.modules), new, native]))
 
 
 def loaded_by(statement: str) -> tuple[set[str], list[str], list[str]]:
-    """All modules after a statement in a new process, those it added, and our native ones."""
+    """All modules after `statement` in a new process, the new ones, and the native ones."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", LOADED.format(statement=statement)],
         capture_output=True, text=True, check=True, timeout=60,
@@ -108,7 +106,7 @@ def test_sync_and_async_twins_take_the_same_arguments() -> None:
 
 
 def taken(function: Callable[..., object]) -> tuple[list[inspect.Parameter], set[str]]:
-    """The arguments, and the names of the options of an encoding, which `**options` may hold."""
+    """The parameters, and the encoding options among them or in `**options`."""
     parameters = inspect.signature(function).parameters
     options = set(EncodingOptions.__annotations__)
     if "options" in parameters:

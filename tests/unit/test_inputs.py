@@ -1,5 +1,3 @@
-"""Sources and destinations become what the native core takes."""
-
 from __future__ import annotations
 
 import io

@@ -1,4 +1,4 @@
-"""Received JSON: the native reader against the standard library's, made strict."""
+"""The native JSON reader, compared with a strict version of the standard library's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BYTES = [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"
 
 
 class RefusedError(Exception):
-    """The reference refuses."""
+    pass
 
 
 def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def depth(value: Any) -> int:
 
 
 def reference(body: bytes) -> Any:
-    """The value, or RefusedError."""
+    """Parse `body` strictly, or raise RefusedError."""
     try:
         value = json.loads(
             body.decode("utf-8-sig"),
@@ -73,7 +73,7 @@ def reference(body: bytes) -> Any:
             parse_float=finite,
             parse_int=in_64_bits,
         )
-        json.dumps(value, ensure_ascii=False).encode()  # Half of a surrogate pair fails here.
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from error
     if depth(value) > MAX_DEPTH:
@@ -86,7 +86,7 @@ def native(body: bytes) -> Any:
 
 
 def compare(body: bytes) -> None:
-    """The same verdict, as far as JSON goes; and the same value."""
+    """Check that both readers accept the same documents and return the same values."""
     try:
         wanted = reference(body)
     except RefusedError:
@@ -96,7 +96,7 @@ def compare(body: bytes) -> None:
     if isinstance(wanted, dict) and "x" in wanted and {**wanted, "x": 0} == {**BASE, "x": 0}:
         assert same(native(body), wanted), body
         return
-    with suppress(InvalidRequestError):  # JSON, but not what the contract wants.
+    with suppress(InvalidRequestError):  # Valid JSON that the contract refuses.
         native(body)
 
 
@@ -136,7 +136,7 @@ def compare_mutated(count: int, source: random.Random) -> None:
 @pytest.mark.parametrize("levels", [199, 200, 100_000])
 @pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
 def test_nesting(levels: int, pair: tuple[str, str]) -> None:
-    """The body itself is one level."""
+    """The body adds one level."""
     body = wrapped(pair[0] * levels + "1" + pair[1] * levels)
     if levels < MAX_DEPTH:
         assert depth(native(body)) == levels + 1

@@ -1,5 +1,3 @@
-"""JSON text of Python objects: the same as Python's own, without traces in the objects."""
-
 from __future__ import annotations
 
 import collections
@@ -55,7 +53,7 @@ class Bag(collections.abc.Mapping[str, Any]):
 
 
 class Meddler(Bag):
-    """Does something to a container while that is written."""
+    """Runs a function while a container is being written."""
 
     def __init__(self, what: Any) -> None:
         super().__init__({"m": 1})
@@ -66,7 +64,7 @@ class Meddler(Bag):
         return super().items()
 
 
-Point = collections.namedtuple("Point", "x y")  # noqa: PYI024  # what users have
+Point = collections.namedtuple("Point", "x y")  # noqa: PYI024  # users have such classes
 ORDERED = collections.OrderedDict(a=1, b=2)
 ORDERED.move_to_end("a")
 

@@ -1,6 +1,6 @@
-"""Objects without a server in many threads at once: whole values, or an error, and no crash.
+"""Objects without a server, used by many threads at once: correct values or errors, no crash.
 
-Their like with a server is in `integration/client/test_shared_objects.py`.
+`integration/client/test_shared_objects.py` has the tests with a server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_the_interpreter_does_without_its_lock() -> None:
 
 
 def test_the_parts_of_an_answer() -> None:
-    """Made when they are asked for, once: all threads have the same ones."""
+    """Parts are created on first access, and all threads get the same objects."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
     body = json.dumps({"choices": [choice] * 50, "usage": {"total_tokens": 5}}).encode()
     answers = [polymux.ChatCompletion.decode(body) for _ in range(300)]
@@ -47,7 +47,7 @@ def test_the_parts_of_an_answer() -> None:
 
 
 def test_one_json_buffer() -> None:
-    """What is read is always one whole text."""
+    """Every read sees one complete text."""
     buffer = _core.JsonBuffer()
     texts = {json.dumps([number] * 500).replace(" ", "") for number in range(THREADS)} | {""}
 
@@ -66,7 +66,7 @@ def test_one_json_buffer() -> None:
 
 
 def test_values_that_change_while_they_are_written() -> None:
-    """JSON, or an error that says so; never a name or an item that is gone."""
+    """The writer returns JSON or raises; it never uses a removed name or item."""
     names = [f"name {number}" for number in range(40)]
     value: dict[str, Any] = {"list": [[] for _ in names], "dict": dict.fromkeys(names, 1.5)}
     shape = ({"list": 16, "dict": 8}, ("list",), {})

@@ -1,5 +1,3 @@
-"""What clients of the Model Context Protocol are told of the tools, and how arguments are read."""
-
 from __future__ import annotations
 
 import base64
@@ -16,13 +14,13 @@ from polymux.mcp.files import Folders, Input, embedded
 from polymux.mcp.tools import checked, described, sorted_out
 from support import requests
 
-#: A tool's answer is never streamed.
+#: A tool never streams its answer.
 STREAMING = ("stream", "stream_options")
 TOOLS = {one.name: one for one in described("In base64.")}
 
 
 def arguments(variant: contract.Variant, values: dict[str, Any]) -> dict[str, Any]:
-    """As a client gives them: files as texts, the variant by its model."""
+    """The arguments that an MCP client sends: files as base64 text, the variant by its model."""
     plain = {name: "QUJD" if one is requests.FILE else one for name, one in values.items()}
     return plain | ({"model": variant.model} if variant.model else {})
 
@@ -43,7 +41,7 @@ def test_there_is_a_tool_for_each_operation() -> None:
 def test_the_schema_has_the_fields_of_the_contract(operation: contract.Operation) -> None:
     schema = TOOLS[operation.name].schema
     jsonschema.Draft202012Validator.check_schema(schema)
-    # Whoever reads no more than the older versions of the protocol understands all of it.
+    # Only keywords that clients of older protocol versions understand, too.
     assert set(schema) <= {"type", "properties", "required", "description"}
     assert schema["type"] == "object"
     names = {field.name for variant in operation.variants for field in variant.fields}
@@ -194,13 +192,13 @@ def test_which_folders_count(tree: Path) -> None:
             return False
 
     assert may(song, [], inside, None)
-    assert not may(song, [], inside, [])  # Announced, and none.
+    assert not may(song, [], inside, [])  # announced roots, but an empty list
     assert may(secret, [], inside, [outside])
     assert not may(song, [], inside, [outside])
     assert may(song, [inside], outside, None)
     assert not may(secret, [inside], outside, None)
     assert may(song, [inside], outside, [outside])
-    assert not may(song, [], Path("/"), None)  # Nobody has chosen that.
+    assert not may(song, [], Path("/"), None)  # The user did not choose this folder.
     assert may(song, [Path("/")], Path("/"), None)
-    # A relative path may be meant from the current folder, and counts where it leads.
+    # A path relative to the current folder is allowed if its target is inside a root.
     assert Folders([], tree).input("file", "in/song.wav", [inside]).path == Path(song)

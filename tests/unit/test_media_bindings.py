@@ -1,4 +1,4 @@
-"""The native module itself: who owns what, which exception comes out where, and when it ends."""
+"""The native media module: ownership, exceptions, cancellation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 SAMPLES = 2 * 44_100
 PATIENCE_S = 30
-"""What a busy machine may need; a wait of this length is a failure, never a result."""
+"""Enough for a busy machine. A wait of this length is always a failure."""
 
 
 @pytest.fixture(scope="module")
 def long_wav() -> bytes:
-    """So long that a conversion cannot end by itself before the test looks at it."""
+    """Long enough to be still converting when the test looks."""
     return wav(600)
 
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """Readers wait for it; opened at the end, so that no worker stays behind."""
+    """Readers wait for this event. The fixture sets it at the end, so no worker stays blocked."""
     event = threading.Event()
     yield event
     event.set()
@@ -44,7 +44,7 @@ def waiting(gate: threading.Event) -> Reader:
 
 @pytest.fixture
 def busy(gate: threading.Event) -> list[_media.Conversion]:
-    """A conversion on each worker."""
+    """One running conversion on each worker."""
     return [start(waiting(gate)) for _ in range(_media.available_cores())]
 
 
@@ -121,7 +121,7 @@ def test_what_waits_for_a_worker_is_cancelled_at_once(
     with pytest.raises(polymux.OperationCancelledError):
         queued.wait()
     assert time.monotonic() - began < PATIENCE_S
-    assert polymux.probe(SHORT).container == "wav"  # It does not queue behind conversions.
+    assert polymux.probe(SHORT).container == "wav"  # `probe` does not queue behind conversions.
     gate.set()
     assert all(conversion.wait()["samples"] == SAMPLES for conversion in busy)
 
@@ -137,7 +137,7 @@ def test_decoded_audio_has_the_asked_rate_and_length() -> None:
 
 @pytest.mark.parametrize("what", ["decode_pcm", "probe", "shazam_signature", "song_query"])
 def test_what_a_check_raises_ends_the_work(what: str, gate: threading.Event) -> None:
-    """Work of a second at most; a reader that waits for more, and so comes to no end by itself."""
+    """The reader would wait forever, so only the exception can end the work."""
     looks: list[float] = []
 
     def check() -> None:
@@ -150,4 +150,4 @@ def test_what_a_check_raises_ends_the_work(what: str, gate: threading.Event) -> 
     with pytest.raises(LookupError):
         getattr(_media, what)(("file", waiting(gate), "x"), *options, _media.Limits(), check)
     assert time.monotonic() - began < PATIENCE_S
-    assert looks[2] - looks[0] > 0.09  # Not more often than twenty times a second.
+    assert looks[2] - looks[0] > 0.09  # at most twenty times a second

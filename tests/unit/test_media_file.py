@@ -1,5 +1,3 @@
-"""`MediaFile`: reading, saving whole or not at all, showing itself."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""Python's paths, buffers and file objects as sources and destinations of the native module."""
-
 from __future__ import annotations
 
 import io
@@ -20,7 +18,7 @@ SHORT = wav(0.3)
 
 
 class Writer:
-    """A file object that only writes, and says what `answer` makes of the offered count."""
+    """A write-only file object; `answer` turns the offered count into the result of `write`."""
 
     def __init__(self, answer: Callable[[int], Any]) -> None:
         self.answer = answer
@@ -33,7 +31,7 @@ class Writer:
 
 
 class RawWriter(io.RawIOBase, Writer):
-    """A raw file: where it answers None, as a full pipe does, it has taken nothing."""
+    """A raw file. None means that it took nothing, like a full pipe."""
 
     write = Writer.write
 
@@ -47,7 +45,7 @@ def test_every_kind_of_source_and_destination_gives_the_same_file(tmp_path: Path
         assert mp3_of(source) == expected
     start(SHORT, ("path", os.fsencode(target))).wait()
     assert target.read_bytes() == expected
-    # File objects count from where they stand.
+    # File objects are read and written from their current position.
     source, output = io.BytesIO(b"before" + SHORT), io.BytesIO(b"kept")
     source.seek(6)
     output.seek(4)

@@ -1,5 +1,3 @@
-"""Native objects of the media core come and go without a trace (N17)."""
-
 from __future__ import annotations
 
 import threading
@@ -28,14 +26,13 @@ def started() -> _media.Conversion:
 
 
 def dropped_conversion(_: Path) -> None:
-    """Until its thread has done with Python, so that nothing it still holds is counted."""
+    """Wait until the thread of a dropped conversion has released its Python objects."""
     ended = threading.Event()
     _media.start_conversion(SHORT, None, _media.ConvertOptions(), False, ended.set)
     assert ended.wait(30)
 
 
 def video(folder: Path) -> None:
-    """Begun and dropped: its file goes as well."""
     path = str(folder / "a.mp4").encode()
     _media.VideoWriter(path, 64, 64, (10, 1), "auto", 50, 1, True)
 
@@ -51,15 +48,14 @@ WORKS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("what", WORKS)
 def test_many_times_leave_nothing(what: str, tmp_path: Path) -> None:
-    """N17."""
-    # Each thread of the pool keeps some MB since its first work, however late that is.
+    # Each thread of the pool keeps some MB from its first work on, whenever that is.
     for job in [started() for _ in range(64)]:
         job.wait()
     leaves_nothing(lambda: WORKS[what](tmp_path), 100)
 
 
 def test_every_native_class_is_there() -> None:
-    """N17: and a class that is added will be missed here."""
+    """A new native class must be added to this list."""
     classes = {name for name, value in vars(_media).items() if isinstance(value, type)}
     words = {word for name in WORKS for word in name.replace(",", "").split()}
     assert classes <= words

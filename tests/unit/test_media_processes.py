@@ -1,5 +1,3 @@
-"""Signals, interpreter exit and fork, each in a process of its own."""
-
 from __future__ import annotations
 
 import signal
@@ -57,7 +55,7 @@ def launch(body: str, folder: Path) -> subprocess.Popen[str]:
 
 
 def outcome(process: subprocess.Popen[str]) -> list[str]:
-    """The words it printed; a process that fails, warns or does not end fails the test."""
+    """The printed words. A process that fails, warns or does not end fails the test."""
     try:
         output, errors = process.communicate(timeout=30)
     finally:
@@ -91,13 +89,13 @@ def test_interrupting_ends_the_wait_and_leaves_no_file(work: str, tmp_path: Path
     if "FileIO" in work:
         time.sleep(0.2)
     else:
-        process.stdout.readline()  # Now surely under way.
+        process.stdout.readline()  # The conversion has started.
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
     while not (line := process.stdout.readline()).startswith("interrupted"):
         assert line, process.stderr and process.stderr.read()
     _, moment, files = line.split(maxsplit=2)
-    # 0.2 s is the promise; the rest is what a busy machine may add.
+    # The limit is 0.2 s; the rest is for a busy machine.
     assert float(moment) - asked < 1
     assert files.strip() == "[]"
     assert outcome(process) == []
@@ -122,7 +120,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_waits(work: str, tmp_path: 
             try:
                 {work}
             except (polymux.OperationCancelledError, RuntimeError):
-                pass  # Not printed: who catches nothing gets a traceback of either.
+                pass  # Not printed: without a handler, either one causes a traceback.
         threading.Thread(target=work, daemon=True).start()
         time.sleep(0.2)
         print("leaving", flush=True)
@@ -142,7 +140,7 @@ def test_a_forked_child_is_told_and_can_convert_itself(tmp_path: Path) -> None:
     process = launch(
         """
         import warnings
-        warnings.simplefilter("ignore", DeprecationWarning)  # Of forking with threads, 3.12 on.
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads, 3.12+
         conversion = start(600)
         def wait():
             try:

@@ -1,4 +1,4 @@
-"""Installations without the native module: everything imports, and the call says what to do."""
+"""Without the native module everything imports, and calls say what to install."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 NOT_BUILT = "sys.modules['polymux._native._media'] = None"
-#: As the dynamic loader reports a library that was removed.
+#: The dynamic loader's error for a removed library.
 LIBRARY_GONE = """
 class Finder:
     def find_spec(self, name, path, target=None):

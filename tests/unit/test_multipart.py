@@ -1,4 +1,4 @@
-"""Bodies of uploads: what other people's parsers find in them, and files that misbehave."""
+"""Multipart bodies, read by independent parsers, and source files that misbehave."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: Of all scripts. Without what the parser takes away or unescapes by itself: folders,
-#: backslashes, %22, blanks at the ends.
+#: Names in all scripts, except for what the parser strips or unescapes: folders, backslashes, %22,
+#: blanks at the ends.
 NAMES = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters='/\\%"'),
     min_size=1,
     max_size=40,
 ).filter(lambda name: name == name.strip() and name.count(";") < 2)
-#: Bytes that look like the body's own marks.
+#: Bytes that look like boundaries.
 DATA = st.binary(max_size=300) | st.lists(
     st.sampled_from([b"\r\n", b"--", b"\r", b"\n", b"--polymux-", b"-", b"\x00", b"a", b'"']),
     max_size=30,
@@ -45,7 +45,7 @@ def read(body: Any, size: int = 65536) -> bytes:
 
 
 def sent(source: Any) -> Any:
-    """The file that a parser finds in a body of one."""
+    """The file that a parser finds in a body with one file."""
     body = multipart_body([], [("f", source)])
     (found,) = form_parsers.starlette(read(body), body.content_type)
     return found
@@ -84,7 +84,7 @@ def test_sources_of_every_kind_give_the_same_bytes(tmp_path: Path) -> None:
     path.write_bytes(content)
 
     class Readable:
-        """No more than a `read` that gives little at a time."""
+        """Has only `read`, which returns little at a time."""
 
         def __init__(self) -> None:
             self.file = io.BytesIO(content)
@@ -265,7 +265,7 @@ def test_progress_is_told_now_and_then_and_at_the_end() -> None:
 
 
 class Sparse(io.RawIOBase):
-    """A file object as long as that: zeros, and END."""
+    """A file object of SIZE bytes: zeros, then END."""
 
     SIZE = 2**32 + 5
     ZEROS = bytes(2**18)
@@ -286,7 +286,7 @@ class Sparse(io.RawIOBase):
 
 
 def test_a_sparse_file_over_4_gib_goes_through_without_being_kept() -> None:
-    """K16, K17: no file on a disk, all of which the kernel would keep for a while."""
+    """No file on disk: the kernel would cache all of it."""
     body = multipart_body([], [("f", Sparse())])
     assert body.length_bytes is not None
     resident = resident_bytes()

@@ -1,5 +1,3 @@
-"""The async faces of bodies."""
-
 from __future__ import annotations
 
 import asyncio

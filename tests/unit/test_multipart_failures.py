@@ -1,4 +1,4 @@
-"""What callers' own sources raise while a body is made of them, at any call (N14)."""
+"""Exceptions of the caller's sources, at every possible call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ERRORS = [OwnError, KeyboardInterrupt]
 
 
 class Faults:
-    """Raises at the n-th call of whoever asks."""
+    """Raises at the n-th call."""
 
     def __init__(self, at: int, kind: type[BaseException]) -> None:
         self.error = kind("raised by the caller's source")
@@ -40,7 +40,7 @@ class Faults:
 
 
 class FailingFile(io.BytesIO):
-    """A file object whose every method may raise."""
+    """Every method may raise."""
 
     def __init__(self, faults: Faults) -> None:
         super().__init__(CONTENT)
@@ -89,7 +89,7 @@ def whole(body: Any) -> bytes:
 
 
 def fail_at_every_call(kind: type[BaseException], send: Callable[[Faults], bytes]) -> int:
-    """How many of the calls raised, before one body came through whole."""
+    """The number of calls that raised before a body was read completely."""
     for at in range(1000):
         faults = Faults(at, kind)
         try:
@@ -97,10 +97,10 @@ def fail_at_every_call(kind: type[BaseException], send: Callable[[Faults], bytes
         except kind as error:
             assert error is faults.error  # noqa: PT017 - which call raises it is not known
             continue
-        assert faults.left >= 0  # Nobody swallowed it.
+        assert faults.left >= 0  # No failure was swallowed.
         assert content.count(CONTENT) >= 1
         return at
-    pytest.fail("it never came through")
+    pytest.fail("the body was never complete")
 
 
 def descriptors() -> int:

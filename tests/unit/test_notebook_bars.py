@@ -1,5 +1,3 @@
-"""Bars of notebooks: what is told to them, and how they end."""
-
 from __future__ import annotations
 
 import gc
@@ -60,7 +58,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def widgets(notebook: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The bars that tqdm was asked for."""
+    """The tqdm bars made so far."""
     import ipywidgets
     import tqdm.notebook
 
@@ -75,7 +73,7 @@ def widgets(notebook: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[An
     monkeypatch.setattr(tqdm.notebook.tqdm, "monitor_interval", 0)
     yield made
     assert all(one.disable for one in made)
-    # What is left of them would refer to bars that are gone.
+    # The remaining widgets would refer to destroyed bars.
     made.clear()
     ipywidgets.Widget.close_all()
     gc.collect()

@@ -1,5 +1,3 @@
-"""What results show in notebooks: media, tables, and of hostile texts the text alone."""
-
 from __future__ import annotations
 
 import base64
@@ -34,7 +32,7 @@ from unit.test_values import INFO, REPORT, STREAM
 KEY = "pmx-canary-key-of-displays"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e" + KEY
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(30)
-#: What HTML of ours is made of.
+#: The tags and attributes that polymux writes.
 TAGS = {"div", "b", "a", "table", "tr", "th", "td", "pre", "details", "summary", "progress",
         "img", "audio", "video"}  # fmt: skip
 ATTRIBUTES = {"src", "href", "rel", "style", "controls", "preload", "value", "max"}
@@ -46,7 +44,7 @@ def _key_is_known() -> None:
 
 
 class Checker(html.parser.HTMLParser):
-    """Reads HTML as a browser would, and refuses what ours never has."""
+    """Parses HTML like a browser, and fails at tags and attributes that polymux never writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +72,7 @@ class Checker(html.parser.HTMLParser):
 
 
 def checked(page: str) -> str:
-    """The text that a page shows, once it was found to be harmless and whole."""
+    """Check that `page` is harmless and complete, and return its text."""
     checker = Checker()
     checker.feed(page)
     checker.close()
@@ -175,7 +173,7 @@ def test_a_job_shows_what_it_made(tmp_path: Path) -> None:
 def test_a_song_has_its_cover(
     data: bytes, kind: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it is, its bytes say; a card does not wait for many of them."""
+    """Its bytes decide the type, and only a limited size is loaded for a card."""
     limits: list[int] = []
 
     def read(self: RemoteFile, *, limit_bytes: int) -> bytes:
@@ -199,7 +197,7 @@ def test_addresses_are_shown_without_what_opens_them() -> None:
     assert "password" not in text
     assert "password" not in html_repr.link("https://user:password@files.example/", "files")
     assert KEY not in html_repr.link(f"https://files.example/{KEY}", "files")
-    # The link to a file that is not in the page must have its signature.
+    # The link to a file outside the page keeps its signature.
     page = RemoteFile("https://files.example/a.srt?signature=abc")._repr_html_()
     assert 'href="https://files.example/a.srt?signature=abc"' in page
     assert checked(page) == "a.srt"
@@ -238,7 +236,7 @@ MARKDOWN = [
 
 
 def without_code(text: str) -> str:
-    """The Markdown outside of the fences, by CommonMark's rule for their ends."""
+    """The Markdown outside of code fences, which end by CommonMark's rule."""
     kept, fence = [], ""
     for line in text.split("\n"):
         if fence:

@@ -1,5 +1,3 @@
-"""The cell magic ``%%polymux``, in IPython itself, against a server on loopback."""
-
 from __future__ import annotations
 
 from itertools import count

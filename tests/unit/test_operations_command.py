@@ -1,5 +1,3 @@
-"""`polymux operations`: the contract on the command line."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Values of options that need no native module to be judged."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""The native JSON parser: the same values as `json.loads`, and clear refusals."""
-
 from __future__ import annotations
 
 import json
@@ -23,7 +21,7 @@ NUMBERS = [
 
 
 def reference(body: bytes) -> Any:
-    """`json.loads` as RFC 8259 has it: UTF-8 alone, no NaN, no half surrogate pairs."""
+    """`json.loads` according to RFC 8259: only UTF-8, no NaN, no half surrogate pairs."""
 
     def refuse(name: str) -> Any:
         raise ValueError(name)

@@ -1,5 +1,3 @@
-"""Requests as they go over the wire, read back by what servers read them with."""
-
 from __future__ import annotations
 
 import asyncio
@@ -28,7 +26,7 @@ def whole_body(request: Request) -> bytes:
 
 
 def received(request: Request) -> contract.CheckedRequest:
-    """What a server understands; files are bytes."""
+    """The request as a server reads it, with files as bytes."""
     model = dict(request.query).get("model")
     body = whole_body(request)
     assert request.length_bytes == len(body)

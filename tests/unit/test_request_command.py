@@ -1,5 +1,3 @@
-"""`polymux request`: what it shows is what would be sent."""
-
 from __future__ import annotations
 
 import argparse
@@ -25,7 +23,7 @@ SOUND = b"ID3\x00\xff\r\n"
 
 
 def words_of(command: operation_arguments.Command, values: dict[str, Any]) -> list[str]:
-    """The values as somebody would type them."""
+    """The command-line words for `values`."""
     words: list[str] = []
     for name, value in values.items():
         argument = next(one for one in command.arguments if one.name == name)

@@ -1,5 +1,3 @@
-"""Answers decoded into results: real-looking ones, odd ones, broken ones."""
-
 from __future__ import annotations
 
 import pickle
@@ -43,7 +41,7 @@ def test_completion_with_tool_calls_and_next_to_nothing_else() -> None:
 
 
 def message(members: str) -> str:
-    """A completion of one message."""
+    """A completion with one message."""
     return f'{{"choices":[{{"message":{members}}}]}}'
 
 
@@ -52,7 +50,6 @@ def beside(members: str) -> str:
     return f'{{"choices":[{{"message":{{}}}}],{members}}}'
 
 
-# C10, C11
 @pytest.mark.parametrize(
     ("answer", "named"),
     [
@@ -85,7 +82,6 @@ def test_broken_completions_name_the_member(answer: str, named: str) -> None:
     assert all(one in str(caught.value) for one in named.split())
 
 
-# C11
 @pytest.mark.parametrize("mib", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_many_choices_in_bounded_time(mib: int) -> None:
     choice = body(COMPLETION["choices"][0] | {"message": {"content": "x" * 200}})

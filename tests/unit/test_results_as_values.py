@@ -1,5 +1,3 @@
-"""Results are values: immutable, equal, hashable; nobody changes an answer through them."""
-
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,3 @@
-"""Names of the files that the commands save."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -51,7 +49,7 @@ def test_no_name_leads_out_of_its_folder(text: str) -> None:
 
 
 class File:
-    """A file of a server; the first saves find that somebody was quicker."""
+    """A server's file. The first `taken` saves find that another process took the name."""
 
     def __init__(self, taken: int) -> None:
         self.taken = taken

@@ -1,5 +1,3 @@
-"""The rules of fields: settings classes are read from TOML tables, and checked in Python."""
-
 from __future__ import annotations
 
 import re

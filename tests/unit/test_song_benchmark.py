@@ -1,5 +1,3 @@
-"""The arithmetic behind the sets of songs, what a scorer counts, and its tables."""
-
 from __future__ import annotations
 
 import sys
@@ -57,7 +55,7 @@ def test_what_is_counted() -> None:
     assert scorer.false_positives(rows)["other songs"] == (1, 2)
     assert scorer.false_positives(rows, 0.5)["other songs"] == (2, 2)
     least = scorer.zero_false(rows)[5.0]
-    assert 6.0 < least < 6.001  # the sibling is spared
+    assert 6.0 < least < 6.001  # the sibling does not count
     assert scorer.zero_false(rows, ())[5.0] > 8.0
     text = report.whole(rows, {5.0: least})
     assert "| clean | 25 (50) |" in text

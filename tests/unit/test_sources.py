@@ -1,4 +1,4 @@
-"""What the package's own sources never do: run texts, open pickles, compare keys in haste."""
+"""Rules for the package's own sources: no evaluation, no pickles, no unsafe key comparison."""
 
 from __future__ import annotations
 
@@ -13,66 +13,69 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2] / "python" / "polymux"
-#: Their files can hold programs.
+#: Modules whose files can contain programs.
 UNSAFE = {"pickle", "cPickle", "dill", "shelve", "marshal", "joblib", "yaml", "xml", "dbm"}
-#: The core alone speaks HTTP, behind one guard: a second way out would have none.
+#: Only the core speaks HTTP, with SSRF protection; a second client would bypass it.
 CLIENTS = {
     "requests", "httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "urllib3", "ftplib",
     "telnetlib", "smtplib", "urllib.request", "http.client",
 }  # fmt: skip
-#: Where yt-dlp runs, whose clients these are: how many redirects they follow is set, and no more.
+#: This file may import yt-dlp's HTTP clients, only to limit their redirects.
 SETS_REDIRECTS = "downloads/ytdlp.py"
 OF_YT_DLP = {"urllib.request", "requests", "requests.sessions"}
-#: Where programs are started, each without a shell.
+#: Files that start programs, never through a shell.
 STARTERS = {
     "cli/doctor.py", "cli/record.py", "engines/process/sandbox.py", "engines/process/process.py",
     "engines/ocr/tesseract.py", "models/torch_device.py", "models/torch_pickle.py",
     "models/wheels.py",
 }  # fmt: skip
-#: Where a socket is made or a connection begun, and by what; all else goes by way of these.
+#: Files that create sockets or connections, and the names they use for it.
 CONNECTORS = {
-    # The clients, to the server that they were given.
+    # The clients, to the given server.
     "client/connection.py": {"core.Session"},
-    # Addresses of strangers, judged.
+    # Untrusted URLs, after validation.
     "fetch/fetcher.py": {"core.fetch", "core.resolve_destination"},
-    # The way out of downloads: what is judged, and the operator's own proxy. Within, yt-dlp.
+    # Downloads by yt-dlp: validated URLs, and the proxy from the settings.
     "downloads/engine.py": {"urlopen", "YoutubeDL"},
     "downloads/ytdlp.py": {"extract_info", "urlopen"},
     "downloads/upstream_proxy.py": {"open_connection"},
     "downloads/proxy.py": {"open_connection"},
-    # Another name for the socket that the chat library listens on, by which it is shut.
+    # Duplicates the listening socket of the chat library in order to close it.
     "engines/chat/engine.py": {"socket.socket"},
-    # Between processes of this machine: pairs of sockets, and the Unix socket of the way out.
+    # Between local processes: socket pairs, and the Unix socket for engines' network access.
     "engines/process/child.py": {"socket.socket"},
     "engines/process/egress.py": {"open_unix_connection", "socket.socket"},
     "engines/process/process.py": {"create_connection", "socket.socket", "socket.socketpair"},
-    # Machines of the operator's, in a cluster.
+    # Machines of the operator's Ray cluster.
     "ray/cluster.py": {"ray.init"},
     "ray/batch_executor.py": {"connect"},
     "ray/deployment.py": {"connect"},
-    # To databases, which are files.
+    # Databases, which are files.
     "batches/database.py": {"connect"},
     "batches/manifest.py": {"connect"},
     "service/database.py": {"connect"},
-    # What listens.
+    # Listening sockets.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
-    # Webhooks, judged before; and upstreams and catalogues that the operator has named.
+    # Webhooks, after validation, and upstreams and song catalogs from the settings.
     "server/compat/replicate/webhooks.py": {"core.Session"},
     "upstreams/client.py": {"core.Session"},
     "upstreams/song_search/source.py": {"core.Session"},
 }
-#: Those names, and others by which it could be done: the ends of dotted ones.
+#: Ends of dotted names that open a connection: those above and others.
 CONNECTING = set().union(*CONNECTORS.values()) | {
     "create_unix_connection", "create_datagram_endpoint", "sock_connect", "sock_sendto", "connect",
     "connect_ex", "sendto", "sendmsg", "gethostbyname", "create_subprocess_shell", "_core.Session",
     "_core.fetch", "PoolManager", "HTTPConnection", "HTTPSConnection",
 }  # fmt: skip
-#: No connections over a network.
+#: Not network connections.
 DATABASES = {"sqlite3.connect"}
 
 
 class Source:
-    """What the tests ask of one; its tree is not kept, which garbage collections would walk."""
+    """Facts about one source file.
+
+    The syntax tree is not kept, because garbage collections would traverse it.
+    """
 
     def __init__(self, text: str) -> None:
         self.calls: list[tuple[str, list[str | None]]] = []
@@ -100,30 +103,30 @@ def sources() -> dict[str, Source]:
 
 
 def calls() -> Iterator[tuple[str, str, list[str | None]]]:
-    """File, function and keywords, of all there are."""
+    """File, function and keywords of every call."""
     return ((name, *one) for name, source in sources().items() for one in source.calls)
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """File and module, of all there are."""
+    """File and module of every import."""
     return ((name, one) for name, source in sources().items() for one in source.imports)
 
 
 def dotted(node: ast.expr) -> str:
-    """A name with its points; what is none is left out."""
+    """A dotted name, without the parts that are not names."""
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def connecting(source: Source) -> set[str]:
-    """Ways to begin a connection that a source mentions."""
-    # A word of timeouts as well: a way only where it is called.
+    """The names in a source that open a connection."""
+    # "connect" is also a timeout's name, so it counts only if called.
     called = {one for one, _ in source.calls}
     named = {one for one in source.attributes if one in called or not one.endswith(".connect")}
     ends = {f".{one}" for one in (named | source.imports) - DATABASES}
     found = {way for way in CONNECTING for one in ends if one.endswith(f".{way}")}
-    # A type's name under which nothing is begun, beside the place where it is.
+    # Beside core.Session, the type name _core.Session opens nothing.
     return found - ({"_core.Session"} if "core.Session" in found else set())
 
 
@@ -139,7 +142,7 @@ def test_the_clients_of_yt_dlp_are_told_a_limit_and_ask_nothing() -> None:
 
 @pytest.mark.parametrize("forbidden", [UNSAFE, CLIENTS])
 def test_what_is_never_imported(forbidden: set[str]) -> None:
-    """S1, S20: nothing that runs what a file holds, and no second way to the network."""
+    """Files must not run code, and network access has one way out."""
     for name, module in imports():
         parts = module.split(".")
         if name != SETS_REDIRECTS or module not in OF_YT_DLP:
@@ -147,7 +150,7 @@ def test_what_is_never_imported(forbidden: set[str]) -> None:
 
 
 def test_no_text_is_run() -> None:
-    """S13, S21: no evaluation, no template engine, no shell."""
+    """No evaluation, no template engine, no shell."""
     for name, module in imports():
         assert module not in ("jinja2", "mako", "string.Template"), name
     for name, function, keywords in calls():
@@ -156,26 +159,26 @@ def test_no_text_is_run() -> None:
 
 
 def test_programs_are_started_in_few_places() -> None:
-    """S13: each with a list of arguments."""
+    """Each start passes a list of arguments."""
     starting = ("subprocess.", "asyncio.create_subprocess", "os.exec", "os.spawn", "os.posix_spawn")
     found = {name for name, function, _ in calls() if function.startswith(starting)}
     assert found == STARTERS
 
 
 def test_connections_are_begun_in_few_places() -> None:
-    """S1: called, handed on or imported, under whatever name."""
+    """This covers calls, references and imports, under any name."""
     found = {name: connecting(source) for name, source in sources().items()}
     assert {name: ways for name, ways in found.items() if ways} == CONNECTORS
 
 
 def test_keys_are_compared_in_one_place() -> None:
-    """S17: by a comparison that takes the same time for all; links and a proxy have their own."""
+    """API keys are compared in constant time; links and the proxy have their own comparison."""
     found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
     assert found == {"server/auth/api_keys.py", "service/signed_urls.py", "downloads/proxy.py"}
 
 
 def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:
-    """S15: what is asked for is the path that came; Host decides nothing but whether it may."""
+    """Routing uses the received path. The Host header is only compared with the allowed hosts."""
     for name, source in sources().items():
         assert not name.startswith("server/") or "request.url" not in source.attributes, name
 

@@ -1,5 +1,3 @@
-"""Transcripts as subtitles: times that players take, whatever the model left out."""
-
 from __future__ import annotations
 
 import re
@@ -33,18 +31,18 @@ def test_times(seconds: float, expected: str) -> None:
 @pytest.mark.parametrize(
     ("spoken", "expected"),
     [
-        # An end that is missing is guessed, but not past the next text.
+        # A missing end is guessed, but not beyond the next text.
         ([("a", 1, None), ("b", 1.4, 2)], [Cue(1000, 1400, "a"), Cue(1400, 2000, "b")]),
         ([("a", 1, None), ("b", 60, 61)], [Cue(1000, 2000, "a"), Cue(60_000, 61_000, "b")]),
         ([("x" * 45, 1, None)], [Cue(1000, 4000, "x" * 45)]),
         ([("x" * 999, 1, None)], [Cue(1000, 8000, "x" * 999)]),
-        # So is one that is not after its start.
+        # So is an end that is not after its start.
         ([("a", 5, 5)], [Cue(5000, 6000, "a")]),
         ([("a", 5, 2), ("b", 5.5, 6)], [Cue(5000, 5500, "a"), Cue(5500, 6000, "b")]),
-        # A start that is missing is the end of the text before.
+        # A missing start is the end of the text before.
         ([("a", None, 2), ("b", None, 3)], [Cue(0, 2000, "a"), Cue(2000, 3000, "b")]),
         ([("a", None, None), ("b", None, None)], [Cue(0, 1000, "a"), Cue(1000, 2000, "b")]),
-        # Without a text there is nothing to show, and nothing to wait for.
+        # An empty text is not shown and delays nothing.
         ([("a", 1, None), (" \n", 1.1, 1.2), ("b", 1.3, 2)],
          [Cue(1000, 1300, "a"), Cue(1300, 2000, "b")]),
     ],

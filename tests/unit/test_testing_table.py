@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: How many cases each family has.
+#: The number of cases in each family.
 FAMILIES = {
     "A": 22, "H": 22, "J": 22, "C": 48, "U": 55, "M": 30, "V": 32,
     "I": 19, "S": 11, "O": 7, "D": 15, "P": 13, "K": 26, "N": 18,
@@ -26,13 +26,13 @@ def cases() -> list[tuple[str, str]]:
 
 @cache
 def names_in(path: Path) -> frozenset[str]:
-    """Test functions of a Python file, or test cases of a C++ file."""
+    """The test functions of a Python file, or the test cases of a C++ file."""
     pattern = r"^(?:async )?def (\w+)\(" if path.suffix == ".py" else r'TEST_CASE\(\s*"([^"]*)"'
     return frozenset(re.findall(pattern, path.read_text(), re.MULTILINE))
 
 
 def problem(reference: str) -> str | None:
-    """What is wrong with `path` or `path::test`, if anything."""
+    """The problem with `path` or `path::test`, or None."""
     name, _, test = reference.partition("::")
     path = ROOT / name
     if not path.is_file():

@@ -1,5 +1,3 @@
-"""Text from outside made safe to show."""
-
 from __future__ import annotations
 
 import os

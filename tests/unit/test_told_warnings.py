@@ -1,5 +1,3 @@
-"""What a server left out, told in a field of the header and read there again."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""mypy sees the public interface as our example and those of the client's pages mean it."""
-
 from __future__ import annotations
 
 import os
@@ -11,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 #: Pages in docs/guides whose examples are checked.
 PAGES = ("python-client", "files-and-jobs", "timeouts-and-retries", "proxies-and-threads")
-#: Were the package untyped to mypy, everything would pass.
+#: If mypy ignored the package's types, it would report no error here.
 WRONG = """from typing import assert_type
 import polymux
 assert_type(polymux.probe('a').tags, list[str])
@@ -26,13 +24,13 @@ def test_examples_have_the_expected_types(tmp_path: Path) -> None:
         (tmp_path / f"block_{number}.py").write_text(block)
     code = [ROOT / "tests/typing/example.py", *tmp_path.iterdir()]
     done = subprocess.run(
-        # With the options of scripts/lint: what that has found out about the package is taken over.
+        # With the options of scripts/lint, mypy reuses its cache.
         [sys.executable, "-m", "mypy", "--strict", "--config-file", ROOT / "pyproject.toml", *code],
         cwd=ROOT, env=os.environ | {"MYPYPATH": "python"}, capture_output=True,
         text=True, check=False, timeout=300,
     )  # fmt: skip
     assert f"(checked {len(code)} source files)" in done.stdout, done
-    # The pages do not test each member that an answer may lack for None.
+    # The page does not compare optional members with None.
     [error] = [one for one in done.stdout.splitlines() if ": error: " in one and "None" not in one]
     assert "block_0.py" in error
     assert "dict[str, str]" in error

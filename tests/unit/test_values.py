@@ -1,5 +1,3 @@
-"""Progress, reports and descriptions: derived values, plain forms, pickling."""
-
 from __future__ import annotations
 
 import json

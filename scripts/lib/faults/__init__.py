@@ -1,1 +1,1 @@
-"""Chooses, plants and hunts faults; see scripts/plant-faults."""
+"""Plants faults in the code and runs the tests; see scripts/plant-faults."""

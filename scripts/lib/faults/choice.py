@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def generated_files(root: Path) -> set[str]:
-    """Returns the names of the files that scripts/generate writes."""
+    """Return the names of the files that scripts/generate writes."""
     command = [sys.executable, str(root / "scripts/generate"), "--list"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return set(done.stdout.split())
 
 
 def choose(root: Path, seed: int, count: int, generated: set[str]) -> list[Fault]:
-    """Chooses `count` faults of the Python package and `count` of the C++ core."""
+    """Choose `count` faults of the Python package and `count` of the C++ core."""
     python = [*(root / "python/polymux").rglob("*.py")]
     cpp = [*(root / "cpp/src").rglob("*.cpp"), *(root / "cpp/src").rglob("*.hpp")]
     faults = []
@@ -39,7 +39,7 @@ def choose(root: Path, seed: int, count: int, generated: set[str]) -> list[Fault
 def _spread(
     texts: dict[str, str], sites: Callable[[str], list[Site]], seed: int, count: int
 ) -> list[Fault]:
-    """Takes files at equal distances of the lines of code, so that each folder has its share."""
+    """Choose files at equal distances in lines of code; each folder gets its share."""
     names = list(texts)
     if not names:
         return []
@@ -50,7 +50,7 @@ def _spread(
     faults: list[Fault] = []
     for number in range(count):
         first = bisect_right(ends, start + number * step)
-        # A file without a possible fault gives its turn to the next.
+        # If a file has no possible fault, the next file is used.
         for index in sorted(left, key=lambda index: (index - first) % len(names)):
             name = left.pop(index)
             if found := sites(texts[name]):
@@ -60,6 +60,6 @@ def _spread(
 
 
 def _pick(sites: list[Site], random: Random) -> Site:
-    """Picks a kind first: otherwise most faults would be of the most frequent kind."""
+    """Choose a kind first: otherwise most faults would be of the most frequent kind."""
     kind = random.choice(sorted({site.kind for site in sites}))
     return random.choice([site for site in sites if site.kind == kind])

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = "build/planted-faults"
-#: pytest: everything passed; no test was selected.
+#: pytest's exit statuses: all tests passed, or no test was selected.
 PASSED = {0, 5}
-#: pytest: the command line names a test that does not exist.
+#: pytest's exit status for a command line that names an unknown test.
 UNKNOWN_TEST = 4
 HANG_S = 300
 CLEAN_UP_S = 10
@@ -47,7 +47,7 @@ class TestCommands:
     def pytest(
         self, names: list[str], unwanted: Iterable[str], limit_s: float, *, in_order: bool
     ) -> Attempt:
-        """Runs files until a test fails. `in_order` runs them one after the other."""
+        """Run files until a test fails. With `in_order`, files run one after another."""
         cache = self._folder / "cache"
         shutil.rmtree(cache, ignore_errors=True)
         command = [".venv/bin/python", "-m", "pytest", "--maxfail=1", "--tb=short", "-v"]
@@ -65,7 +65,7 @@ class TestCommands:
         with suppress(FileNotFoundError):
             if failed := json.loads((cache / "v/cache/lastfailed").read_text()):
                 return Attempt(sorted(failed))
-        # pytest itself ended: the file that ran last, or the first if none did.
+        # pytest crashed: return the file that ran last, or the first file if none started.
         started = re.findall(r"^(tests/\S+?\.py)::", output, re.MULTILINE)
         return Attempt([started[-1] if started else names[0]])
 
@@ -73,7 +73,7 @@ class TestCommands:
         command = [".venv/bin/python", "-m", "pytest", "-q"]
         status = self._run([*command, *names], None)[0]
         if status == UNKNOWN_TEST:
-            # The fault changed the test's parameters, and so its name.
+            # The fault changed the test's parameters, and with them its name.
             status = self._run([*command, *{name.split("::")[0] for name in names}], None)[0]
         return status in PASSED
 
@@ -95,7 +95,7 @@ class TestCommands:
         return not self.ctest(names, [], float("inf")).failed
 
     def _run(self, command: list[str], limit_s: float | None) -> tuple[int | None, str]:
-        """Returns the exit status, None after the limit, and the output."""
+        """Return the exit status (None after the time limit) and the output."""
         log = self._folder / "output.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -117,7 +117,7 @@ class TestCommands:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process and what it has started: first so that it can clean up, then at once."""
+    """End the process and its children: first by a signal that allows clean-up, then by SIGKILL."""
     try:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Finds places of possible faults in C++ that clang-format has laid out."""
+"""Finds possible faults in C++ code formatted by clang-format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OTHERS = {
     "true": ("false", "constant"),
     "false": ("true", "constant"),
 }
-#: Wrong statements of these kinds do not compile, or have no effect when the program runs.
+#: Changed statements of these kinds do not compile, or have no effect at run time.
 COMPILE_TIME = {"template", "requires", "concept", "static_assert", "noexcept", "operator", "using"}
 
 
@@ -44,7 +44,8 @@ class Token(NamedTuple):
     text: str
     kind: str
     start: int
-    #: Between blanks or line ends, as binary operators are and template brackets are not.
+    #: Whether blanks or line ends surround it, which distinguishes operators from template
+    #: brackets.
     spaced: bool
 
 
@@ -69,7 +70,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _statements(tokens: Iterator[Token]) -> Iterator[list[Token]]:
-    """Cuts at `;`, `{` and `}`, and keeps the end of the statement before as its first token."""
+    """Split at `;`, `{` and `}`, and keep that token as the first of the next statement."""
     statement: list[Token] = []
     for token in tokens:
         statement.append(token)
@@ -79,7 +80,7 @@ def _statements(tokens: Iterator[Token]) -> Iterator[list[Token]]:
 
 
 def _code_length(statement: list[Token]) -> int:
-    """Returns how many tokens come before a message: all, or the condition if there is a text."""
+    """Return the number of tokens before a message: all, or the condition if there is a text."""
     texts = [token.text for token in statement if token.text.endswith('"')]
     choice = any(token.text == "?" for token in statement)
     if not any(choice or re.search(r"\w \w|\w: |\w '| \w", text) for text in texts):
@@ -100,13 +101,13 @@ def _sites_at(text: str, statement: list[Token], index: int) -> list[Site]:
     others: list[str] = []
     kind = ""
     if token.kind == "operator" and token.text in COMPARISONS and token.spaced:
-        # The compiler refuses `>= 0` of a number without a sign.
+        # The compiler rejects `>= 0` for an unsigned number.
         others = COMPARISONS[token.text][: 1 if after.text.startswith("0") else 2]
         kind = "comparison"
     elif token.text in {"&&", "||"} and token.spaced:
         others, kind = [OTHERS[token.text][0]], OTHERS[token.text][1]
     elif token.text in {"true", "false"}:
-        # `while (true)` ends functions that return nothing after it; `<true>` is a type's.
+        # Functions that end with `while (true)` need no return; `<true>` belongs to a type.
         if before.text != "<" and after.text != ">" and statement[index - 2].text != "while":
             others, kind = [OTHERS[token.text][0]], OTHERS[token.text][1]
     elif token.text in {"+", "-"} and token.spaced and after.text == "1":

@@ -1,4 +1,4 @@
-"""A fault: one small wrong edit of one line."""
+"""A fault: one small wrong change of one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Site(NamedTuple):
-    """A possible fault of a text. Lines count from 1, columns from 0, in characters."""
+    """A possible fault in a text. Lines count from 1, columns from 0, in characters."""
 
     line: int
     column: int
@@ -37,18 +37,17 @@ class Fault:
         return self.path.startswith("cpp/")
 
     def find_line(self, lines: list[str]) -> int | None:
-        """Returns the line's index: at its old place, or the only line with this text."""
+        """Return the line's index: at its old place, or that of the only line with this text."""
         if self.line <= len(lines) and sha256(lines[self.line - 1]) == self.line_sha256:
             return self.line - 1
         found = [index for index, line in enumerate(lines) if sha256(line) == self.line_sha256]
         return found[0] if len(found) == 1 else None
 
     def planted_line(self, line: str) -> str:
-        """Returns the line with the fault."""
         return line[: self.column] + self.after + line[self.column + len(self.before) :]
 
     def planted(self, text: str) -> str | None:
-        """Returns the text with the fault, None if the line is missing."""
+        """Return the text with the fault, or None if the line is missing."""
         lines = text.split("\n")
         if (index := self.find_line(lines)) is None:
             return None

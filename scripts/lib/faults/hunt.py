@@ -1,4 +1,4 @@
-"""Plants faults one by one and runs the tests, nearest first, until one catches the fault."""
+"""Plants faults one by one and runs the tests, nearest first, until one detects the fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CAUGHT = "caught"
 NOT_CAUGHT = "not caught"
 TIMED_OUT = "timed out"
-#: Neither says anything about the tests.
+#: Outcomes that say nothing about the tests.
 MISSING = "line missing"
 NOT_BUILT = "not built"
 
@@ -32,7 +32,7 @@ class Result:
     path: str
     line: int
     outcome: str
-    #: The test that caught it, or how far the tests came.
+    #: The test that detected it, or how far the tests came.
     detail: str
     seconds: float
 
@@ -42,7 +42,7 @@ class _Stage:
     name: str
     attempt: Callable[[float], Attempt]
     passes: Callable[[list[str]], bool]
-    #: What `scripts/build` has to build before: None for nothing.
+    #: Arguments of `scripts/build` before the tests, or None if no build is needed.
     build: list[str] | None
 
 
@@ -51,9 +51,9 @@ class Hunt:
         self._root = root
         self._commands = commands
         self._limit_s = limit_s
-        #: Tests that failed without a fault too. They are left out from then on.
+        #: Tests that also failed without a fault. They are excluded from then on.
         self.unreliable: set[str] = set()
-        #: Whether builds may still contain a fault that its file no longer has.
+        #: Whether builds may still contain a fault that was removed from its file.
         self.build_is_stale = False
 
     def run(self, number: int, fault: Fault) -> Result:
@@ -70,7 +70,7 @@ class Hunt:
         return Result(number, fault.path, fault.line, outcome, detail, seconds)
 
     def rebuild(self) -> bool:
-        """Builds without faults."""
+        """Build without faults."""
         return self._commands.build("--preset", "dev") and self._commands.build()
 
     def _hunt(self, fault: Fault, planting: Planting) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Orders the tests for a fault: those that name its module, its functions or folder, the rest."""
+"""Orders the tests for a fault: those that name its module, functions or folder come first."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Folders of tests in the order in which they run; others come before the last two.
+#: Test folders in their order. Folders that are missing here come before the last two.
 FIRST = ["unit", "integration"]
 LAST = ["browser", "packaging"]
-#: Module names that say nothing about a test that has the same word.
+#: Module names that are too common to relate a test to the module.
 COMMON = {"__init__", "base", "engine", "model", "run", "settings", "table", "text", "types"}
 SHORTEST_NAME = 6
 
 
 def python_stages(root: Path, path: str) -> list[list[str]]:
-    """Returns three lists of test files: near the module, related to it, and all others."""
+    """Return three lists of test files: near the module, related to it, and all others."""
     return _stages(root, "tests", "test_*.py", _patterns(root, path))
 
 
 def cpp_stages(root: Path, path: str) -> list[list[str]]:
-    """Returns the C++ test files in the same three lists."""
+    """Return the C++ test files in the same three lists."""
     return _stages(root, "cpp/tests", "test_*.cpp", _cpp_patterns(path))
 
 
@@ -62,7 +62,7 @@ def _patterns(root: Path, path: str) -> list[list[str]]:
 
 
 def _cpp_patterns(path: str) -> list[list[str]]:
-    """The core's tests are named after its files; so are its Python tests, less often."""
+    """The core's C++ tests are named like its files; its Python tests sometimes are."""
     *folders, name = path.removeprefix("cpp/src/").rpartition(".")[0].split("/")
     return [
         [rf"\A\S*/test_(\w*{name}|{name.split('_')[0]}_?)", rf"\b{name}\.hpp\b"],
@@ -71,7 +71,7 @@ def _cpp_patterns(path: str) -> list[list[str]]:
 
 
 def _public_names(text: str) -> list[str]:
-    """Returns the names of classes and functions, without those short enough to be common."""
+    """Return the names of classes and functions, except for short names, which are too common."""
     return [
         node.name
         for node in ast.parse(text).body

@@ -1,4 +1,4 @@
-"""Puts a fault into a file and takes it out again, whatever happens in between."""
+"""Plants a fault in a file, and always restores the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INTERRUPTIONS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-#: Python compares a source's age with that of its bytecode in whole seconds.
+#: Python compares the times of source and bytecode in whole seconds.
 AGE_STEP_S = 2
 
 
@@ -32,13 +32,13 @@ class Planting:
             self._write(self._original)
 
     def _write(self, content: bytes) -> None:
-        # An interruption waits until the file is whole.
+        # Interruptions are blocked until the file is complete.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
         try:
             new = self._file.with_name(self._file.name + ".new")
             new.write_bytes(content)
             shutil.copymode(self._file, new)
-            # Newer than the last version, or builds and bytecode would keep that.
+            # A newer time than before, or builds and bytecode would not be updated.
             modified_s = max(time.time(), self._file.stat().st_mtime + AGE_STEP_S)
             os.utime(new, (modified_s, modified_s))
             new.replace(self._file)
@@ -48,7 +48,7 @@ class Planting:
 
 @contextmanager
 def planted(file: Path, text: str) -> Iterator[Planting]:
-    """Plants the text in the file for as long as the block runs."""
+    """Plant the text in the file for the duration of the block."""
     planting = Planting(file, text)
     try:
         planting.plant()

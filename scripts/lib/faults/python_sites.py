@@ -1,4 +1,4 @@
-"""Finds places of possible faults in Python, with the exact positions of `ast`."""
+"""Finds possible faults in Python code, with the exact positions of `ast`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, list[str]]] = {
     ast.In: ("in", ["not in"]),
     ast.NotIn: ("not in", ["in"]),
 }
-#: No test can see that a timeout is a second longer, or that a text is wider.
+#: No test can detect a timeout that is one second longer, or a text that is wider.
 UNSEEN_NUMBER = re.compile(r"(_s|_ms|timeout|interval|indent|width|stacklevel)$", re.IGNORECASE)
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 MESSAGE_CALLS = {"print", "warn", "warnings.warn", "log"}
-#: Larger numbers are bounds and sizes that are rarely met exactly.
+#: Larger numbers are limits and sizes that are rarely met exactly.
 LARGEST_NUMBER = 999
 
 
@@ -70,13 +70,13 @@ class _Finder(ast.NodeVisitor):
         self._visit_value(node.arg or "", node.value)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        """Leaves errors alone: most of what they contain is their message."""
+        """Skip errors: they consist mostly of their message."""
 
     def visit_Assert(self, node: ast.Assert) -> None:
         pass
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leaves these texts alone: before Python 3.12 `ast` does not have their positions."""
+        """Skip f-strings: before Python 3.12 `ast` does not have their positions."""
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if ast.unparse(node.value).rpartition(".")[2] not in {"Literal", "Annotated"}:
@@ -150,11 +150,11 @@ class _Finder(ast.NodeVisitor):
             self._visit_all([value])
 
     def _column(self, line: int, offset: int) -> int:
-        """Converts a column of `ast`, which counts bytes."""
+        """Convert a column of `ast`, which counts bytes."""
         return len(self.lines[line - 1].encode()[:offset].decode())
 
     def _text(self, node: ast.expr | ast.stmt) -> str:
-        """Returns the node's text if it is on one line, otherwise an empty text."""
+        """Return the node's text if it is on one line, otherwise an empty text."""
         if node.end_col_offset is None or node.lineno != node.end_lineno:
             return ""
         line = self.lines[node.lineno - 1].encode()

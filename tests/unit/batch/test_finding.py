@@ -1,5 +1,3 @@
-"""From folders, patterns, lists and texts to items."""
-
 from __future__ import annotations
 
 import errno
@@ -55,18 +53,18 @@ def test_a_folder_has_what_the_operation_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "given", "wanted"),
     [
-        # The out folder is no input.
+        # The output directory is not an input.
         (["a.wav", "out/a.mp3", "out/more/b.mp3"], "", [b"a"]),
         (["a.wav", "out/a.mp3", "out/more/b.mp3"], "/**/*.[mw]*", [b"a"]),
-        # Patterns keep the tree below what is fixed.
+        # The output tree starts below the fixed part of a pattern.
         (["in/one/a.wav", "in/two/b.wav", "in/c.ogg", "in/x[1].wav"], "/in/**/*.wav",
          [b"one/a", b"two/b", b"x[1]"]),
-        # A file whose name looks like a pattern is that file.
+        # An existing file whose name looks like a pattern is that file.
         (["in/x[1].wav", "in/x1.wav"], "/in/x[1].wav", [b"x[1]"]),
-        # What is named never leads out of the folder.
+        # No path leads out of the input folder.
         (["in/a.wav"], "/in/../in/*.wav", [b"a"]),
         (["in/a.wav"], "/*/../in/a.wav", [b"in/a"]),
-        # A file that is named is an item, whatever it is.
+        # A file given by name is an item, whatever its ending.
         (["strange.xyz"], "/strange.xyz", [b"strange"]),
     ],
 )  # fmt: skip
@@ -76,7 +74,7 @@ def test_what_is_found(tmp_path: Path, names: list[str], given: str, wanted: lis
 
 
 def test_a_folder_that_is_that_of_the_outputs_lacks_only_these(tmp_path: Path) -> None:
-    """`--output-dir .`: what is beside the outputs is an input, and they themselves are none."""
+    """With `--output-dir .`, the files beside the outputs are inputs; the outputs are not."""
     tree(tmp_path, "a.wav", "a.mp3", "more/b.wav", "more/b.mp3", ".polymux-batch/x.mp3")
     own = {b"a.mp3", b"more/b.mp3"}
     for given, wanted in (
@@ -89,7 +87,7 @@ def test_a_folder_that_is_that_of_the_outputs_lacks_only_these(tmp_path: Path) -
 
 
 def test_links_to_folders_come_last(tmp_path: Path) -> None:
-    """What a link leads to is named after its own place where it lies in the same folder."""
+    """A file behind a link keeps its real place if that is inside the same folder."""
     tree(tmp_path, "in/real/deep/a.wav", "elsewhere/b.wav")
     (tmp_path / "in/a-link").symlink_to("real/deep")
     (tmp_path / "in/b-link").symlink_to(tmp_path / "elsewhere")
@@ -128,7 +126,7 @@ def test_odd_names(tmp_path: Path, name: bytes) -> None:
 
 
 def test_a_zero_byte_is_in_no_name(tmp_path: Path) -> None:
-    """A list for -0 that is read by lines is one long name; elsewhere it is an item that fails."""
+    """Read by lines, a list for `-0` is one long name. Elsewhere such a name is a failing item."""
     with pytest.raises(InvalidRequestError, match=r"line 2\b.*-0\b"):
         find(tmp_path, listed(b"a.wav\nb.wav\0c.wav\0"))
     assert stems(find(tmp_path, listed(b"b\nb\0c\0", b"\0"))) == [b"b\nb", b"c"]
@@ -170,9 +168,9 @@ def test_texts_of_windows_begin_with_a_mark(tmp_path: Path) -> None:
         assert json.loads(found.fields) == {"prompt": "A boat"}
     (tmp_path / "t.txt").write_bytes(MARK + b"\n" + MARK + b"x\n")
     (found,) = find(tmp_path, tmp_path / "t.txt", operation="chat")
-    assert found.stem.startswith(b"000002"), "a mark elsewhere is text"
+    assert found.stem.startswith(b"000002"), "elsewhere a byte order mark is text"
     assert stems(find(tmp_path, listed(MARK + b"a.wav\n"))) == [b"a"]
-    # Between zero bytes names are exact.
+    # Names in a list separated by zero bytes are taken byte for byte.
     assert stems(find(tmp_path, listed(MARK + b"a.wav\0", b"\0"))) == [MARK + b"a"]
 
 
@@ -225,7 +223,7 @@ def test_what_would_make_every_item_fail(operation: str, fields: Any, words: str
 
 
 def test_what_is_no_regular_file_has_no_content(tmp_path: Path) -> None:
-    """A device may have no end, and what is taken from a pipe is gone."""
+    """A device may have no end, and reading from a pipe removes the data."""
     os.mkfifo(tmp_path / "pipe.wav")
     writer = os.open(tmp_path / "pipe.wav", os.O_RDWR)
     os.write(writer, b"sound")

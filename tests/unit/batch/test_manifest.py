@@ -1,5 +1,3 @@
-"""The manifest by itself."""
-
 from __future__ import annotations
 
 import threading

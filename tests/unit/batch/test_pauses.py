@@ -1,5 +1,3 @@
-"""Pauses that a server asks for."""
-
 from __future__ import annotations
 
 import threading
@@ -41,7 +39,7 @@ def test_pauses_grow_where_the_server_says_nothing() -> None:
     lengths = []
     for error in (ConnectError("no"), OverloadedError("no"), refusal(retry_after="soon")):
         pauses.refused(error)
-        pauses.refused(error)  # Another thread's, at the same moment.
+        pauses.refused(error)  # another thread, at the same moment
         lengths.append(pauses.left_s)
         clock.now_s += pauses.left_s
     assert lengths == [1, 2, 4]

@@ -1,5 +1,3 @@
-"""What the command says of a batch at its end, and the exit code of that."""
-
 from __future__ import annotations
 
 import json
@@ -13,7 +11,6 @@ LOCKED = "cannot read the folder 'in/locked': Permission denied"
 
 
 def run(report: BatchReport, folder: Path, *more: str, code: int) -> tuple[str, str]:
-    """Standard output and standard error of a batch that comes out so."""
     with mock.patch("polymux.batches.api.batch", return_value=report):
         done = call(
             "batch", "convert-to-mp3", "in", "--output-dir", "out", *more, cwd=folder, code=code

@@ -1,5 +1,3 @@
-"""A backend that takes addresses does what else it can as without."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""Lists of parts, as they are looked at before any part comes."""
-
 from __future__ import annotations
 
 import io
@@ -16,8 +14,6 @@ PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3,\npart.ts\n#EXT-X-ENDLIST\n
 
 
 class Library:
-    """Has one list at every address."""
-
     def __init__(self, text: str) -> None:
         self._text = text
 
@@ -32,7 +28,7 @@ class Answer(io.BytesIO):
 
 @pytest.mark.parametrize("known", [False, True])
 def test_a_mark_before_the_first_line(known: bool) -> None:
-    """Else that line would be fetched as a part."""
+    """Otherwise the first line would be fetched as a part."""
     part: dict[str, Any] = {"url": URL, "protocol": "m3u8_native"}
     text = f"\ufeff{PARTS}"
     if known:

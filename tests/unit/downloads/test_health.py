@@ -1,5 +1,3 @@
-"""What doctor says of downloads."""
-
 from __future__ import annotations
 
 import datetime

@@ -1,5 +1,3 @@
-"""What sites say of their videos, and what a caller is told."""
-
 from __future__ import annotations
 
 import pytest
@@ -9,7 +7,6 @@ from yt_dlp.utils import DownloadError, ExtractorError
 
 
 def told(words: str) -> errors.APIStatusError:
-    """Of a site's words, as the downloader gets them."""
     inner = ExtractorError(words, expected=True)
     found = _failure(DownloadError(f"ERROR: {words}", (ExtractorError, inner, None)))
     assert isinstance(found, errors.APIStatusError)
@@ -30,7 +27,7 @@ def told(words: str) -> errors.APIStatusError:
     ],
 )
 def test_what_a_site_says(words: str, status: int, code: str) -> None:
-    """U46, U52: private and removed is gone; what is refused otherwise is the site's failure."""
+    """A private or removed video is `gone`; any other refusal is the site's failure."""
     error = told(words)
     assert (error.status, error.code, error.param) == (status, code, "url")
     assert words.partition(": ")[2][:20] in str(error)

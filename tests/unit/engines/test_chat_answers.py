@@ -1,5 +1,3 @@
-"""A conversation's pieces as the library gives them, and as they are handed on."""
-
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
-    """The library gives each piece the time at which it was made, and each turn an id."""
+    """The library gives each piece its own time and each turn its own id."""
     sink = HeardSink(tmp_path)
     values = {"stream": True, "stream_options": {"include_usage": True}}
     conversation = Conversation(
@@ -36,7 +34,7 @@ def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
 
 
 def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once a second, while it is mute: one that is streamed is not."""
+    """Progress comes once a second until the first text, and not for a streamed answer."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)

@@ -1,5 +1,3 @@
-"""Who waits for a chat library's places, and how."""
-
 from __future__ import annotations
 
 import threading
@@ -11,8 +9,6 @@ from polymux.engines.chat.engine import Places
 
 
 class Guest(threading.Thread):
-    """Takes some, and holds them until it is told."""
-
     def __init__(self, places: Places, count: int) -> None:
         super().__init__(daemon=True)
         self.token = Token()

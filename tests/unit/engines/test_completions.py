@@ -1,5 +1,3 @@
-"""Whole chat answers out of their pieces."""
-
 from __future__ import annotations
 
 from polymux.client.responses import ChatCompletion
@@ -60,7 +58,7 @@ def test_an_empty_answer_is_an_empty_text() -> None:
 
 
 def test_times_of_several_answers() -> None:
-    """Two at once take as long as the longer one; those after them as much more."""
+    """Two simultaneous answers count as the longer one; later answers add their time."""
     answer = Assembled("m")
     for first, prompt_ms, answer_ms in ((0, 20.0, 10.0), (0, 20.0, 30.0), (2, 1.0, 50.0)):
         timings = {"prompt_ms": prompt_ms, "predicted_ms": answer_ms}

@@ -1,5 +1,3 @@
-"""What a detailed enlargement comes to: sizes, passes, tiles, work, refusals."""
-
 from __future__ import annotations
 
 import itertools

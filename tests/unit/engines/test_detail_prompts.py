@@ -1,4 +1,4 @@
-"""Prompts with weights, networks and parts, as AUTOMATIC1111's page describes them."""
+"""The prompt syntax (weights, networks, parts) is that of AUTOMATIC1111's documentation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_nothing_here_does_is_said() -> None:
     ids=["digits", "spaces", "open", "closed", "slashes", "angles", "colons", "gaps"],
 )  # fmt: skip
 def test_long_prompts_take_no_longer_than_they_are(text: str) -> None:
-    """Each of the first four took minutes, with nobody to end them."""
+    """Each of the first four once took minutes, and nothing could cancel it."""
     assert len(parsed(text).parts) == 1
 
 

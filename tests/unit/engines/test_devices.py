@@ -1,5 +1,3 @@
-"""Which device a model is put on: what is asked of the libraries, where they see a GPU or none."""
-
 from __future__ import annotations
 
 import socket
@@ -25,13 +23,15 @@ CPU, GPU, INTEGRATED = "cpu", "gpu", "igpu"
 def chat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[Any, Any]]]:
-    """Loads a chat engine where the library sees `devices`; gives its facts and its parameters."""
+    """A function that loads a chat engine while the library reports `devices`.
+
+    It returns the facts of the engine and the parameters that the library received.
+    """
     model = tmp_path / "small.gguf"
     model.write_bytes(b"GGUF")
     listening = ExitStack()
 
     def serve(made: list[Any], parameters: Any) -> None:
-        """Listens, as the library does whatever it is told."""
         made.append(parameters)
         door = listening.enter_context(socket.socket(socket.AF_UNIX))
         door.bind(parameters.hostnames[0])
@@ -69,7 +69,7 @@ def chat(
         ((CPU, GPU), {}, "gpu"),
         ((GPU,), {"device": "auto"}, "gpu"),
         ((INTEGRATED, CPU), {"device": "gpu"}, "gpu"),
-        # Layers that are told of change nothing where there is nothing to put them on.
+        # `gpu_layers` has no effect without a GPU.
         ((CPU,), {"gpu_layers": 20}, "cpu"),
         ((), {"device": "auto", "gpu_layers": 20}, "cpu"),
         ((CPU, GPU), {"device": "cpu", "gpu_layers": 20}, "cpu"),
@@ -83,7 +83,7 @@ def test_a_chat_takes_the_gpu_that_is_there_and_wanted(
 ) -> None:
     facts, parameters = chat(*devices, **options)
     assert facts["device"] == device
-    assert parameters.n_gpu_layers == (-1 if device == "gpu" else 0)  # All of them, or none.
+    assert parameters.n_gpu_layers == (-1 if device == "gpu" else 0)  # -1: all layers
     assert parameters.mmproj_use_gpu is (device == "gpu")
     assert parameters.n_batch == parameters.n_ubatch == (512 if device == "gpu" else 64)
 
@@ -102,7 +102,7 @@ def test_layers_and_batches_that_are_told_of_are_kept(
 def test_speech_leaves_the_choice_to_its_library_unless_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str | None
 ) -> None:
-    """By ``auto`` CTranslate2 takes a GPU where it finds one."""
+    """With `auto`, CTranslate2 uses a GPU if it finds one."""
     for name in ("config.json", "model.bin", "tokenizer.json"):
         (tmp_path / name).write_bytes(b"{}")
     asked: dict[str, Any] = {}

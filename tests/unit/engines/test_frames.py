@@ -1,5 +1,3 @@
-"""Frames between a server and its engines' processes: whatever comes, frames or an error."""
-
 from __future__ import annotations
 
 import json

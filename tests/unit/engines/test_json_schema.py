@@ -1,5 +1,3 @@
-"""Limits of the JSON schemas of chats, and the check of finished answers."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,7 @@ from polymux.errors import BadRequestError, InternalServerError
 
 
 def forms(schema: Any, **more: Any) -> list[dict[str, Any]]:
-    """The three places that chats have for a schema."""
+    """The three places for a schema in a chat request."""
     named = {"name": "x", "schema": schema, **more}
     tool = {"type": "function", "function": {"name": "f", "parameters": schema, **more}}
     return [
@@ -33,7 +31,7 @@ def enum_of(count: int) -> dict[str, Any]:
 
 
 def chained(count: int) -> dict[str, Any]:
-    """Alternatives of alternatives by reference: few words, and very many ways."""
+    """Alternatives that refer to alternatives: a short schema with very many combinations."""
     definitions = {
         f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 10}
         for number in range(count)
@@ -54,7 +52,7 @@ TOO_MUCH = {
     "optional pieces": {"anyOf": [{"type": "string", "pattern": "^" + "a?" * 249 + "$"}] * 3},
     "properties": {"type": "object", "properties": {f"p{n}": {} for n in range(600)}},
     "references": chained(3),
-    # A slow check would hang.
+    # A check in quadratic time would seem to hang here.
     "many references to much": {"anyOf": [{"$ref": "#/d"}] * 400, "d": {"anyOf": [{}] * 3000}},
     "places of an array": {"type": "array", "prefixItems": [enum_of(300), enum_of(300)]},
     "an enum under a number": {"$ref": "#/x/0", "x": [enum_of(MAX_CHOICES + 1)]},
@@ -105,7 +103,7 @@ ENOUGH = {
 def test_schemas_of_a_usual_size_are_taken(name: str) -> None:
     for values in forms(ENOUGH[name]):
         ChatSchemas(values)
-    # What makes no schema is left to the contract.
+    # The contract reports values that are not schemas.
     ChatSchemas({"response_format": {"type": "text"}, "tools": [None, {"function": 3}]})
 
 
@@ -160,7 +158,7 @@ PERSON = {
     [
         ('{"age": 1}', None), ('{"age": -1}', "#/age"), ('{"age": 1, "mail": "x"}', "#/mail"),
         ("{}", "# "), ("{", "not JSON"), ("[" * 100_000, "not JSON"),
-        # A pattern that backtracks ends.
+        # A backtracking pattern must end.
         (json.dumps({"age": 1, "back": "a" * 100}), "#/back"),
     ],
 )  # fmt: skip
@@ -188,7 +186,7 @@ def test_what_breaks_a_strict_schema_is_an_error() -> None:
 
 
 def test_what_is_not_checked() -> None:
-    """An answer that was cut off, calls of what is no tool, and calls that need not fit."""
+    """A truncated answer, a call of an unknown tool, and calls that need not match a schema."""
     warnings: list[str] = []
     whole, _, tool = (ChatSchemas(values) for values in forms(PERSON, strict=True))
     whole.check(answered("{", reason="length"), warnings.append)

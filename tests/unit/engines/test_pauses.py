@@ -1,5 +1,3 @@
-"""Pauses that are made short, and times that are told as they were."""
-
 from __future__ import annotations
 
 import numpy
@@ -24,7 +22,7 @@ def test_short_pauses_stay() -> None:
 
 def test_long_pauses_keep_two_seconds() -> None:
     found = made((1, 3), (7, 8), (12.5, 13), duration_s=15)
-    # A second after, and a second before.
+    # One second is kept after speech and one before it.
     kept = [(0, 4), (6, 9), (11.5, 15)]
     expected = numpy.concatenate([numpy.arange(a * RATE_HZ, b * RATE_HZ) for a, b in kept])
     assert found.samples.tolist() == expected.tolist()
@@ -52,11 +50,11 @@ def test_a_very_long_pause_begins_a_window() -> None:
     ("told", "spoken"),
     [
         ((1.0, 3.0), (1, 3)),
-        ((0.2, 3.9), (1, 3)),  # Into the pauses before and after it.
-        ((0.2, 5.2), (1, 3)),  # A little of what is said next, and the pause between.
+        ((0.2, 3.9), (1, 3)),  # reaches into the pauses around it
+        ((0.2, 5.2), (1, 3)),  # includes a pause and the start of the next sentence
         ((2.8, 6.0), (7, 8)),
-        ((1.5, 5.6), (1.5, 7.6)),  # What was said on both sides of a pause.
-        ((3.2, 3.4), (3.2, 3.4)),  # Nothing but a pause: as it was told.
+        ((1.5, 5.6), (1.5, 7.6)),  # speech on both sides of a pause
+        ((3.2, 3.4), (3.2, 3.4)),  # only a pause: unchanged
         ((5.0, 5.0), (7, 7)),
     ],
 )

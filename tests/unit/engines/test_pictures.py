@@ -1,5 +1,3 @@
-"""Pictures of all kinds, and of more than 8 bits: upright, and no sample changed in silence."""
-
 from __future__ import annotations
 
 import io
@@ -31,7 +29,7 @@ KINDS = ["PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM"]
 def pages_of(
     folder: Path, data: bytes, mode: str = "any", most: int = 1
 ) -> tuple[list[NDArray[Any]], list[str]]:
-    """The samples of pages, and what was told."""
+    """The samples of each page, and the warnings."""
     path = folder / "picture"
     path.write_bytes(data)
     sink, wanted = HeardSink(folder), {"pages": most, "mode": mode}
@@ -55,20 +53,20 @@ def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def is_small(folder: Path, data: bytes, found: NDArray[Any]) -> None:
-    """For those who read text it has three colours of 8 bits."""
+    """As three channels of 8 bits, `data` has the same samples, rounded."""
     small, _ = loaded(folder, data, "rgb")
     assert small.shape == (*found.shape[:2], 3)
     assert np.abs(small.astype(int) - (found >> 8)).max() <= 1
 
 
 def slope(channels: int) -> NDArray[np.uint16]:
-    """Samples that are all different, and of which 8 bits would make others."""
+    """Samples that all differ and that 8 bits cannot represent."""
     count = SIZE[0] * SIZE[1] * channels
     return (np.arange(count, dtype=np.uint16) * 601 + 5003).reshape(*SIZE, channels)
 
 
 def png(samples: NDArray[np.uint16], *chunks: bytes) -> bytes:
-    """A PNG of 16 bits with further chunks."""
+    """A 16-bit PNG with extra chunks."""
     order = {1: None, 3: cv2.COLOR_RGB2BGR}[samples.shape[2]]
     done, made = cv2.imencode(".png", samples if order is None else cv2.cvtColor(samples, order))
     assert done
@@ -77,7 +75,7 @@ def png(samples: NDArray[np.uint16], *chunks: bytes) -> bytes:
 
 
 def tiff(samples: NDArray[np.uint16], orientation: int, grey: int = 1) -> bytes:
-    """A TIFF of 16 bits, grey or in colours (TIFF 6.0, sections 4 and 6)."""
+    """A 16-bit TIFF, gray or RGB (TIFF 6.0, sections 4 and 6)."""
     height, width, channels = samples.shape
     data = samples.astype("<u2").tobytes()
     bits = struct.pack(f"<{channels}H", *[16] * channels)
@@ -102,7 +100,7 @@ def turned(orientation: int) -> Image.Exif:
 
 
 def upright(samples: NDArray[np.uint16], orientation: int) -> NDArray[np.uint16]:
-    """As Pillow turns each channel."""
+    """Rotate each channel as Pillow does."""
     planes = [Image.fromarray(samples[:, :, n].astype(np.int32)) for n in range(samples.shape[2])]
     files = [io.BytesIO(saved(one, "TIFF", exif=turned(orientation))) for one in planes]
     made = [np.asarray(ImageOps.exif_transpose(Image.open(one))) for one in files]
@@ -134,7 +132,7 @@ def test_pictures_of_16_bits_are_turned_once(
 @pytest.mark.parametrize("compression", ["none", "tiff_lzw"])
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_grey_of_which_0_is_white(tmp_path: Path, orientation: int, compression: str) -> None:
-    """Scanners write it so; it was read as its negative. Of 8 bits Pillow sees to it."""
+    """Scanners write such files. Pillow handles 8 bits; 16 bits once came out inverted."""
     samples = slope(1)
     data = tiff(samples, orientation, grey=0)
     if compression != "none":
@@ -165,7 +163,7 @@ def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) ->
     assert found[2, 3, 3] == 0
     assert told == []
     if channels == 1:
-        # For those who read text it is white.
+        # In 8-bit RGB a transparent color is white.
         small, _ = loaded(tmp_path, data, "rgb")
         assert small[2, 3].tolist() == [255, 255, 255]
         assert small[2, 2].max() < 255
@@ -173,14 +171,14 @@ def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_picture_cut_short_is_broken(tmp_path: Path, kind: str) -> None:
-    """Wherever it ends, from its format's signature on: never of a kind that is not read."""
+    """A file cut anywhere after its signature is undecodable, and not an unsupported type."""
     data = saved(Image.new("RGB", (40, 30), "red"), kind)
     path = tmp_path / "picture"
     refused = 0
     for length in range(12, min(len(data), 400), 7):
         path.write_bytes(data[:length])
         try:
-            measured(Upload(path, "p", "", length))  # All that it needs may be there.
+            measured(Upload(path, "p", "", length))  # The part that is left may be enough.
         except polymux.UndecodableError:
             refused += 1
     assert refused > 0 or kind == "PPM"
@@ -202,7 +200,7 @@ def test_of_what_moves_the_first_picture_is_taken(tmp_path: Path, kind: str) -> 
 
 
 def test_floats_for_colours_are_named(tmp_path: Path) -> None:
-    """Pillow reads them of grey pictures alone, and tells of others as of broken ones."""
+    """Pillow reads float images only if they are gray, and calls others broken."""
     done, made = cv2.imencode(".tiff", np.full((4, 5, 3), 0.5, np.float32))
     assert done
     with pytest.raises(polymux.UndecodableError, match="float"):
@@ -214,7 +212,7 @@ def fixed(*numbers: float) -> bytes:
 
 
 def display_p3() -> bytes:
-    """A profile of ICC with the colours of Display P3, and a gamma of 2.2."""
+    """An ICC profile with the primaries of Display P3 and a gamma of 2.2."""
     curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(2.2 * 256)) + b"\0\0"
     tags = {
         b"desc": b"desc\0\0\0\0" + struct.pack(">I", 3) + b"P3\0" + bytes(78),
@@ -237,7 +235,7 @@ def display_p3() -> bytes:
     return head.ljust(128, b"\0") + table + data
 
 
-#: Of Display P3: the red of sRGB is the first.
+#: In Display P3. RED is the red of sRGB.
 RED, PURE_RED = (234, 51, 35), (255, 0, 0)
 FLAT = Image.new("RGB", (16, 16), RED)
 

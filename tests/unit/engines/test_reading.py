@@ -1,5 +1,3 @@
-"""Reading order of lines that were found on a page."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What processes say: kept to the last lines, logged as far as a log can take it."""
-
 from __future__ import annotations
 
 import pytest

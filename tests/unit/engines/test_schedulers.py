@@ -1,5 +1,3 @@
-"""Every scheduler of the interface: which class of diffusers does it, and what that is told."""
-
 from __future__ import annotations
 
 import re
@@ -12,7 +10,7 @@ from polymux.engines.diffusion.upscale import schedulers as upscale_schedulers
 from polymux.errors import BadRequestError
 from support.lazy import diffusers
 
-#: As the published models have them.
+#: The scheduler configurations of the published models.
 SDXL = {
     "_class_name": "EulerDiscreteScheduler", "beta_end": 0.012, "beta_schedule": "scaled_linear",
     "beta_start": 0.00085, "clip_sample": False, "interpolation_type": "linear",
@@ -37,8 +35,8 @@ MULTI, SINGLE = "DPMSolverMultistepScheduler", "DPMSolverSinglestepScheduler"
 EDM_MULTI = "EDMDPMSolverMultistepScheduler"
 PP, SDE = "dpmsolver++", "sde-dpmsolver++"
 
-#: Class; use_karras_sigmas, algorithm_type, solver_type, solver_order, timestep_spacing. None: the
-#: class has no such thing, or has it and nothing goes by it.
+#: Class, use_karras_sigmas, algorithm_type, solver_type, solver_order, timestep_spacing. None: the
+#: class lacks this parameter or ignores it.
 OF_SDXL = {
     "K_EULER": ("EulerDiscreteScheduler", False, None, None, None, "leading"),
     "K_EULER_ANCESTRAL": ("EulerAncestralDiscreteScheduler", None, None, None, None, "leading"),
@@ -48,7 +46,7 @@ OF_SDXL = {
     "DPMSolverMultistep": (MULTI, False, PP, "midpoint", 2, "leading"),
     "KarrasDPM": (MULTI, True, PP, "midpoint", 2, "leading"),
     "DPM++2MKarras": (MULTI, True, PP, "midpoint", 2, "leading"),
-    # The reference has KDPM2AncestralDiscreteScheduler there; this is what the name says.
+    # The reference uses KDPM2AncestralDiscreteScheduler here; this is the one that the name says.
     "DPM++2MSDE": (MULTI, False, SDE, "midpoint", 2, "leading"),
     "DPMSolver++": (MULTI, False, PP, "midpoint", 2, "leading"),
 }
@@ -77,7 +75,7 @@ OF_DETAIL = {
     "PLMS": ("PNDMScheduler", None, None, None, None, "leading"),
     "UniPC": ("UniPCMultistepScheduler", False, None, "bh2", 2, "linspace"),
 }
-#: Those of them that there are with other distances of the noise, too.
+#: The schedulers of OF_DETAIL that also exist with Karras noise levels.
 KARRAS = {
     "DPM++ 2M", "DPM++ SDE", "DPM++ 2M SDE", "DPM++ 2M SDE Heun", "DPM++ 3M SDE", "DPM2", "DPM2 a",
     "LMS",
@@ -88,7 +86,7 @@ for _name, (_class, _, *_rest) in list(OF_DETAIL.items()):
         OF_DETAIL[f"{_name} Karras"] = (_class, True, *_rest)
     if _name in EXPONENTIAL:
         OF_DETAIL[f"{_name} Exponential"] = (_class, False, *_rest)
-#: Those that nothing in diffusers is the same as.
+#: Schedulers without an equivalent in diffusers.
 REFUSED = {"DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"}
 
 
@@ -98,7 +96,7 @@ def told(scheduler: Any) -> tuple[Any, ...]:
     taken = inspect.signature(type(scheduler).__init__).parameters
     found = (scheduler.config[name] if name in taken else None for name in NAMES)
     name = type(scheduler).__name__
-    assert type(scheduler) is getattr(diffusers, name), "a class of that name, and not that one"
+    assert type(scheduler) is getattr(diffusers, name), "another class of this name"
     return (name, *found)
 
 

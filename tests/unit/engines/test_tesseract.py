@@ -1,5 +1,3 @@
-"""How the program tesseract is asked; what it reads is tested with the program itself."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -14,7 +12,7 @@ from support.sinks import HeardSink
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Says as the text of a page how many threads it may have.
+#: A fake tesseract, which returns its thread limits as the text of every page.
 PROGRAM = """#!/bin/sh
 if [ "$*" = --list-langs ]; then
     printf 'List of available languages (2):\\neng\\nosd\\n'
@@ -47,7 +45,7 @@ def loaded(folder: Path) -> TesseractEngine:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_pages_with_longer_sides_than_it_reads_are_refused(tmp_path: Path, turned: bool) -> None:
-    """It fails at them with no word of why; and none is read where a later one is too long."""
+    """Tesseract fails without a reason at such pages. If one page is too long, none is read."""
     engine = loaded(tmp_path)
 
     def read(longest: int) -> str:

@@ -1,5 +1,3 @@
-"""Enlarging by a network: what is thought to be needed for it, and what it refuses."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -30,7 +28,7 @@ def faces(folder: Path, wanted: str) -> OperationRequest:
 
 @in_loop
 async def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
-    """Before a job is made or a file is opened: the next is asked, or it is refused."""
+    """The next engine is tried, or the request fails before a job is made or a file is opened."""
     media = Scripted("media", ())
     engine = upscale_backend(Scripted("upscaler", ("upscale_image",)), backend_context(media))
     able = Scripted("able", ("upscale_image",))
@@ -48,7 +46,7 @@ async def test_faces_are_for_who_can_do_them(tmp_path: Path) -> None:
 
 
 def needed(factor: int, channels: int, **values: Any) -> tuple[float, float]:
-    """Units and bytes by a network of that factor."""
+    """Work units and memory bytes of a network with this factor."""
     names = frozenset(values)
     work = OperationRequest("upscale_image", "B", ESRGAN, values, names, ALICE)
     measure, facts = estimates.enlarged(3.0, factor), {**SIZE, "channels": channels}
@@ -58,7 +56,7 @@ def needed(factor: int, channels: int, **values: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("scale", [0.5, 4, 10])
 def test_a_network_enlarges_by_its_own_factor(scale: float) -> None:
-    """Whatever was asked for: what it makes, floats of three colours, is resized afterwards."""
+    """Its output (RGB floats) is resized to the requested size afterwards."""
     units, memory_bytes = needed(4, 3, scale=scale)
     assert units == pytest.approx(92.16)
     assert memory_bytes == PIXELS * 16 * 3 * 4 + 3 * PIXELS * scale**2 * 3 * 4

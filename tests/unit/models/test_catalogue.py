@@ -1,5 +1,3 @@
-"""The catalogue: what is in it is true, and what is wrong in one is found."""
-
 from __future__ import annotations
 
 import hashlib
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 MODELS = {one.name: one for one in catalogue.all_models()}
 FILES = (catalogue.FILE, catalogue.FILE.with_name(catalogue.FURTHER))
 SHA256 = re.compile("[0-9a-f]{64}")
-#: Of sources: what pip and a repository take as words of a command or an address.
+#: Forms of the values in sources: pip and repositories use them in commands and URLs.
 FORMS = {
     "sha256": SHA256.pattern,
     "file": r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}",
@@ -32,25 +30,25 @@ FORMS = {
     "repository": r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}",
     "revision": r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
 }
-#: Of SPDX's list, those that models in the catalogue are under.
+#: The SPDX licenses of the models in the registry.
 LICENSES = {"Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-NC-4.0"}
-#: What engines take for a model beside its paths.
+#: The options that an engine accepts for a model, besides its paths.
 OPTIONS = {
     "chat": set(), "speech": set(), "upscale": {"factor", "input", "output"}, "diffusion": set(),
 }  # fmt: skip
-#: Models that come in packages, which the tests have.
+#: Models from packages; the tests install these packages.
 PACKAGED = [name for name, one in MODELS.items() if one.family != "diffusion"]
 
 
 @pytest.mark.parametrize("name", PACKAGED)
 def test_it_names_the_bytes_of_the_packages(name: str) -> None:
-    """All files of a model, as they lie in the installed packages: by length and SHA-256."""
+    """Length and SHA-256 of every file of a model match the installed package."""
     model = MODELS[name]
     assert model.license in LICENSES
     assert model.license_source
     assert model.title
     assert set(model.options) == OPTIONS[model.family]
-    # The licence's text comes with the model.
+    # The text of the license comes with the model.
     assert "LICENSE" in {one.name for one in model.files}
     assert model.bytes == sum(one.bytes or 0 for one in model.files)
     assert (model.download_bytes or 0) > 1_000_000
@@ -76,7 +74,7 @@ def test_its_wheels_are_those_that_the_tests_install() -> None:
     sources = [source for one in MODELS.values() for source in one.sources]
     named = {one.project: one.version for one in sources if one.project}
     assert named == {project: pinned.get(project) for project in named}
-    # The others are compared with what polymux makes itself.
+    # invisible-watermark is installed only for a comparison with polymux's own watermark.
     assert set(pinned) - set(named) <= {"invisible-watermark"}
     told = [one for file in FILES for one in tomllib.loads(file.read_text())["source"].values()]
     whole = {one.sha256 for one in sources if not one.repository}

@@ -1,5 +1,3 @@
-"""Which model an engine gets: by name, by default, by path; and what is said where it gets none."""
-
 from __future__ import annotations
 
 import importlib.util
@@ -22,7 +20,7 @@ from support.repositories import pipeline, safetensors, write
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
-    """With the chat models ``b`` and ``a``, and a network that makes twice as large."""
+    """A models folder with the chat models ``b`` and ``a`` and an upscaler by 2."""
     made = ModelsFolder(tmp_path / "models")
     (tmp_path / "m.gguf").write_bytes(GGUF)
     for suffix in (".param", ".bin"):
@@ -45,10 +43,10 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
         "model": where, "aliases": ["b"], "context": 512,
     }  # fmt: skip
     assert chosen("chat", model="b", aliases=["other"])["aliases"] == ["other"]
-    # Nothing said is the default: the first by name.
+    # Without a name, the default is the first model by name.
     for options in ({}, {"model": None}, {"model": ""}):
         assert chosen("chat", **options)["model"] == str(folder.path / "a" / "m.gguf")
-    # What is said comes with a model.
+    # Other settings are passed on with the model.
     net = {"model": str(tmp_path / "net-x2.param")}
     assert chosen("upscale") == net
     assert chosen("upscale", model="net", factor=4, tile=64) == {**net, "factor": 4, "tile": 64}
@@ -129,7 +127,7 @@ def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
-    """A model in diffusers' form, installed under that name."""
+    """Install a model in diffusers format under `name`."""
     place = write(tmp_path / f"own-{name}", pipeline())
     import_local.add(name, place, folder)
     return place
@@ -145,7 +143,7 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     found = selection.chosen("diffusion", {"device": "cpu", "loras": {"own": "/o.safetensors"}})
     assert not found.problem
     assert found.options["device"] == "cpu"
-    # A LoRA plays no role: prompts name it.
+    # A LoRA is not assigned to a role: prompts select it by name.
     assert found.options["loras"] == {"more_details": str(lora), "own": "/o.safetensors"}
     (cast,) = found.options["models"].items()
     assert cast[0] == "picture:B"
@@ -164,7 +162,7 @@ def test_what_can_be_done_with_what_is_there(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "diffusion" not in selection.available()
-    # A refiner alone does nothing; nor does a model for detail without its ControlNet.
+    # A refiner needs a base model; a detail model needs its ControlNet.
     painter(folder, tmp_path, "sdxl-refiner-1.0")
     painter(folder, tmp_path, "juggernaut-reborn")
     assert "diffusion" not in selection.available()
@@ -177,7 +175,7 @@ def test_what_can_be_done_with_what_is_there(
 
 
 def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
-    """Each operation says what it needs: by its variant, and by what the request names."""
+    """The remedy depends on the operation, its variant, and the models that a request names."""
 
     def remedy(operation: str, variant: str = "", **values: object) -> list[str]:
         return re.findall(r"models pull ([^']*)'", selection.remedy(operation, variant, values))
@@ -190,7 +188,7 @@ def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
     assert remedy("upscale_image", "A") == ["juggernaut-reborn", "control-v11f1e-sd15-tile"]
     drawn = "flat2DAnimerge_v45Sharp.safetensors"
     assert remedy("upscale_image", "A", sd_model=drawn)[0] == "flat2d-animerge-v4.5-sharp"
-    # The other engine for larger pictures needs no model of these.
+    # The other upscaling engine does not need these models.
     assert "[engines.upscale]" in selection.remedy("upscale_image", "B")
     assert "[engines.upscale]" in selection.remedy("upscale_image")
     painter(folder, tmp_path, "riffusion-model-v1")

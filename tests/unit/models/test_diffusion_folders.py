@@ -1,5 +1,3 @@
-"""Folders in diffusers' form as models: known by their files, added, copied, checked, removed."""
-
 from __future__ import annotations
 
 import json
@@ -23,7 +21,7 @@ HALF = "diffusion_pytorch_model.fp16.safetensors"
 
 
 def test_a_pipeline_is_known_by_its_index(tmp_path: Path) -> None:
-    """Only what is loaded belongs to it: of two variants the plain one, and no pickle."""
+    """A pipeline consists of the files that are loaded: the plain variant, and no pickles."""
     needless = {
         "README.md": b"",
         "whole.safetensors": b"",
@@ -57,7 +55,7 @@ def test_the_variant_that_a_loader_is_told(
     place = write(tmp_path / "m", files)
     assert sorted(layout_of(place).files) == sorted(files)
     assert diffusion_folders.variant_of(place) == variant
-    # Of 24 numbers, wherever they are.
+    # All weights: 24 numbers, in several files.
     assert weight_bytes(place, 4) == 4 * (15 + 7 + 2)
 
 
@@ -145,7 +143,7 @@ def test_a_folder_is_linked_copied_and_removed(tmp_path: Path, folder: ModelsFol
     (place / "vae" / WEIGHTS).unlink()
     assert f"vae/{WEIGHTS}" in folder.get("linked").problem
     assert folder.damage(linked) == [f"vae/{WEIGHTS}"]
-    # What somebody has put beside stays, and nothing else.
+    # Only foreign files are left.
     (folder.path / "copied" / "unet" / "notes.txt").write_text("mine")
     assert folder.remove("copied") == [folder.path / "copied" / "unet"]
     assert list(contents(folder.path / "copied")) == ["unet/notes.txt"]
@@ -154,7 +152,7 @@ def test_a_folder_is_linked_copied_and_removed(tmp_path: Path, folder: ModelsFol
 
 
 def test_links_out_of_the_folder(tmp_path: Path, folder: ModelsFolder) -> None:
-    """As other programs keep models: what they lead to can be copied, and is never removed."""
+    """Some programs store models as links. The targets can be copied and are never removed."""
     place = write(tmp_path / "mine", pipeline())
     blob = tmp_path / "blob"
     (place / "unet" / WEIGHTS).rename(blob)
@@ -165,7 +163,7 @@ def test_links_out_of_the_folder(tmp_path: Path, folder: ModelsFolder) -> None:
     unet = folder.path / "mine" / "unet"
     assert (unet / WEIGHTS).read_bytes() == blob.read_bytes()
     assert not (unet / WEIGHTS).is_symlink()
-    # A folder that becomes a link: the model is damaged, and its removal removes the link alone.
+    # If a link replaces a folder, the model is damaged, and `rm` removes only the link.
     elsewhere = tmp_path / "elsewhere"
     unet.rename(elsewhere)
     unet.symlink_to(elsewhere)

@@ -1,5 +1,3 @@
-"""The folder of models: manifests, what people put there, naming, checking, removing."""
-
 from __future__ import annotations
 
 import json
@@ -103,7 +101,7 @@ def test_what_is_no_model(folder: ModelsFolder, tmp_path: Path, gguf: Path) -> N
         (text, None, r"text\.gguf"),
         (text, "chat", r"\bchat\b.*\bGGUF\b"),
         (empty, None, "empty"),
-        (gguf.parent, None, gguf.parent.name),  # Which of the two?
+        (gguf.parent, None, gguf.parent.name),  # two candidates
         (gguf, "speech", r"\bspeech\b"),
         (gguf, "songs", "chat, speech, upscale"),
         (half, None, r"tokenizer\.json"),
@@ -137,7 +135,7 @@ def test_a_name_is_taken_once(folder: ModelsFolder, gguf: Path) -> None:
 
 
 def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
-    """A folder of the user's own works without anything else, and is never removed."""
+    """A model that the user copied into the folder works, and polymux never removes it."""
     speech(folder.path / "whisper")
     network(folder.path / "up", "net-x2")
     (folder.path / "assistant.gguf").write_bytes(GGUF)
@@ -165,14 +163,14 @@ def test_what_people_put_there(folder: ModelsFolder, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("copy", [False, True])
 def test_a_name_may_end_as_a_file_s_does(folder: ModelsFolder, gguf: Path, copy: bool) -> None:
-    """A name that was given is whole; only a file that was put there goes without its ending."""
+    """A given name is used unchanged; only a file found in the folder loses its ending."""
     made = import_local.add("assistant.gguf", gguf, folder, copy=copy)
     assert (made.name, made.kind) == ("assistant.gguf", "owned" if copy else "linked")
     assert folder.installed() == [made]
     assert folder.default("chat") == made
     assert folder.find("assistant.gguf") == made
     assert folder.find("assistant") is None
-    # The shorter name is another one, and free.
+    # The name without the ending is free.
     import_local.add("assistant", gguf, folder)
     assert [one.name for one in folder.installed()] == ["assistant", "assistant.gguf"]
     folder.remove("assistant")
@@ -198,7 +196,7 @@ def test_damage_is_found(folder: ModelsFolder, gguf: Path) -> None:
     made = import_local.add("own-one", gguf, folder, copy=True)
     file = folder.path / "own-one" / "assistant.gguf"
     file.write_bytes(GGUF[:-1] + b"!")
-    assert folder.get("own-one").problem == ""  # The length alone tells nothing.
+    assert folder.get("own-one").problem == ""  # Only the length is checked here.
     assert folder.damage(made) == ["assistant.gguf"]
     file.write_bytes(GGUF[:-1])
     assert f"{len(GGUF)}" in folder.get("own-one").problem
@@ -252,7 +250,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_manifest_that_is_none(folder: ModelsFolder, change: dict[str, Any] | None) -> None:
-    """It is damaged, is no default, and goes by `rm`; nothing outside is read or removed."""
+    """The model is damaged and never a default; `rm` removes it. No outside file is touched."""
     place = folder.path / "m"
     place.mkdir(parents=True)
     (place / "m.gguf").write_bytes(GGUF)

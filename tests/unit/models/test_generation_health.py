@@ -1,5 +1,3 @@
-"""What `polymux doctor` says of generation: roles, models, the device; and memory."""
-
 from __future__ import annotations
 
 import json
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
-    """With a model for pictures, whose 24 numbers are in half precision."""
+    """A models folder with an image model of 24 numbers in half precision."""
     made = ModelsFolder(tmp_path / "models")
     import_local.add("sdxl-base-1.0", write(tmp_path / "own", pipeline()), made)
     monkeypatch.setenv("POLYMUX_MODELS", str(made.path))
@@ -59,7 +57,7 @@ def test_without_models_and_without_the_package(
 
 
 def test_memory_that_it_will_take(folder: ModelsFolder, tmp_path: Path) -> None:
-    """The largest model as it is loaded, with what works beside it, and the libraries."""
+    """The largest model in its loaded precision, its companions, and the libraries."""
 
     def needed(**options: object) -> int:
         chosen = selection.chosen("diffusion", {"device": "cpu", **options})

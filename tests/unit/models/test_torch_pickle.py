@@ -1,5 +1,3 @@
-"""Weights that torch saved become safetensors. No other object in them is created."""
-
 from __future__ import annotations
 
 import os
@@ -37,7 +35,7 @@ def saved(path: Path, value: Any) -> Path:
 
 
 def test_tensors_of_all_kinds(tmp_path: Path) -> None:
-    """Views of one storage, tied weights and numbers of every type; other entries are left out."""
+    """Views of one storage, tied weights and every type are kept; other entries are left out."""
     whole = torch.arange(12.0)
     tensors = {
         "first": whole[:6].view(2, 3), "last": whole[6:], "half": whole.half(), "one": whole[3],

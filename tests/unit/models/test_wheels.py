@@ -1,5 +1,3 @@
-"""Members of wheels: written as data, and only where they are what they should be."""
-
 from __future__ import annotations
 
 import zipfile
@@ -61,7 +59,7 @@ def test_members_that_are_not_what_they_should_be(tmp_path: Path, what: str, nam
         archive_of(path, b"x" * 5000)
     elif what == "other":
         archive_of(path, b"y" * 4000)
-    elif what == "bomb":  # 16 MiB that say that they are 4,000 bytes.
+    elif what == "bomb":  # 16 MiB with a stated length of 4,000 bytes
         archive_of(path, bytes(1 << 24))
         data = bytearray(path.read_bytes())
         entry = data.index(b"PK\1\2")

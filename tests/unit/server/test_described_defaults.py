@@ -1,5 +1,3 @@
-"""The descriptions of settings name their defaults."""
-
 from __future__ import annotations
 
 import re

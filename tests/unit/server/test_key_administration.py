@@ -1,5 +1,3 @@
-"""Administration: keys and engines, seen and changed by keys that may."""
-
 from __future__ import annotations
 
 import json
@@ -25,7 +23,7 @@ JSON = [("Content-Type", "application/json")]
 
 
 class Loaded(Scripted):
-    """Holds memory until it is told to give it back."""
+    """An engine that stays loaded until `unload`."""
 
     held = True
 
@@ -84,7 +82,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path", "body"), ROUTES)
 def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> None:
-    """Nobody without a key, no key without the scope, no page of another site under any key."""
+    """Requests fail without a key, without the scope, and from another origin."""
     some, key = server.keys.add("some", scopes=("chat", "predictions", "metrics"))
     target = path.replace("ID", key.id)
     before = server.keys.keys()
@@ -99,7 +97,7 @@ def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> 
 
 
 def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixture) -> None:
-    """With what it may; neither in a later answer nor in a log, and a rotated one neither."""
+    """Only the answer that creates or rotates a key contains it; no later answer or log does."""
     limits = {"requests_per_minute": 60, "concurrent": 2, "max_estimate_s": 1.5}
     [maker] = server.keys.keys()
     with caplog.at_level(logging.DEBUG):
@@ -151,7 +149,7 @@ def test_what_makes_no_key(server: PolymuxServer, value: Any, named: str) -> Non
 
 
 def test_bodies_that_are_not_taken(server: PolymuxServer) -> None:
-    """A form of a page can send no JSON: that is one more lock before a foreign page's request."""
+    """HTML forms cannot send JSON, so requiring JSON also stops cross-site forms."""
     body = b'{"name": "x"}'
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert server.ask("POST", KEYS, body, [("Content-Type", kind)]).status == 415
@@ -204,7 +202,7 @@ def test_nobody_locks_themselves_out(server: PolymuxServer) -> None:
 
 
 def test_beside_the_command(server: PolymuxServer) -> None:
-    """Both change one file at once, and nothing that either did is lost."""
+    """Both change one file at once, and no change is lost."""
     file = KeyFile(server.settings.key_file)
 
     def add(name: str) -> None:
@@ -236,7 +234,7 @@ def test_a_file_that_cannot_be_changed(
 
 
 def test_a_key_counts_when_its_owner_has_it(tmp_path: Path) -> None:
-    """What cannot be told is not kept; what a process that was killed has left is removed."""
+    """A key that cannot be delivered is not stored. Leftovers of a killed process are removed."""
     file = KeyFile(tmp_path / "keys.json")
     left = tmp_path / ".keys.json.0123abcd.part"
     left.touch()

@@ -1,5 +1,3 @@
-"""Lines of the log, for a reader that stops and begins again."""
-
 from __future__ import annotations
 
 import logging
@@ -36,7 +34,7 @@ def numbers(data: bytes) -> Iterator[int]:
 
 
 def test_what_waited_comes_in_order() -> None:
-    """A pipe that is full; then it is read, and everything is there."""
+    """The pipe fills up; once it is read, every line is there."""
     reader, writer = os.pipe()
     handler = NonBlockingHandler(writer)
     began = time.monotonic()
@@ -78,7 +76,7 @@ def test_the_last_words_are_written_where_somebody_reads(tmp_path: Path) -> None
 
 
 def test_nobody_can_read_any_more() -> None:
-    """A reader that is gone, and a full disk: lines are lost, and nothing is raised."""
+    """With a closed reader or a full disk, lines are lost, but nothing is raised."""
     reader, writer = os.pipe()
     os.close(reader)
     broken = NonBlockingHandler(writer)

@@ -1,5 +1,3 @@
-"""What requests in OpenAI's shape mean, and what answers are, without a server."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -104,7 +102,7 @@ def test_whisper_s_languages() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=6))
 def test_any_form_is_understood_or_refused(fields: list[tuple[str, Any]]) -> None:
-    """By an error of the interface's own, which names a field that was sent or is missing."""
+    """The error names a field that was sent or is missing."""
     for make in (
         lambda: wanted_transcript([("file", FILE), *fields]),
         lambda: wanted_transcript([("file", FILE), *fields], translates=True),

@@ -1,5 +1,3 @@
-"""What is asked for by ``Prefer``, however it is written."""
-
 from __future__ import annotations
 
 import time
@@ -28,7 +26,7 @@ from polymux.server.routes.operations import preferences
     ],
 )
 def test_as_the_standard_has_it(field: str, found: dict[str, str]) -> None:
-    """RFC 7240, 2: what is none is left out, and what stands beside it counts."""
+    """RFC 7240, section 2: invalid preferences are ignored, valid ones beside them count."""
     assert preferences(field) == found
 
 
@@ -37,7 +35,7 @@ def test_as_the_standard_has_it(field: str, found: dict[str, str]) -> None:
     [" ", ",", '"', 'a=""', '"\\', "\\", "a;", "a= "],
 )
 def test_no_field_takes_long(piece: str) -> None:
-    """60 KB of blanks had held the event loop for more than a minute; a client's, as long."""
+    """60 KB of blanks once blocked the event loop of a server, and a client, for over a minute."""
     for end in ("", "x", '"'):
         field = "a" + piece * (60_000 // len(piece)) + end
         began = time.process_time()

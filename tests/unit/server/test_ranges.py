@@ -1,4 +1,4 @@
-"""Ranges of files, against a second reading of RFC 9110, 14.1.2 and 14.2."""
+"""Range headers, compared with a second implementation of RFC 9110, 14.1.2 and 14.2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALPHABET = "0123456789-=, bytesBYTES\t\u0660\u00b2\x00+"
 
 
 def second_reading(wanted: str, size: int) -> tuple[int, int] | int | None:
-    """Start and end, 416, or None for the whole."""
+    """Start and end, 416, or None for the whole file."""
     unit, equals, rest = wanted.strip().partition("=")
     first, dash, last = rest.partition("-")
     digits = "0123456789"
@@ -37,7 +37,7 @@ def reading(wanted: str, size: int) -> tuple[int, int] | int | None:
 
 
 def some_range(source: random.Random) -> str:
-    """Mostly one that could be meant, with some bytes of it changed."""
+    """A mostly valid range with some characters changed."""
     numbers = [str(source.choice((0, 1, 99, 100, 101, 2**63, source.getrandbits(70))))
                if source.random() < 0.8 else "" for _ in range(2)]  # fmt: skip
     text = f"bytes={numbers[0]}-{numbers[1]}"

@@ -1,5 +1,3 @@
-"""What requests in Replicate's shape say, without a server."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +19,7 @@ from polymux.server.compat.replicate.predictions import creation, span_s, wait_s
     ],
 )  # fmt: skip
 def test_how_long_to_wait(prefer: str, seconds: float | None) -> None:
-    """How the field is read is in `test_preferences.py`."""
+    """`test_preferences.py` tests the parsing of the header."""
     assert wait_s(prefer, 60.0) == seconds
 
 
@@ -55,7 +53,7 @@ def test_conversations(given: dict[str, Any], messages: list[tuple[str, str]]) -
 
 
 def test_names_that_steer_reach_the_contract() -> None:
-    """It refuses them: they are not left out in silence."""
+    """The contract refuses them; they are not dropped silently."""
     for operation in ("chat", "free_chat"):
         for name in contract.describe(operation)[0]["refused_fields"]:
             body, _ = chat_body(operation, {"prompt": "Hi", name: "x"}, None)
@@ -78,7 +76,7 @@ def test_every_error_has_a_title(status: int) -> None:
 
 @pytest.mark.parametrize(("given", "sent"), [("", None), (",", None), ("a,,b", ["a", "b"])])
 def test_texts_that_end_a_chat(given: str, sent: list[str] | None) -> None:
-    """An empty text is what many models have for none, and servers refuse an empty list."""
+    """Many models send an empty text for "no stop sequences", and servers refuse an empty list."""
     body, _ = chat_body("chat", {"prompt": "Hi", "stop_sequences": given}, None)
     assert body.get("stop") == sent
     assert ("stop" in body) is (sent is not None)

@@ -1,5 +1,3 @@
-"""A server's settings: what is wrong is named, and what is right is kept."""
-
 from __future__ import annotations
 
 import json
@@ -27,7 +25,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_file_that_begins_with_the_mark_of_its_order(tmp_path: Path) -> None:
-    """As editors of Windows save it."""
+    """Windows editors write a byte order mark."""
     assert read_settings(written(tmp_path, "\ufeffport = 1234\r\n")).port == 1234
 
 
@@ -46,7 +44,7 @@ DOORS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
     ],
 )
 def test_doors(tmp_path: Path, door: str, text: str, there: bool) -> None:
-    """Where nobody but this machine is meant they are open, and elsewhere where it is wanted."""
+    """By default these APIs are on only for a local server without `public_url`."""
     settings = read_settings(written(tmp_path, text.replace("%s", door)))
     settings = replace(settings, store=StoreSettings(tmp_path / "s"))
     assert getattr(settings, f"{door}_compat") is there
@@ -72,7 +70,7 @@ def test_options_of_engines_that_are_none(
 
 
 def test_options_of_engines(tmp_path: Path) -> None:
-    """What the documentation shows, and anything for an engine of one's own."""
+    """The documented options, and any option for a custom engine."""
     text = """
     [engines.chat.options]
     model = "~/models/assistant.gguf"
@@ -198,7 +196,7 @@ def test_limits_that_let_nothing_through(tmp_path: Path, name: str) -> None:
 
 
 def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A server begins without them, and tells who asks for one."""
+    """A server starts without its models and reports them missing when a request needs them."""
     text = "".join(
         f'[engines.{name}]\nfamily = "{name}"\n'
         f'[engines.{name}.options]\nmodel = "{tmp_path}/{name}"\n'

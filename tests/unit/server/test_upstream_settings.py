@@ -1,5 +1,3 @@
-"""`[upstreams.NAME]`: what is wrong is named, and keys are in no settings and no message."""
-
 from __future__ import annotations
 
 import re
@@ -68,7 +66,7 @@ models = ["one", "two"]
 
 
 def test_what_the_documentation_names_can_be_said() -> None:
-    """The table and the settings have the same names."""
+    """The documented table and the settings class have the same names."""
     text = (Path(__file__).parents[3] / "docs" / "upstreams.md").read_text()
     table = text.partition("| setting | meaning | default |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -172,7 +170,6 @@ def read_one(folder: Path, lines: str) -> UpstreamSettings:
     ],
 )
 def test_what_it_does(tmp_path: Path, lines: str, does: tuple[str, ...]) -> None:
-    """As it is told, and as the backend has it."""
     one = read_one(tmp_path, lines)
     assert one.does == does
     [backend] = upstreams_of({"x": one}, FetchPolicy(), ())

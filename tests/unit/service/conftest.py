@@ -1,5 +1,3 @@
-"""Stores that are closed when their test ends."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    """Opens the store of the test's folder; closing it twice is none."""
+    """Open the store of the test's folder; the fixture closes it, even if the test did."""
     stores: list[Store] = []
 
     def open_one(**options: Any) -> Store:

@@ -1,5 +1,3 @@
-"""Clocks that are set, while a store is open and while nobody has it: what is kept does not age."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -24,7 +22,7 @@ BEGAN = 1_800_000_000.0
 
 
 class Machine:
-    """With a clock on its wall that anybody sets, and one that only its next start sets back."""
+    """A machine with an adjustable wall clock and a boot clock that only a restart resets."""
 
     def __init__(self, opened: Callable[..., Store]) -> None:
         self._opened = opened
@@ -53,7 +51,7 @@ def machine(opened: Callable[..., Store]) -> Machine:
 
 
 def kept(machine: Machine, store: Store) -> StoredFile:
-    """A file, and the job that took two seconds to make it."""
+    """Store a file and the job that took two seconds to make it."""
     moments = [store.clock()]
     for _ in range(2):
         machine.pass_(1)
@@ -75,7 +73,7 @@ def kept(machine: Machine, store: Store) -> StoredFile:
 
 
 def check_is_as_old(store: Store, file: StoredFile, age_s: float, ran_s: float = 1) -> None:
-    """D10: nothing that is fresh is over, and nothing is of the future."""
+    """Nothing fresh has expired, and no time is in the future."""
     assert store.sweep() == 0
     now = store.clock()
     found, job = store.media.find(file.name), store.jobs.find(file.job)
@@ -91,9 +89,9 @@ def check_is_as_old(store: Store, file: StoredFile, age_s: float, ran_s: float =
 
 
 def check_is_over_in_time(machine: Machine, store: Store, file: StoredFile, age_s: float) -> None:
-    """What has become as old as it may is removed then, and not before."""
+    """Files and jobs expire at their age limit, and not before."""
     machine.pass_(DAY_S - age_s - 1)
-    # The key is as old as the beginning of its job, and may go before.
+    # The idempotency key has the age of the job's start, and may expire earlier.
     removed = store.sweep()
     assert store.media.find(file.name) is not None
     machine.pass_(2)
@@ -132,7 +130,7 @@ def test_the_clock_is_set_while_a_store_is_open(leap_s: float, machine: Machine)
 def test_the_clock_was_set_when_a_store_is_opened(
     leap_s: float, closed_first: bool, machine: Machine
 ) -> None:
-    """While nobody had it, or while a server ran that passed over it."""
+    """The clock changed while the store was closed, or while a server ran and ignored it."""
     store = machine.open()
     file = kept(machine, store)
     machine.pass_(600)
@@ -148,14 +146,14 @@ def test_the_clock_was_set_when_a_store_is_opened(
     assert store.clock() == machine.wall
     check_is_as_old(store, file, 900)
     store.close()
-    # Once is enough.
+    # The correction happens once.
     store = machine.open()
     check_is_as_old(store, file, 900)
     check_is_over_in_time(machine, store, file, 900)
 
 
 def test_corrections_are_no_leaps(machine: Machine) -> None:
-    """By half an hour at most: a file may be as much older, and two of them are not one leap."""
+    """Changes of up to half an hour are not corrected, and two do not add up to a leap."""
     store = machine.open()
     file = kept(machine, store)
     for _ in range(4):
@@ -170,7 +168,10 @@ def test_corrections_are_no_leaps(machine: Machine) -> None:
 
 @pytest.mark.parametrize("back_s", [DAY_S, YEAR_S])
 def test_a_machine_that_is_started_with_its_clock_put_back(back_s: float, machine: Machine) -> None:
-    """As those that have no battery: the files are of the future, and would be kept that long."""
+    """Without a battery for its clock, a machine boots in the past.
+
+    Files would then have times in the future and be kept too long.
+    """
     store = machine.open()
     machine.pass_(600)
     file = kept(machine, store)
@@ -179,7 +180,7 @@ def test_a_machine_that_is_started_with_its_clock_put_back(back_s: float, machin
     machine.wall -= back_s
     store = machine.open()
     check_is_as_old(store, file, 0, ran_s=0)
-    # Set right again while it runs, and the next time as well.
+    # The clock is corrected while the store is open; reopening it changes nothing.
     machine.pass_(60)
     machine.wall += back_s
     check_is_as_old(store, file, 60, ran_s=0)
@@ -190,7 +191,7 @@ def test_a_machine_that_is_started_with_its_clock_put_back(back_s: float, machin
 
 
 def test_a_record_that_cannot_be_read(tmp_path: Path, machine: Machine) -> None:
-    """It is no reason not to start."""
+    """An unreadable record does not stop the store from opening."""
     store = machine.open()
     file = kept(machine, store)
     store.close()
@@ -207,7 +208,7 @@ def test_a_full_disk_is_no_reason_not_to_start(
     caplog: pytest.LogCaptureFixture,
     machine: Machine,
 ) -> None:
-    """Nor one not to sweep, which makes room; what could not be written is written later."""
+    """Sweeping works too, and makes room. The times are written later."""
     store = machine.open()
     file = kept(machine, store)
     store.close()

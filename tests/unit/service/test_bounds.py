@@ -1,5 +1,3 @@
-"""What is thought to take too long is refused before it begins, whoever asks."""
-
 from __future__ import annotations
 
 import json
@@ -72,7 +70,7 @@ async def test_of_upscaling_only_detail_is_bound(tmp_path: Path) -> None:
         with pytest.raises(UnprocessableEntityError):
             await service.submit(upscaling("philz1337x/clarity-upscaler", tmp_path))
         await service.submit(upscaling("nightmareai/real-esrgan", tmp_path))
-        await service.submit(work_of())  # A conversion.
+        await service.submit(work_of())  # a conversion: never limited
 
 
 @on_a_loop

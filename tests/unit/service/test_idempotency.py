@@ -1,5 +1,3 @@
-"""Keys of idempotency: known for a day, whatever becomes of their jobs."""
-
 from __future__ import annotations
 
 import asyncio
@@ -40,7 +38,7 @@ def job_of(clock: Clock, key: str, digest: str, *, owner: str = "alice", **chang
 
 
 def check_is_known(store: Store, of: Job) -> None:
-    """The request is not done again, and another is refused, though the job is gone."""
+    """Repeating the request returns 404 `gone`; another request with its key is a conflict."""
     assert of.idempotency is not None
     key, digest = of.idempotency
     assert store.jobs.find(of.id) is None
@@ -55,7 +53,7 @@ def check_is_known(store: Store, of: Job) -> None:
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_a_key_is_known_for_a_day(tmp_path: Path, swept: bool) -> None:
-    """Also where jobs are kept for longer."""
+    """This also holds if jobs are kept longer."""
     clock = Clock()
     with closing(Store(tmp_path / "s", life_s=1e9, clock=clock)) as store:
         first = store.jobs.add(job_of(clock, "k", "h", status="succeeded", completed_at=clock()))
@@ -73,7 +71,7 @@ def test_a_key_is_known_for_a_day(tmp_path: Path, swept: bool) -> None:
 
 
 def test_a_key_outlives_its_job(tmp_path: Path) -> None:
-    """One job is deleted, the other kept for a minute; also over a restart."""
+    """One job is deleted, the other expires after a minute; the keys also survive a restart."""
     clock = Clock()
     store = Store(tmp_path / "s", life_s=60, clock=clock)
     ended = {"status": "succeeded", "completed_at": clock()}
@@ -96,7 +94,7 @@ def test_a_key_outlives_its_job(tmp_path: Path) -> None:
 
 
 def test_a_store_of_before_keeps_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were columns of the jobs."""
+    """Up to version 3 the keys were columns of the jobs table."""
     clock = Clock()
     columns = "id, owner, operation, status, record, created_at, completed_at"
     with monkeypatch.context() as before:
@@ -129,7 +127,7 @@ def test_a_store_of_before_keeps_its_keys(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
     tmp_path: Path, failure: int
 ) -> None:
-    """Failures that say nothing of the request leave no key; others do."""
+    """429, 503 and 507 say nothing about the request and leave no key; other failures do."""
     backend = Scripted()
     backend.failure = status_error(InternalServerError, "no", status=failure)
     async with running(tmp_path / "s", backend) as service:
@@ -151,7 +149,7 @@ async def test_what_failed_for_now_may_be_asked_again_though_it_was_deleted(
 async def test_a_job_whose_callers_left_leaves_no_key_with_its_end(
     tmp_path: Path, looked: str
 ) -> None:
-    """One write has both, and the same request that comes in that moment is another job."""
+    """One write ends the job and drops the key. The same request at that moment is a new job."""
     backend = Scripted()
     backend.gate.clear()
     async with running(tmp_path / "s", backend) as service:

@@ -1,5 +1,3 @@
-"""Jobs that say their answer in pieces, and jobs that are prepared before they have a place."""
-
 from __future__ import annotations
 
 import asyncio
@@ -29,7 +27,7 @@ def chunk(text: str) -> dict[str, Any]:
 
 @on_a_loop
 async def test_a_chat_that_is_a_job(tmp_path: Path) -> None:
-    """What it has said so far can be read at every moment, and stays when it fails."""
+    """The text so far is readable at any time, and stays if the job fails."""
     backend = Scripted()
     backend.chunks = [chunk("Hel"), chunk(""), chunk("lo"), {"usage": {"prompt_tokens": 3}}]
     async with running(tmp_path / "s", backend) as service:
@@ -72,7 +70,7 @@ async def test_an_answer_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @on_a_loop
 async def test_what_comes_before_a_place(tmp_path: Path) -> None:
-    """It takes none, is measured behind it, and is undone whatever happens."""
+    """Preparation uses no slot and is always undone. The estimate is checked after it."""
     backend = Scripted(max_concurrency=1)
     steps: list[str] = []
     begun, bringing = asyncio.Event(), asyncio.Event()
@@ -96,7 +94,7 @@ async def test_what_comes_before_a_place(tmp_path: Path) -> None:
     async with running(tmp_path / "s", backend) as service:
         held, _ = await service.submit(replace(work_of(), prepare=prepare))
         other = await service.jobs.wait((await service.submit(work_of()))[0])
-        assert other.status == "succeeded", "the one place is free meanwhile"
+        assert other.status == "succeeded", "the only slot must be free during the preparation"
         bringing.set()
         assert (await service.jobs.wait(held)).status == "succeeded"
         assert backend.began[1].values["file"].file_name == "a.wav"
@@ -119,7 +117,7 @@ async def test_what_comes_before_a_place(tmp_path: Path) -> None:
 
 @on_a_loop
 async def test_what_a_door_keeps(tmp_path: Path) -> None:
-    """It outlives the store, and makes two requests differ."""
+    """The request of a compatibility API survives a restart and distinguishes two requests."""
     asked = {"input": {"file": "http://files.example/a"}}
     async with running(tmp_path / "s", Scripted()) as service:
         first, _ = await service.submit(replace(work_of(), asked=asked), "k")
@@ -133,7 +131,7 @@ async def test_what_a_door_keeps(tmp_path: Path) -> None:
 
 
 def test_a_catalogue_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its files have no metadata, and its jobs nothing that a door keeps."""
+    """Files of version 1 have no metadata."""
     with monkeypatch.context() as before:
         before.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
         (tmp_path / "s").mkdir()

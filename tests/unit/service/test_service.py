@@ -1,5 +1,3 @@
-"""The service: admission, jobs, cancelling, failover, whatever the backend does."""
-
 from __future__ import annotations
 
 import asyncio
@@ -120,7 +118,7 @@ async def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
 
 @on_a_loop
 async def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
-    """A thousand come and go on two places: none is lost and none is left over."""
+    """Hundreds of calls share two slots: none is lost, and no slot stays taken."""
     backend = Scripted(max_concurrency=2)
     async with running(tmp_path / "s", backend, queue=2000) as service:
         tasks = [asyncio.create_task(service.call(chat_of())) for _ in range(300)]
@@ -150,7 +148,7 @@ async def test_routes_choose_by_model(tmp_path: Path) -> None:
 
 
 def test_two_backends_of_one_name(tmp_path: Path) -> None:
-    """Else the second would do the first one's work without a word."""
+    """Otherwise the second would silently do the work of the first."""
     store = Store(tmp_path / "s", cap_bytes=1 << 20, life_s=60)
     with closing(store), pytest.raises(InvalidRequestError, match="twin"):
         Service([Scripted("twin"), Scripted("two"), Scripted("twin")], store)
@@ -259,7 +257,7 @@ async def test_closing_cancels_what_runs_and_refuses_what_comes(tmp_path: Path) 
 
 @on_a_loop
 async def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: Path) -> None:
-    """Requests are cancelled before the service is closed; one is at work, the other waits."""
+    """Requests are canceled before the service closes, while one runs and one waits."""
     backend = Scripted()
     backend.gate.clear()
     async with running(tmp_path / "s", backend) as service:
@@ -281,7 +279,7 @@ async def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: P
 async def test_nobody_is_told_of_an_end_before_it_is_written_down(
     tmp_path: Path, how: str, fails: bool
 ) -> None:
-    """Whatever is cancelled while that is done, any number of times; and it comes to an end."""
+    """An end is reported only after it is stored, however often the job is canceled meanwhile."""
     free = threading.Event()
     async with running(tmp_path / "s", Scripted()) as service:
         update = service.store.jobs.update
@@ -321,7 +319,7 @@ async def test_nobody_is_told_of_an_end_before_it_is_written_down(
 
 @on_a_loop
 async def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
-    """C39: the whole answer, all models together."""
+    """The deadline covers the whole answer, over all models."""
     backend = Scripted()
     backend.gate.clear()
     async with running(tmp_path / "s", backend) as service:
@@ -341,7 +339,7 @@ async def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 @on_a_loop
 async def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, streamed: bool) -> None:
-    """C39: time for the whole answer, also where others have all places for that long."""
+    """The deadline covers the whole answer, including the time in the queue."""
     backend, told = Scripted(), list[int]()
     backend.gate.clear()
     backend.chunks = [{"response": "x"}]
@@ -378,7 +376,7 @@ def led(routes: Routes, model: str) -> list[str]:
 
 
 def test_what_names_a_model_gets_it() -> None:
-    """Before those that take any name, each kind in its order; the default is the first of all."""
+    """Backends that list the model come first, then those for any model, in their order."""
     names = {"any": None, "fast": ("fast",), "other": None, "both": ("fast", "slow")}
     routes = Routes([backend(name, models) for name, models in names.items()])
     assert led(routes, "fast") == ["fast", "both", "any", "other"]
@@ -391,7 +389,7 @@ def test_what_names_a_model_gets_it() -> None:
 
 
 def test_an_operation_that_the_configuration_leads_nowhere() -> None:
-    """No advice to install what is there."""
+    """The message does not suggest installing an engine that exists."""
     routes = Routes([backend("any")], {"free_chat": []})
     for ask in (
         lambda: routes.check_operation("free_chat"),

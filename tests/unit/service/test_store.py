@@ -1,5 +1,3 @@
-"""The store: what is kept is whole, what was left half done is gone, nobody else gets in."""
-
 from __future__ import annotations
 
 import hashlib
@@ -56,7 +54,7 @@ def job_of(owner: str = "alice", **changes: Any) -> Job:
 
 
 def parts_of(query: str) -> tuple[str, str]:
-    """When a link ends, and its signature."""
+    """Expiry and signature of a link."""
     given = dict(one.split("=") for one in query.split("&"))
     return given["exp"], given["sig"]
 
@@ -74,15 +72,15 @@ def test_a_file_is_found_with_its_hash_and_read(tmp_path: Path, opened: Opener) 
 
 
 def test_names_have_160_random_bits(monkeypatch: pytest.MonkeyPatch, opened: Opener) -> None:
-    """S04: each bit is one half the time, and none tells when a file was made."""
+    """Each bit is set half the time, and names do not reveal when a file was made."""
     store = opened()
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # A thousand of them take their time.
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # A thousand of them would be slow.
     store._database.execute("PRAGMA synchronous = OFF")
     names = [kept(store).name.removesuffix(".mp3") for _ in range(1000)]
     store.close()
     numbers = [int.from_bytes(bytes.fromhex(one)) for one in names]
     assert all(len(one) == 40 for one in names)
-    # Of 160 counts out of 1,000 none is 8 standard deviations (16 each) off, by 1 in 10^12.
+    # 8 standard deviations (16 each): one of the 160 counts is outside with probability < 10^-12.
     for bit in range(160):
         assert abs(sum(one >> bit & 1 for one in numbers) - 500) < 8 * 16
     rising = sum(before < after for before, after in pairwise(numbers))
@@ -119,9 +117,9 @@ def test_what_an_earlier_process_left_is_gone(tmp_path: Path, opened: Opener) ->
 
 
 def leave_drafts(folder: Path) -> None:
-    """As a process does that was killed: a draft, what becomes one, a download, a planted link."""
+    """Leave what a killed process leaves: temporary files, a download, a planted link."""
     (folder / ("1" * 40)).write_bytes(b"half")
-    for suffix in ("01abcdef", "0123tuv9"):  # Python's and the core's.
+    for suffix in ("01abcdef", "0123tuv9"):  # from Python and from the core
         (folder / f".{'1' * 32}.polymux-{suffix}.part").write_bytes(b"half")
     (folder / ("2" * 40)).symlink_to("/etc/passwd")
     download = Path(tempfile.mkdtemp(dir=folder))
@@ -129,7 +127,7 @@ def leave_drafts(folder: Path) -> None:
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
-    """All that is below a folder."""
+    """All files and folders below `folder`."""
     return {
         str(one.relative_to(folder)): one.read_bytes() if one.is_file() else None
         for one in folder.rglob("*")
@@ -154,7 +152,7 @@ STRANGERS = (
 def test_a_folder_with_files_of_others_is_no_store(
     tmp_path: Path, stranger: str, catalogue: str
 ) -> None:
-    """Nothing of it is removed, moved or added."""
+    """Nothing in it is removed, moved or added."""
     folder = tmp_path / "mine"
     path = folder / stranger
     path.parent.mkdir(parents=True)
@@ -173,7 +171,7 @@ def test_a_folder_with_files_of_others_is_no_store(
 def test_files_whose_catalogue_is_gone_are_set_aside(
     tmp_path: Path, opened: Opener, how: str
 ) -> None:
-    """D09: or empty, as a disk that was full leaves it."""
+    """A full disk leaves an empty job database."""
     folder = tmp_path / "s"
     store = opened()
     file = kept(store)
@@ -205,7 +203,7 @@ def test_files_whose_catalogue_is_gone_are_set_aside(
 def test_a_damaged_catalogue_is_refused_with_advice(
     tmp_path: Path, damaged: Callable[[bytes], bytes], opened: Opener
 ) -> None:
-    """D09: garbage, or cut; every file is where it was."""
+    """Every file stays in its place."""
     folder = tmp_path / "s"
     store = opened()
     file = kept(store)
@@ -223,7 +221,7 @@ def test_a_damaged_catalogue_is_refused_with_advice(
 
 
 def test_a_store_of_another_account_is_refused(tmp_path: Path) -> None:
-    """D09: it says whose it should be, and nothing is deleted."""
+    """The message names the expected owner, and nothing is deleted."""
     media, folders = [], []
     for name in ("catalogue.db", ".", "media", "drafts"):
         folder = tmp_path / f"s{len(folders)}"
@@ -277,7 +275,7 @@ def test_a_migration_that_fails_changes_nothing(
         monkeypatch.setattr(time, "gmtime", lambda at=at: at)
         with pytest.raises(StoreError):
             opened()
-    # Whoever starts it again and again does not fill the disk.
+    # Repeated starts keep three backups and do not fill the disk.
     backups = sorted(one.name for one in (tmp_path / "s").glob("catalogue.db.version-*"))
     assert [one.split(".")[3] for one in backups] == [f"20260102-03040{n}" for n in (2, 3, 4)]
     monkeypatch.undo()
@@ -361,7 +359,7 @@ def test_what_ran_in_a_process_that_is_gone_has_failed(opened: Opener) -> None:
     assert (found.status, found.error and found.error["code"]) == ("failed", "interrupted")
     assert found.completed_at is not None
     assert store.jobs.find(done.id) == done
-    # Nobody has had its result: the same request may come again.
+    # No client got a result, so the request may be repeated.
     again = job_of(idempotency=("k", "h"))
     assert store.jobs.add(again).id == again.id
 
@@ -371,7 +369,7 @@ def test_what_ran_in_a_process_that_is_gone_has_failed(opened: Opener) -> None:
 def test_on_a_full_disk_files_make_the_room_to_forget_them(
     monkeypatch: pytest.MonkeyPatch, how: str, room: str, opened: Opener
 ) -> None:
-    """Where theirs is not enough either, they are gone all the same, also after a new start."""
+    """If their space is not enough, the files are still removed, also after a restart."""
     clock = Clock()
     store = opened(life_s=60, clock=clock)
     job = store.jobs.add(job_of(status="succeeded", completed_at=clock()))
@@ -419,7 +417,7 @@ def test_links(tmp_path: Path) -> None:
         assert not links.accepts("/media/a", expires, wrong)
     for wrong in ("", "-1", "1e9", "\u0661", "9" * 13, f" {expires}"):
         assert not links.accepts("/media/a", wrong, signature)
-    # A later process has the same secrets; after one change both count, after two the old is gone.
+    # A new process reads the same secrets. A link survives one rotation, but not two.
     again = UrlSigner(path, clock=clock)
     assert again.accepts("/media/a", expires, signature)
     again.rotate(now=True)

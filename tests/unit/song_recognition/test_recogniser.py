@@ -1,6 +1,7 @@
-"""Which server recognises a song, and what is kept; on a clock that a test moves.
+"""Which server recognizes a song, and which answers are cached, on a clock that the test moves.
 
-Turns, pauses and deadlines are `ProviderScheduler`'s: `tests/unit/song_search/test_song_order.py`.
+Rate limits, back-off and deadlines belong to `ProviderScheduler`, which
+`tests/unit/song_search/test_song_order.py` tests.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def test_the_first_that_knows_the_song() -> None:
     second.found = None
     assert Recognising(first, second, third).recognise().name == "of third"
     assert [len(one.asked) for one in (first, second, third)] == [1, 1, 1]
-    # Where one says that it knows no such song, nobody knows it.
+    # One answer "unknown song" counts more than the failures.
     assert Recognising(first, second).recognise() is None
 
 
 def test_what_is_told_where_all_fail() -> None:
-    """Other failures: `tests/unit/song_search/test_song_order.py`."""
+    """`tests/unit/song_search/test_song_order.py` tests other failures."""
     sources = Scripted("first"), Scripted("second")
     sources[0].trouble, sources[1].trouble = FAILED, LATE
     with pytest.raises(InternalServerError, match="first: ") as caught:
@@ -63,7 +64,7 @@ def test_what_is_told_where_all_fail() -> None:
 
 
 def test_answers_are_kept_and_that_there_was_none_is_forgotten_first() -> None:
-    """A kept answer needs no server. Capitals of a signature count: they are digits of base64."""
+    """Negative answers expire first. Signatures are base64, so their case counts."""
     only = Scripted()
     scene = Recognising(only)
     song = scene.recognise("a")

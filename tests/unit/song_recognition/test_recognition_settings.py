@@ -1,5 +1,3 @@
-"""What can be told of recognition by others, and what is wrong with it."""
-
 from __future__ import annotations
 
 import asyncio

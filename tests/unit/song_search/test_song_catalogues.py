@@ -1,5 +1,3 @@
-"""What is asked of each catalogue, and what is made of its answers, whatever they are."""
-
 from __future__ import annotations
 
 from contextlib import suppress
@@ -102,7 +100,7 @@ def test_songs(source: SongSource, expected: Song) -> None:
 
 
 def test_odd_covers() -> None:
-    """One of another size is taken as it is, and a template that nobody knows is none."""
+    """A cover URL without a size is kept, and an unknown URL template is dropped."""
     url = "https://images.example/cover.jpg"
     odd = entry(ALL[0]) | {"artworkUrl100": url}
     assert ALL[0].songs(framed(ALL[0], [odd]), 5)[0].image_url == url

@@ -1,5 +1,3 @@
-"""Which catalogue answers, and what is told where none does; on a clock that a test moves."""
-
 from __future__ import annotations
 
 import asyncio
@@ -134,7 +132,7 @@ def test_answers_are_kept() -> None:
     assert len(first.asked) == len(second.asked) == 1
     scene.search("Blue", limit=6)
     assert len(second.asked) == 2
-    scene.clock.now += 100  # That there was nothing is forgotten first.
+    scene.clock.now += 100  # Negative answers expire first.
     scene.search("Blue")
     assert (len(first.asked), len(second.asked)) == (3, 2)
     scene.clock.now += 1000

@@ -1,5 +1,3 @@
-"""Turns, pauses and kept answers, on a clock that a test moves."""
-
 from __future__ import annotations
 
 import asyncio
@@ -39,7 +37,7 @@ def test_so_many_at_once_and_the_others_one_after_the_other() -> None:
 
 
 def test_who_would_wait_too_long_is_told_at_once_and_takes_no_turn() -> None:
-    """And a turn that is not used is somebody else's."""
+    """The unused turn goes to the next request."""
 
     async def asked() -> None:
         turns = Turns(Rate(1, 0.1))
@@ -52,7 +50,7 @@ def test_who_would_wait_too_long_is_told_at_once_and_takes_no_turn() -> None:
         turns.bucket.give_back()
         turns.bucket.give_back()
         assert await take(0) is None
-        assert await take(0) == pytest.approx(10)  # Given back twice, it is one turn.
+        assert await take(0) == pytest.approx(10)  # Giving a turn back twice returns one turn.
 
     asyncio.run(asked())
 
@@ -84,7 +82,7 @@ def test_who_leaves_the_queue_costs_no_turn_and_lets_nobody_through_early() -> N
 def test_no_catalogue_is_asked_more_often_than_it_allows(
     rate: Rate, window_s: float, most: int
 ) -> None:
-    """In no stretch of time; of MusicBrainz' second both ends count."""
+    """This holds in every window; MusicBrainz counts both ends of its second."""
     times = asyncio.run(Turns(rate).many(60))
     for begin in times:
         inside = [one for one in times if begin <= one < begin + window_s - 1e-4]
@@ -120,7 +118,7 @@ def test_pauses_are_of_random_length_and_as_long_as_the_catalogue_asks_for() -> 
     assert lengths == [1.0, 1.25, 2.0]
     clock.now = 100
     pause.failed(ProviderError(ErrorKind.LIMITED, "often", 0.0), clock())
-    assert pause.left_s == 8  # Zero is not taken at its word.
+    assert pause.left_s == 8  # A Retry-After of zero does not end the pause.
 
 
 @pytest.mark.parametrize(

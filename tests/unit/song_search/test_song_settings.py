@@ -1,5 +1,3 @@
-"""What a server can be told of catalogues of songs, and what is wrong with it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

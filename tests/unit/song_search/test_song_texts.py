@@ -1,5 +1,3 @@
-"""What is kept of a stranger's texts and addresses, and what is looked for."""
-
 from __future__ import annotations
 
 import pytest

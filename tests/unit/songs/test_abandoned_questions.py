@@ -1,5 +1,3 @@
-"""A request that nobody waits for any more searches no longer."""
-
 from __future__ import annotations
 
 import asyncio

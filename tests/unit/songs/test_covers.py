@@ -1,5 +1,3 @@
-"""Covers that are drawn, what is taken for a picture, and what files say of themselves."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Songs by their names, in a catalogue that nobody has listened to."""
-
 # ruff: noqa: RUF001
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ def filled(folder: Path, songs: list[tuple[str, str]]) -> polymux.Catalogue:
 
 @pytest.fixture(scope="module")
 def full_of_alike(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
-    """Songs that many others share words with, more of them than are looked at."""
+    """Songs that share words with more songs than a search looks at."""
     wanted = [
         ("Burning / Tape Loop #9", "The Lanterns"),
         ("Golden", "N.O.R.T.H."),
@@ -112,7 +110,7 @@ def test_nothing_is_found(catalogue: polymux.Catalogue) -> None:
 
 
 def test_hostile_texts_are_texts(catalogue: polymux.Catalogue) -> None:
-    """O02: no text is read as SQL or as the language of full text search."""
+    """Texts are never read as SQL or as full-text query syntax."""
     for text in (
         '"; DROP TABLE songs; --', "title:x", "NEAR(a b)", "a AND", "OR", "NOT", "*", "^", "(((",
         "{a b}:c", "-", "+", "\\", "%", "_", '""""', "a\x00b", "x\ud800y", "\u202ereversed",

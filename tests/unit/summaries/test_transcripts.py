@@ -1,5 +1,3 @@
-"""Captions as text, and transcripts in parts."""
-
 from __future__ import annotations
 
 import random
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T1, T2, T3 = (f"00:00:0{n},000 --> 00:00:0{n + 1},000" for n in range(3))
-#: Far more than they take, and far less than what grows with the square of their lines.
+#: Far more than needed, and far less than an algorithm with quadratic time takes.
 _SOON_S = 10.0
 
 
@@ -29,7 +27,7 @@ def texts(data: str) -> list[str]:
 
 
 def vtt(*cues: str) -> str:
-    """Captions of a second each."""
+    """WebVTT captions of one second each."""
     times = [f"00:{n:02d}.000 --> 00:{n + 1:02d}.000" for n in range(len(cues))]
     return "\n\n".join(
         ["WEBVTT", *(f"{time}\n{cue}" for time, cue in zip(times, cues, strict=True))]
@@ -51,7 +49,7 @@ def test_what_is_not_said_is_left_out() -> None:
 
 
 def test_captions_of_no_language_have_one() -> None:
-    """As yt-dlp has those of a track with an empty label: whether there are any goes by it."""
+    """yt-dlp has such tracks if a label is empty. Without a language they would be ignored."""
     track = {"ext": "vtt", "url": "/c.vtt"}
     assert chosen_captions({"subtitles": {"": [track]}}) == ("und", track)
     assert chosen_captions({"subtitles": {"": [track], "en": [track]}}) == ("en", track)
@@ -72,8 +70,10 @@ def test_captions_of_no_language_have_one() -> None:
     ],
 )  # fmt: skip
 def test_lines_that_roll_up_are_told_once(cues: list[str], told: list[str]) -> None:
-    """As sites make them of speech: the last line again, then words of the new one come. Where
-    words have no blanks between them, a line goes on with anything; elsewhere with a word."""
+    """Sites show live captions line by line: each cue repeats the last line and adds words.
+
+    In scripts without spaces any text may continue a line; in others only a whole word.
+    """
     assert texts(vtt(*cues)) == told
 
 
@@ -91,7 +91,7 @@ def test_lines_that_roll_up_are_told_once(cues: list[str], told: list[str]) -> N
     ids=["blank", "no empty lines", "no numbers", "blanks between", "before", "silent", "note"],
 )
 def test_where_cues_end(data: str, told: list[str]) -> None:
-    """At an empty line, and none of blanks (WebVTT, 6.1); old files lack those altogether."""
+    """A cue ends at an empty line, not at blanks (WebVTT, 6.1). Old files have no empty lines."""
     assert texts(data) == told
     assert texts(data.replace("\n", "\r\n")) == told
 
@@ -106,7 +106,7 @@ def test_where_cues_end(data: str, told: list[str]) -> None:
     ],
 )
 def test_encodings_that_nothing_names(tmp_path: Path, encoding: str, words: str) -> None:
-    """Nothing can be read, which is told, and speech is used: not a summary of what is no word."""
+    """Captions in an unknown encoding are ignored, and the speech is transcribed instead."""
     data = f"1\n{T1}\n{words}\n\n2\n{T2}\nOK, <i>{words}</i>\n".encode(encoding)
     (tmp_path / "a.srt").write_bytes(data)
     assert read_captions(data) == []
@@ -169,7 +169,7 @@ def test_parts_end_with_sentences_and_chapters() -> None:
 
 
 def test_cues_of_very_many_lines() -> None:
-    """A site's file, not a player's: all of it is read, and soon."""
+    """A cue may have very many lines. All are read, in linear time."""
     lines = 60_000
     cues = ["\n".join(f"{name}{number}" for number in range(lines)) for name in "ab"]
     began = time.monotonic()

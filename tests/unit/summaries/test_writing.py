@@ -1,4 +1,4 @@
-"""What a chat model is told, whatever strangers wrote into a video and its page."""
+"""The prompts for summaries, and untrusted text in videos and on their pages."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def test_titles_stand_where_orders_are_none(name: str) -> None:
     assert "Write in German." in system
     assert CHATS[name]["max_completion_tokens"] > 100
     other = Writer(SummaryOptions(), "").whole(PART)["messages"][1]["content"]
-    assert marks[0] not in other  # It is another each time.
+    assert marks[0] not in other  # a new mark for each request
 
 
 def tokens(text: str) -> int:
-    """As many as a model takes that knows the language's words but in part."""
+    """The token count of a model that knows only part of the language's words."""
     return len(text.encode()) // 3
 
 
 def taken(chat: dict[str, Any]) -> int:
-    """Of a window: what is read, and the longest answer."""
+    """The used part of a window: the prompt and the longest answer."""
     read = sum(tokens(one["content"]) for one in chat["messages"])
     return read + int(chat["max_completion_tokens"])
 
@@ -60,7 +60,7 @@ def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentenc
     assert len(parts) > 1
     chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
     assert max(map(taken, chats)) <= window
-    # No more parts than need be: all but the last fill half of what there is, or more.
+    # There are no more parts than necessary: all but the last fill at least half of the room.
     room = window - int(writer.whole(parts[0])["max_completion_tokens"]) - 450
     assert min(tokens(part.text) for part in parts[:-1]) >= room * 0.5
     note = "\u6cb3" * (int(chats[0]["max_completion_tokens"]))
@@ -94,7 +94,7 @@ def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
 
 
 def test_more_parts_than_the_operator_has_read_are_refused() -> None:
-    """Before they are cut, where their number is plain; with what would help."""
+    """An obvious excess fails before the text is cut. The error names the setting."""
     writer = Writer(SummaryOptions(part_characters=500, max_parts=2), "")
     with pytest.raises(RequestTooLargeError, match=r"\b3\b.*\b2\b.*max_parts") as caught:
         writer.parts(said_often(40), [])
@@ -103,7 +103,7 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     cut = []
 
     class Watched(str):
-        """What is cut is split into words first."""
+        """Records `split`, the first step of cutting a text."""
 
         def split(self, *given: Any) -> list[str]:
             cut.append(given)
@@ -119,7 +119,7 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     ("most", "titles"), [(3, ["", "", ""]), (40, [f"c{number}" for number in range(40)])]
 )
 def test_chapters_cost_no_more_than_the_operator_has_read(most: int, titles: list[str]) -> None:
-    """Whoever makes a page can name hundreds."""
+    """A page may list hundreds of chapters."""
     chapters = [Chapter(float(n), f"c{n}") for n in range(40)]
     options = SummaryOptions(part_characters=500, max_parts=most)
     assert [part.title for part in Writer(options, "").parts(said_often(40), chapters)] == titles

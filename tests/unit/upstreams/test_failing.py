@@ -1,5 +1,3 @@
-"""What callers are told of upstreams that fail, and what of their words."""
-
 from __future__ import annotations
 
 import time
@@ -52,7 +50,7 @@ def test_words_are_bounded_and_of_one_line() -> None:
     "piece", ["a", "a.", "a-", "1", "sk-", "[::", "w://", "a.bb:", "@a", "a@", "[1", "a1_", " "]
 )
 def test_long_words_take_no_time(piece: str) -> None:
-    """It grows with their length: with its square these had held the event loop for minutes."""
+    """The time is linear in the length; quadratic time once blocked the event loop for minutes."""
     began = time.process_time()
     assert len(cleaned(piece * (200_000 // len(piece)))) <= 300
     assert time.process_time() - began < 5
@@ -74,7 +72,7 @@ def test_codes_of_a_polymux_mean_what_ours_do() -> None:
     strange = map_error("x", status(404, "gone"), operation="transcribe")
     assert isinstance(strange, errors.APIStatusError)
     assert strange.status == 502
-    # A code with another status than its own is nobody's.
+    # A known code with an unexpected status is not trusted.
     wrong = map_error("x", status(500, "no_speech"), operation="transcribe", ours=True)
     assert isinstance(wrong, errors.APIStatusError)
     assert wrong.status == 502
@@ -93,7 +91,7 @@ def test_codes_of_a_polymux_mean_what_ours_do() -> None:
 def test_codes_in_the_place_of_an_answer(
     code: str, kind: type[errors.APIStatusError], number: int
 ) -> None:
-    """Are told as if they were statuses; in the middle of one, too, no account is told of."""
+    """An error code in an answer counts as a status. Details of an account are never shown."""
     error = errors.APIError("Add credits for Acme")
     error.code = code
     found = map_error_body("x", error, operation="chat")
@@ -174,7 +172,7 @@ def test_names_of_models() -> None:
 
 
 def test_paths_of_addresses() -> None:
-    """`/api/v1` belongs to a polymux's operations, and to other servers' addresses."""
+    """`/api/v1` is removed from a polymux server's URL, and belongs to the URL of other servers."""
     for given in ("https://router.example/api/v1", "https://router.example/api/v1/"):
         assert UpstreamServer("x", given).base_url == "https://router.example/api/v1"
         assert UpstreamServer("x", given, ours=True).base_url == "https://router.example"

@@ -1,5 +1,3 @@
-"""Halves of letters in JSON."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What Replicate calls our models and fields: held against the contract, one by one."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -35,7 +33,7 @@ FILE = Upload(Path("/nowhere/a.png"), "a.png", "image/png", 3)
 
 
 def a_value(field: contract.Field) -> Any:
-    """Any that the field allows."""
+    """A value that the field allows."""
     if field.type == "file":
         return FILE
     if field.choices:
@@ -63,7 +61,7 @@ def sink() -> ProgressSink:
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
 def test_no_field_is_forgotten(operation: str, variant: Variant) -> None:
-    """Each is sent under a name of the model's, or said to be none of it, or done before."""
+    """Each field is sent under the model's name, listed as unknown, or fetched before."""
     model = MODELS[variant.model or ""]
     ours = [*model.fields, *model.unknown, *model.brought]
     assert sorted(ours) == sorted(one.name for one in variant.fields)
@@ -73,7 +71,7 @@ def test_no_field_is_forgotten(operation: str, variant: Variant) -> None:
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
 def test_what_is_given_arrives(operation: str, variant: Variant) -> None:
-    """Every field that can be sent is, with its value; the log names the others."""
+    """Every supported field is sent with its value; the log names the others."""
     model = MODELS[variant.model or ""]
     given = {one.name: a_value(one) for one in variant.fields}
     told = sink()
@@ -84,7 +82,7 @@ def test_what_is_given_arrives(operation: str, variant: Variant) -> None:
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
 def test_what_the_interface_says_when_nobody_does(operation: str, variant: Variant) -> None:
-    """Its defaults, as the model's are others; not those of extensions, which it may not know."""
+    """polymux's defaults are sent, because the model's differ; those of extensions are not."""
     model = MODELS[variant.model or ""]
     told = sink()
     sent = input_of(a_work(operation, variant), told)
@@ -118,7 +116,7 @@ def test_languages_go_by_their_names(language: str, sent: str | None) -> None:
 
 
 def test_addresses_that_the_model_would_fetch_from() -> None:
-    """All of the contract's kind `url`, but what was brought before."""
+    """All fields of the kind `url`, except those that polymux fetches itself."""
     for operation, variant in VARIANTS:
         given = {one.name: a_value(one) for one in variant.fields}
         wanted = {one.name for one in variant.fields if one.kind == "url"}

@@ -1,5 +1,3 @@
-"""Which files go to upstreams, by how they begin."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Words of transcripts with the spaces and marks of the text that they are of."""
-
 from __future__ import annotations
 
 import time
@@ -26,12 +24,12 @@ from polymux.upstreams.openai.transcriptions import spelled_in
     ],
 )  # fmt: skip
 def test_words_as_the_text_has_them(text: str, words: list[str], expected: list[str]) -> None:
-    """Where the text has all of them, they are the text when they are joined."""
+    """If the text has all words, joining the results gives the text."""
     assert spelled_in(text, words) == expected
 
 
 def test_a_long_text_takes_no_time() -> None:
-    """Words that are nowhere are not looked for in all of it."""
+    """Words that do not occur are not searched for in the whole text."""
     began = time.process_time()
     assert len(spelled_in("word " * 100_000, ["other"] * 100_000)) == 100_000
     assert time.process_time() - began < 5

@@ -1,5 +1,3 @@
-"""Pictures that are cut off or broken, told from whole ones without their pixels."""
-
 from __future__ import annotations
 
 import io
@@ -42,7 +40,7 @@ def made(way: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_whole_and_cut(way: str) -> None:
-    """Wherever it is cut; what stands behind its end changes nothing."""
+    """Every cut is detected; bytes after the end are ignored."""
     data, content_type = made(way)
     check(data, content_type)
     check(data + bytes(100), content_type)
@@ -77,7 +75,7 @@ def test_beginnings_of_pictures(data: bytes, content_type: str) -> None:
 
 
 def test_too_many_pixels() -> None:
-    """Nothing of them is made."""
+    """No pixel is decoded."""
     file = io.BytesIO()
     Image.new("1", (20_000, 20_000)).save(file, "PNG")
     with pytest.raises(BrokenPictureError, match="20000 x 20000"):
