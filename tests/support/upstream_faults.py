@@ -40,7 +40,10 @@ def broken(good: bytes, content_type: str = "application/json") -> dict[str, Fau
         "page": ([steps.answer(200, b"<html>", content_type=content_type)], FAILED),
         "empty": ([steps.answer(200, b"", content_type=content_type)], FAILED),
         "bomb": ([steps.gzip_bomb()], FAILED),
-        "endless": ([steps.chunked_head(), steps.repeat_forever(b"1000\r\n" + b"x" * 4096 + b"\r\n")], FAILED),
+        "endless": (
+            [steps.chunked_head(), steps.repeat_forever(b"1000\r\n" + b"x" * 4096 + b"\r\n")],
+            FAILED,
+        ),
     }
 
 
