@@ -121,7 +121,8 @@ def pickles(what: str) -> str:
     """The error for weights that exist only as pickles."""
     return (
         f"{what} are pickles, which are not supported because loading one can run any code. "
-        "Convert them to safetensors (see docs/models.md), then run 'polymux models add NAME PATH'"
+        "Convert them to safetensors (see docs/reference/models.md), then run "
+        "'polymux models add NAME PATH'"
     )
 
 
@@ -207,8 +208,8 @@ def check_lora(path: Path) -> None:
         return
     if any(name.startswith("model.diffusion_model.") for name in names):
         raise InvalidRequestError(
-            f"{_shown(path)} is a whole model in one file: make a folder of it (docs/models.md "
-            "says how), and give that"
+            f"{_shown(path)} is a whole model in one file: make a folder of it "
+            "(docs/reference/models.md says how), and give that"
         )
     raise InvalidRequestError(f"{_shown(path)} is no LoRA: none of its tensors is one's")
 

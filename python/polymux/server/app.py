@@ -105,8 +105,8 @@ def router(config: Config = None, *, backends: Sequence[Backend] | None = None) 
 
     The key is looked at before a byte of the body is read here too. What the application must do:
     enter `lifespan` with the router in its own lifespan. What it takes away: our deadlines on
-    connections and the rest that docs/server.md lists, and, where it has a ``BaseHTTPMiddleware``,
-    that work ends when its caller leaves.
+    connections and the rest that docs/integrations/fastapi.md lists, and, where it has a
+    ``BaseHTTPMiddleware``, that work ends when its caller leaves.
 
     Args:
         config: As for `create_app`.

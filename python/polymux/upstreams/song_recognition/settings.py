@@ -54,5 +54,6 @@ class SongRecognitionSettings:
 #: What turns it on, for whoever finds it off.
 REMEDY = (
     "others' servers are asked for a song only where they are named, such as by "
-    '[song_recognition] providers = ["shazam"] in the settings; docs/song-recognition.md says how'
+    '[song_recognition] providers = ["shazam"] in the settings; '
+    "docs/guides/recognize-and-search-songs.md says how"
 )

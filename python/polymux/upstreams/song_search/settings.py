@@ -117,5 +117,5 @@ class SongSearchSettings:
 REMEDY = (
     "catalogues of songs are asked only where they are named, such as by [song_search] "
     'providers = ["itunes"] in the settings, or by polymux.Local(song_search=...); '
-    "docs/song-search.md says how"
+    "docs/guides/recognize-and-search-songs.md says how"
 )
