@@ -38,7 +38,8 @@ def test_the_tree_is_the_one_of_the_code() -> None:
 
 def test_codes_and_exit_codes() -> None:
     told = {
-        name: (code, int(exit_code)) for name, code, exit_code in rows(PAGE, "Error codes and exit codes")
+        name: (code, int(exit_code))
+        for name, code, exit_code in rows(PAGE, "Error codes and exit codes")
     }
     assert told == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
 

@@ -84,8 +84,8 @@ class WarmPython:
     ) -> str:
         """Run code in a folder and return what it prints.
 
-        The file `said` keeps the output, which is shown if the code fails. Standard error goes there
-        too, unless `errors` names a new file for it.
+        The file `said` keeps the output, which is shown if the code fails. Standard error goes
+        there too, unless `errors` names a new file for it.
         """
         job = {
             "code": code,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -19,6 +18,7 @@ from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 CODES = {value for name, value in vars(ExitCode).items() if name.isupper()}
 

@@ -1,4 +1,4 @@
-"""What docs/guides/python-client.md promises of the client where nothing goes wrong, over real connections."""
+"""What the pages on the Python client promise if nothing goes wrong, over real connections."""
 
 from __future__ import annotations
 
