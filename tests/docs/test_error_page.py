@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from polymux import errors
-from polymux.cli.errors import code_of
+from polymux.cli.errors import EPILOG, code_of
 from polymux.client.answer import Answer, status_error
 from support.native_build import ROOT
 
@@ -42,6 +42,13 @@ def test_codes_and_exit_codes() -> None:
         for name, code, exit_code in rows(PAGE, "Error codes and exit codes")
     }
     assert told == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
+
+
+def test_commands_tell_the_same_exit_codes() -> None:
+    text = (ROOT / "docs/guides/command-line.md").read_text().replace("`", "'")
+    told = dict(rows(text, "Exit codes"))
+    lines = EPILOG.splitlines()[1:]
+    assert told == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
 
 
 def test_a_client_raises_the_class_that_is_told() -> None:

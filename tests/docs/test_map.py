@@ -51,6 +51,7 @@ def test_every_folder_is_on_the_page_once() -> None:
 
 def test_every_extra_is_named_where_installing_is_told() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    page = (ROOT / "docs/install.md").read_text(encoding="utf-8")
-    (told,) = re.findall(r"What needs some is an extra: (.*?), as in", page, re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", told)) == set(project["optional-dependencies"])
+    page = (ROOT / "docs/get-started/install.md").read_text(encoding="utf-8")
+    table = page.partition("\n| extra |")[2].partition("\n\n")[0]
+    named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert sorted(named) == sorted(project["optional-dependencies"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 
 import pytest
 from polymux import contract
@@ -15,6 +16,8 @@ from support.native_build import ROOT
 
 OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
 KINDS = ("real model", "real work", "plumbing only", "upstream only")
+#: What README calls them.
+README_KINDS = {"real model": KINDS[0], "no model": KINDS[1], "stand-in": KINDS[2]}
 #: Backends that are no family of engines, and what they do.
 OTHERS = {
     "songs": ("search_music", "identify_song"),
@@ -46,8 +49,19 @@ def code_words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def test_readme_has_the_same_table() -> None:
-    assert marked("README.md", "what does what") == marked("docs/engines.md", "what does what")
+def test_readme_says_what_each_operation_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kinds = {(code_words(row[0])[0], row[2]) for row in WHAT}
+    names = []
+    for operation, needs, _, tested, upstreams in cells(marked("README.md", "operations")):
+        assert set(code_words(needs)) <= set(project["optional-dependencies"])
+        for name in code_words(operation):
+            names.append(name)
+            assert (name, README_KINDS[tested]) in kinds
+            able = {"OpenAI API": name in OPENAI_OPERATIONS}
+            able["Replicate API"] = name in operations_of({})
+            assert upstreams == (", ".join(one for one in able if able[one]) or "none")
+    assert set(names) == {one.name for one in contract.operations()}
 
 
 def test_every_operation_has_its_row() -> None:

@@ -1,4 +1,4 @@
-"""mypy sees the public interface as our example and those of the client's page mean it."""
+"""mypy sees the public interface as our example and those of the client's pages mean it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+#: Pages in docs/guides whose examples are checked.
+PAGES = ("python-client", "files-and-jobs", "timeouts-and-retries", "proxies-and-threads")
 #: Were the package untyped to mypy, everything would pass.
 WRONG = """from typing import assert_type
 import polymux
@@ -17,8 +19,8 @@ assert_type(polymux.probe('a').tags, list[str])
 
 
 def test_examples_have_the_expected_types(tmp_path: Path) -> None:
-    page = (ROOT / "docs/client.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    text = "\n".join((ROOT / f"docs/guides/{name}.md").read_text() for name in PAGES)
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) > 10
     for number, block in enumerate([WRONG, *blocks]):
         (tmp_path / f"block_{number}.py").write_text(block)
@@ -30,7 +32,7 @@ def test_examples_have_the_expected_types(tmp_path: Path) -> None:
         text=True, check=False, timeout=300,
     )  # fmt: skip
     assert f"(checked {len(code)} source files)" in done.stdout, done
-    # The page does not test each member that an answer may lack for None.
+    # The pages do not test each member that an answer may lack for None.
     [error] = [one for one in done.stdout.splitlines() if ": error: " in one and "None" not in one]
     assert "block_0.py" in error
     assert "dict[str, str]" in error
