@@ -31,6 +31,8 @@ NO_COMMANDS = {
     ("generation.md", "my-model/"): "a folder of weights",
     ("integrations/mcp.md", "{"): "settings of other programs",
     ("mp3.md", "job 0"): "a drawing of segments",
+    ("mcp.md", "{"): "settings of other programs",
+    ("parallel-mp3.md", "encoder 0"): "a drawing of segments",
     ("page.md", "default-src"): "the page's policy; test_page.py holds it",
     ("server.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
 }
