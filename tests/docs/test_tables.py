@@ -42,13 +42,14 @@ def cells(table: str) -> list[list[str]]:
     return [[one.strip() for one in line.strip("|").split("|")] for line in lines[2:]]
 
 
-WHAT = cells(marked("docs/engines.md", "what does what"))
+WHAT = cells(marked("docs/reference/models.md", "what does what"))
 
 
 def code_words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+<<<<<<< HEAD
 def test_readme_says_what_each_operation_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     kinds = {(code_words(row[0])[0], row[2]) for row in WHAT}
@@ -62,6 +63,10 @@ def test_readme_says_what_each_operation_needs() -> None:
             able["Replicate API"] = name in operations_of({})
             assert upstreams == (", ".join(one for one in able if able[one]) or "none")
     assert set(names) == {one.name for one in contract.operations()}
+=======
+def test_readme_has_the_same_table() -> None:
+    assert marked("README.md", "what does what") == marked("docs/reference/models.md", "what does what")
+>>>>>>> d3
 
 
 def test_every_operation_has_its_row() -> None:
@@ -97,7 +102,7 @@ def size(count: int) -> str:
 def test_models_and_their_licences() -> None:
     told = [
         [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
-        for name, family, licence, download in cells(marked("docs/engines.md", "models"))
+        for name, family, licence, download in cells(marked("docs/reference/models.md", "models"))
     ]
     known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
     assert told == known, json.dumps(known, indent=1)
