@@ -177,7 +177,7 @@ def test_the_unit_is_understood_and_takes_rights_away(tmp_path: Path) -> None:
 
 def test_settings_of_the_page_are_those_of_the_file(tmp_path: Path) -> None:
     text = (DEPLOY / "polymux.toml").read_text()
-    shown = (ROOT / "docs/deployment.md").read_text()
+    shown = (ROOT / "docs/deploy/systemd.md").read_text()
     assert re.sub(r"^#.*\n", "", text, flags=re.MULTILINE) in shown
     call("config", "check", DEPLOY / "polymux.toml", cwd=tmp_path)
 
@@ -220,8 +220,8 @@ def test_the_container_file() -> None:
 
 
 def test_a_copy_of_a_store_at_work_is_whole(tmp_path: Path) -> None:
-    """As docs/deployment.md says: the database by SQLite, then the files."""
-    page = (ROOT / "docs/deployment.md").read_text()
+    """As docs/deploy/backup-and-upgrade.md says: the database by SQLite, then the files."""
+    page = (ROOT / "docs/deploy/backup-and-upgrade.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)store = ", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)

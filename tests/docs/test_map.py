@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.native_build import ROOT
 
-PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "python/polymux"
 #: Not in the table: what builds and tools leave behind.
 LEFT_BEHIND = re.compile(r"__pycache__|build.*|dist|node_modules|.*\.so|\..*")

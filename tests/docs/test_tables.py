@@ -1,4 +1,4 @@
-"""Tables of the docs that speak of the code: what does what, models, and figures."""
+"""Tables of the docs that speak of the code: what does what, models, settings, and figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import tomllib
 
 import pytest
 from polymux import contract
+from polymux._util.settings import rules_of
 from polymux.engines.registry import ENGINES
+from polymux.media.options import Limits as MediaLimits
 from polymux.models.catalogue import all_models
+from polymux.server.settings.settings import ServerSettings
+from polymux.service.routes import Route
 from polymux.upstreams.model_names import OPENAI_OPERATIONS
 from polymux.upstreams.replicate.models import operations_of
 from support.native_build import ROOT
@@ -106,3 +110,42 @@ def test_models_and_their_licences() -> None:
     ]
     known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
     assert told == known, json.dumps(known, indent=1)
+
+
+CONFIGURATION = "docs/deploy/configuration.md"
+#: Settings whose values are other tables; the page has a heading for each.
+TABLES = {
+    "limits", "fetch", "store", "songs", "song_recognition", "song_search", "download",
+    "summaries", "engines", "upstreams", "ray", "routes", "compat",
+}  # fmt: skip
+
+
+def settings_classes() -> dict[str, type]:
+    """The settings class of each table of the page."""
+    found: dict[str, type] = {"server": ServerSettings, "routes": Route}
+    for name, one in rules_of(ServerSettings).items():
+        kind = one.table or one.tables
+        if kind is not None:
+            found[name] = kind
+    return found | {"media limits": MediaLimits}
+
+
+def test_every_setting_has_its_row() -> None:
+    assert settings_classes().keys() - {"server", "media limits"} == TABLES
+    for name, kind in settings_classes().items():
+        told = [code_words(row[0])[0] for row in cells(marked(CONFIGURATION, name))]
+        known = [one for one in rules_of(kind) if one not in TABLES or name != "server"]
+        assert sorted(told) == sorted(known), name
+
+
+def test_every_table_of_settings_has_its_heading() -> None:
+    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
+    named = set(re.findall(r"^##+ .*`\[(\w+)[^`]*\]`$", page, re.MULTILINE))
+    assert named == TABLES
+
+
+def test_every_option_of_engines_has_its_row() -> None:
+    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
+    table = page.partition("| engine | option |")[2].partition("\n\n")[0]
+    told = {(code_words(row[0])[0], code_words(row[1])[0]) for row in cells(f"|{table}")}
+    assert told == {(name, option) for name, one in ENGINES.items() for option in one.options}

@@ -37,7 +37,11 @@ NO_COMMANDS = {
     ("mcp.md", "{"): "settings of other programs",
     ("parallel-mp3.md", "encoder 0"): "a drawing of segments",
     ("page.md", "default-src"): "the page's policy; test_page.py holds it",
+    ("web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
     ("server.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
+    ("monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
+    ("monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads such lines",
+    ("monitoring.md", '{"status"'): "what /readyz returns",
 }
 #: First word of somebody else's command, to why it is only shown.
 OTHERS = {

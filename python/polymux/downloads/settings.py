@@ -30,15 +30,16 @@ class DownloadSettings:
     """Downloads from web pages by yt-dlp.
 
     Attributes:
-        enabled: Whether pages are read. Default: if yt-dlp is installed.
-        max_concurrency: Downloads at the same time. Default: 2.
-        max_bytes: Maximum of one download. Default: 2 GiB.
+        enabled: Whether downloads are on. Default: if yt-dlp is installed.
+        max_concurrency: Maximum number of downloads at the same time. Default: 2.
+        max_bytes: Maximum size of one download. Default: 2 GiB.
         total_s: Maximum time of one download. Default: 1800.
-        music_search: What is opened for a song's ``{query}``: a search of yt-dlp, or the URL of a
-            page that shows results. Default: ``"ytsearch1:{query}"``.
-        cookies: Your file of cookies in Netscape format. Default: none.
-        proxy: Your proxy, such as ``"http://proxy.example:3128"``. Default: none.
-        proxy_environment: The environment variable that contains the proxy's URL, for a URL with a
+        music_search: Search for a song: a yt-dlp search, or the URL of a page with results. It
+            contains ``{query}`` once. Default: ``"ytsearch1:{query}"``.
+        cookies: File of cookies in Netscape format. Default: none.
+        proxy: URL of a proxy without a password, such as ``"http://proxy.example:3128"``. Default:
+            none.
+        proxy_environment: Environment variable that contains the proxy's URL, for a URL with a
             password. Default: none.
 
     Raises:

@@ -23,16 +23,17 @@ class FetchPolicy:
     """What may be fetched beyond the public Internet. The operator decides it, never a request.
 
     Attributes:
-        allowed_hosts: Names or addresses that are fetched from whatever they resolve to, each with
-            or without a port: ``"media.example"``, ``"127.0.0.1:8080"``, ``"[::1]:8080"``. One with
-            a port is allowed on that port alone, in `allowed_ports` or not. Default: none.
+        allowed_hosts: Host names or IP addresses that may be fetched although they are not public,
+            each with or without a port: ``"media.example"``, ``"127.0.0.1:8080"``,
+            ``"[::1]:8080"``. A host with a port is allowed on that port only, whether or not
+            `allowed_ports` has it. Default: none.
         allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
             Default: none.
         allowed_ports: Ports that any URL may have. Default: 80 and 443.
-        certificate_bundle: Path of the trusted certificates, in PEM. Default: what the environment
-            names in ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
-        verify_allowed_hosts: False takes any certificate of `allowed_hosts`, and of no other.
-            Default: True.
+        certificate_bundle: File with trusted certificates (PEM). Default: the file named by
+            ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's bundle.
+        verify_allowed_hosts: Verify the certificates of `allowed_hosts`. Those of other hosts are
+            always verified. Default: True.
 
     Raises:
         TypeError: A value of the wrong type.

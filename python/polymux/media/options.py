@@ -47,13 +47,13 @@ class Limits:
     """What one input may cost. The defaults suit one's own files; a server lowers them.
 
     Attributes:
-        probe_bytes: Bytes examined to recognise the streams. Default: 5,000,000.
-        streams: Streams of any kind in the container. Default: 1,000.
-        duration_s: Decoded audio in seconds, counted while decoding. Default: 24 hours.
+        probe_bytes: Bytes examined to detect the streams. Default: 5,000,000.
+        streams: Number of streams of any kind in the container. Default: 1,000.
+        duration_s: Duration of the decoded audio, counted while decoding. Default: 24 hours.
         sample_rate_hz: Highest input sample rate. Default: 768,000.
         channels: Highest input channel count. Default: 64.
-        tag_bytes: Tags, chapters and cover together. Default: 64 MiB.
-        chapters: Chapter marks. Default: 10,000.
+        tag_bytes: Total size of tags, chapters and cover. Default: 64 MiB.
+        chapters: Number of chapter marks. Default: 10,000.
 
     Example:
         >>> import polymux

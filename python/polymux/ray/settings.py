@@ -19,20 +19,21 @@ class RaySettings:
     """The cluster of a server, and the resources of its engines.
 
     Attributes:
-        address: ``"local"`` for a Ray of this server, ``"auto"`` for the cluster of this machine,
-            or ``"HOST:PORT"``. Default: ``"auto"``.
+        address: Cluster to use: ``"auto"`` for the one of this machine, ``"local"`` to start one
+            for this server, or ``"HOST:PORT"``. Default: ``"auto"``.
         name: Prefix of the deployments' names, different for each server on a cluster. Default:
             ``"polymux"``.
         cpus: Processors of each replica. Default: 1.
         gpus: GPUs of each replica; fractions are allowed. Default: none.
-        min_replicas: Minimum of replicas of each engine. Default: 1.
-        max_replicas: Maximum. Default: 1.
-        target_ongoing_requests: Requests for each replica; with more, another replica starts.
+        min_replicas: Minimum number of replicas of each engine. Default: 1.
+        max_replicas: Maximum number of replicas of each engine. Default: 1.
+        target_ongoing_requests: Requests per replica above which Ray starts another replica.
             Default: the engine's `max_concurrency`.
-        queue: Requests that may wait for an engine before 503. Default: 32.
-        here: Names of engines that stay on this machine. Default: none.
-        engines: Name of an engine to its own ``cpus``, ``gpus``, ``min_replicas``,
-            ``max_replicas``, ``target_ongoing_requests`` and ``queue``.
+        queue: Maximum number of requests that wait in Ray for one engine. Default: 32.
+        here: Engines that run on the server's machine. Default: none.
+        engines: Settings for single engines, such as ``[ray.engines.chat]``: ``cpus``, ``gpus``,
+            ``min_replicas``, ``max_replicas``, ``target_ongoing_requests`` and ``queue``. Default:
+            none.
     """
 
     address: str = field(default="auto", metadata=rule(parse=check_address))

@@ -50,27 +50,29 @@ class Limits:
     Attributes:
         header_s: Time for the header of a request. Default: 10.
         keep_alive_s: Time that a connection may stay open without a request. Default: 10.
-        body_first_s: Time for a body, in addition to `body_bytes_per_s`. Default: 10.
-        body_bytes_per_s: The minimum average rate of a body. Default: 16 KiB.
-        body_idle_s: Time without any byte of a body; at least `body_first_s`. Default: 30.
-        chat_bytes: Maximum body of the two chats. Default: 32 MiB.
+        body_first_s: Time until the body begins. Its total time is this plus its length divided by
+            `body_bytes_per_s`. Default: 10.
+        body_bytes_per_s: Minimum average rate of a body. Default: 16 KiB.
+        body_idle_s: Maximum pause within a body, at least `body_first_s`. Default: 30.
+        chat_bytes: Maximum body of chat requests. Default: 32 MiB.
         json_bytes: Maximum of other JSON bodies. Default: 1 MiB.
-        upload_bytes: Maximum form of conversions and transcriptions. Default: 2 GiB.
-        image_bytes: Maximum form of image operations. Default: 20 MiB.
-        song_bytes: Maximum form of song recognition. Default: 30 MiB.
-        form_bytes: Maximum of other forms. Default: 200 MiB.
-        queue: Requests that may wait for one engine. Default: 32.
-        connections_per_address: Connections of one IP address, or of one /64 network of IPv6.
+        upload_bytes: Maximum upload of a conversion or transcription. Default: 2 GiB.
+        image_bytes: Maximum upload of image operations. Default: 20 MiB.
+        song_bytes: Maximum upload of song recognition. Default: 30 MiB.
+        form_bytes: Maximum upload of other operations. Default: 200 MiB.
+        queue: Maximum number of requests that wait for one engine. Default: 32.
+        connections_per_address: Maximum connections from one IP address, or one IPv6 /64 network.
             Default: half of all connections; this machine may have all of them.
         streams_keep_alive_s: Interval of keep-alive comments in a silent stream. Default: 15.
         event_bytes: Maximum event of a stream; a longer one ends the stream. Default: 1 MiB.
-        wait_s: Maximum of ``Prefer: wait``. Default: 60.
-        memory_bytes: Maximum memory of one job. Default: no limit.
-        max_generation_s: Maximum estimated time of an image, its upscaling, a video or music, for
-            keys without such a limit. Default: 300; ``inf`` for no limit.
-        engines_memory_bytes: Maximum memory of all engines. Default: that of the machine.
+        wait_s: Maximum of the header ``Prefer: wait``. Default: 60.
+        memory_bytes: Maximum estimated memory of one job. Default: no limit.
+        max_generation_s: Maximum estimated time to generate an image, a video or music, or to
+            upscale an image. A key with ``max_estimate_s`` has that limit instead. Default: 300;
+            ``inf`` for no limit.
+        engines_memory_bytes: Maximum memory of all engines together. Default: the machine's memory.
         duration_s: Maximum duration of media. Default: 4 hours.
-        pixels: Maximum size of an image. Default: 40 megapixels.
+        pixels: Maximum pixels of an input image. Default: 40 megapixels.
     """
 
     header_s: float = 10.0
@@ -102,9 +104,10 @@ class StoreSettings:
     """Where jobs and files are kept.
 
     Attributes:
-        folder: Default: ``polymux/server`` in the XDG folder for state.
-        bytes: Maximum of all files together. Default: 20 GiB.
-        retention_s: How long results are kept, in seconds. Default: 86,400, a day.
+        folder: Folder of jobs, results and API keys. Default: ``polymux/server`` in
+            ``$XDG_STATE_HOME`` or ``~/.local/state``.
+        bytes: Maximum size of all files together. Default: 20 GiB.
+        retention_s: Time after which jobs and results are deleted. Default: 86,400 (one day).
     """
 
     folder: Path = field(
@@ -137,12 +140,13 @@ class EngineSettings:
     """An engine.
 
     Attributes:
-        family: Its name in `polymux.engines.registry`, or ``MODULE:CLASS`` for your own engine.
-        options: What it is loaded with.
-        max_concurrency: Requests at the same time. Default: 1.
-        threads: Threads of its libraries. Default: one for each processor.
-        idle_s: Time without work after which its process ends. Default: 300.
-        operations: What it does. Default: all that its family can; required for your own engine.
+        family: Engine to run, such as ``chat``, or ``MODULE:CLASS`` for your own engine class.
+        options: Options of the engine, such as its model. Default: none.
+        max_concurrency: Maximum number of requests at the same time. Default: 1.
+        threads: Threads of the engine's libraries. Default: one for each processor.
+        idle_s: Time without requests after which the engine process ends. Default: 300.
+        operations: Operations that the engine runs. Default: all that it supports; required for
+            your own engine.
     """
 
     family: str

@@ -79,25 +79,29 @@ class UpstreamSettings:
     Attributes:
         kind: ``"openai"`` for an OpenAI-compatible API, ``"polymux"``, or ``"replicate"`` for the
             Replicate API.
-        base_url: Such as ``"https://api.groq.com/openai/v1"``.
-        key_file: The file that contains the API key and nothing else. Default: no key.
-        key_environment: The environment variable that contains the API key. Default: no key.
-        operations: What it does. Default: the two chats; all operations of a polymux server; of
-            Replicate the operations of `models`.
-        models: Our name of a model to theirs; ``default`` means the first. Default: chats use the
-            first model of the server, Replicate the models of the polymux API.
-        max_concurrency: Requests at the same time. Default: 16.
+        base_url: URL of the API, such as ``"https://api.groq.com/openai/v1"``.
+        key_file: File that contains the API key and nothing else, up to 10,000 bytes. Default: no
+            key.
+        key_environment: Environment variable that contains the API key. Default: no key.
+        operations: Operations that the upstream runs. Default: both chat operations for
+            ``"openai"``, all for ``"polymux"``, those of `models` for ``"replicate"``.
+        models: Model names of this server with the names that the upstream uses for them;
+            ``default`` means the first. Default: chats may use any model of the upstream,
+            ``"replicate"`` the models of the polymux API.
+        max_concurrency: Maximum number of requests at the same time. Default: 16.
         connect_s: Time to connect. Default: 5.
-        first_byte_s: Time from the end of a request to the answer. Default: none; 300 for streams.
-        idle_s: Time between two bytes of an answer and two chunks of a stream. Default: 60.
-        total_s: Time for an answer that is not streamed. Default: 300; 1,900 for files and jobs.
+        first_byte_s: Time from the end of a request to the response. Default: none; 300 for
+            streams.
+        idle_s: Maximum pause within a response, and between two chunks of a stream. Default: 60.
+        total_s: Time for a response that is not streamed. Default: 300; 1,900 for files and jobs.
         event_bytes: Maximum event of a stream. Default: 1 MiB.
-        certificates: File of trusted certificates (PEM). Default: those of the system.
+        certificates: File with trusted certificates (PEM). Default: those of the system.
         max_tokens: Send ``max_tokens`` instead of ``max_completion_tokens``. Default: False.
         response_format: Send ``response_format`` for images. Default: True.
         transcript_format: ``"verbose_json"``, or ``"json"``, which has no times. Default:
             ``"verbose_json"``.
-        image_fields: Fields of image generation that it accepts by our names. Default: none.
+        image_fields: Fields of image generation that the upstream accepts under polymux's names.
+            Default: none.
     """
 
     kind: str = field(metadata=rule(choices=KINDS))

@@ -29,8 +29,8 @@ class Route:
     """A backend for an operation.
 
     Attributes:
-        backend: Its name.
-        models: The model selectors, or chat models, that go there; empty for all.
+        backend: Name of an engine or upstream, or another backend.
+        models: Chat models, or model variants, that this backend runs. Default: all.
     """
 
     backend: str

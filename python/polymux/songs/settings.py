@@ -29,14 +29,14 @@ CONFIDENCE = {"rule": Rule("float", min=0.5, max=0.99)}
 @renamed_arguments(least_confidence="min_confidence")
 @dataclass(frozen=True, slots=True)
 class SongSettings:
-    """The catalogue of one's own songs.
+    """The music library of a server.
 
     Attributes:
-        catalogue: Its folder; what is not there yet is found as soon as it is. Default: the one
-            that ``polymux songs`` uses without an argument, where it has songs at the start.
-        empty_when_unknown: Answer by three empty texts (200) where no song is like a recording, as
-            other servers of the interface do, in the place of an error (404). Default: False.
-        min_confidence: From which confidence on a song is named, 0.5 to 0.99. Default: as for
+        catalogue: Folder of the song index. It may be created later. Default: the index of
+            ``polymux songs``, if it has songs when the server starts.
+        empty_when_unknown: Return three empty texts (200) instead of an error (404) if no song
+            matches. Default: False.
+        min_confidence: Minimum confidence of a match, 0.5 to 0.99. Default: as for
             `polymux.Catalogue`.
 
     Raises:

@@ -14,15 +14,16 @@ class SummaryOptions:
     """Summaries of videos.
 
     Attributes:
-        model: The chat model that writes them. Default: the first.
-        language: Their language, such as ``"English"``. Default: that of the video.
-        words: Their approximate length. Default: 200.
-        part_characters: Maximum of a transcript that the model reads at once; a token has three to
-            four characters. A known context window of the model limits it too. Default: what that
-            window holds beside the answer, else 6000.
-        captions: Use captions of a video instead of its speech, which is faster. Default: true.
-        max_parts: Parts of one video; a longer transcript is refused. Default: 256.
-        total_s: Maximum time for one, including download, speech and chats. Default: 1800.
+        model: Chat model that writes the summaries. Default: the first chat model.
+        language: Language of the summaries, such as ``"English"``. Default: that of the video.
+        words: Approximate length of a summary. Default: 200.
+        part_characters: Maximum characters of the transcript in one chat request. A token has three
+            to four characters. Default: as many as fit the model's context window; 6,000 if that
+            is unknown.
+        captions: Use a video's captions, if it has some, instead of transcribing its speech.
+            Default: true.
+        max_parts: Maximum parts of one transcript; a longer one is refused. Default: 256.
+        total_s: Maximum time of one summary, with download, transcription and chats. Default: 1800.
 
     Raises:
         InvalidRequestError: A number is out of range.

@@ -155,12 +155,13 @@ def certificate_problem(certificate: Path, key: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CompatSettings:
-    """Compatibility APIs. Default: on if only this machine can reach the server.
+    """Compatibility APIs.
 
     Attributes:
-        openai: ``/v1``, the OpenAI API.
-        mcp: ``/mcp``, the Model Context Protocol.
-        replicate: ``/replicate/v1``, the Replicate API.
+        openai: Serve the OpenAI API at ``/v1``. Default: on if only this machine can reach the
+            server.
+        mcp: Serve the Model Context Protocol at ``/mcp``. Default: as `openai`.
+        replicate: Serve the Replicate API at ``/replicate/v1``. Default: as `openai`.
     """
 
     openai: bool | None = None
@@ -178,17 +179,17 @@ class ServerSettings(ServiceSettings):
     """Settings of a server: those of its service, and how it is reached.
 
     Attributes:
-        host: The address to listen on. Default: ``"127.0.0.1"``.
-        port: The port; 0 for any free one. Default: 8000.
-        public_url: The beginning of links. Default: the address and port that it listens on.
-        keys: The file of API keys. Default: ``keys.json`` in the store's folder.
-        allowed_hosts: Accepted values of the Host header, in lower case, with or without a port.
-            Default: the names of loopback; on other addresses any host.
+        host: IP address or host name to listen on. Default: ``"127.0.0.1"``.
+        port: TCP port to listen on; 0 selects a free port. Default: 8000.
+        public_url: URL that links to results begin with. Default: made from `host` and `port`.
+        keys: File with the API keys. Default: ``keys.json`` in the store's folder.
+        allowed_hosts: Accepted values of the Host header, with or without a port. Default: the
+            loopback names if only this machine can reach the server, else any host.
         allowed_origins: Origins of web pages that may use the server, such as
-            ``"https://site.example"``; kept as browsers send them.
-        shutdown_timeout_s: Time for running work after a stop signal. Default: 10.
-        tls_cert: File of the TLS certificate (PEM). Default: no TLS.
-        tls_key: File of its key.
+            ``"https://site.example"``: scheme, host and port, without patterns. Default: none.
+        shutdown_timeout_s: Time for running jobs after a stop signal. Default: 10.
+        tls_cert: File with the TLS certificate (PEM). Default: no TLS.
+        tls_key: File with the private key of `tls_cert` (PEM, without a password). Default: no TLS.
         compat: Compatibility APIs.
 
     Raises:

@@ -18,13 +18,13 @@ class SongRecognitionSettings:
     Attributes:
         providers: ``"shazam"``. Default: none.
         country: Country code of the search. Default: ``"GB"``.
-        language: Language of answers. Default: ``"en-US"``.
+        language: Language of responses. Default: ``"en-US"``.
         deadline_s: Maximum time of a recognition, including waiting. Default: 30.
-        provider_s: Maximum time of an answer. Default: 10.
-        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 4 MiB.
-        cache_s: How long songs are cached. Default: 6 hours.
-        cache_empty_s: How long unknown recordings are cached. Default: 10 minutes.
-        shazam_url: URL of that service.
+        provider_s: Maximum time of one response. Default: 10.
+        cache_bytes: Approximate memory of cached responses; 0 disables the cache. Default: 4 MiB.
+        cache_s: Time that songs are cached. Default: 6 hours.
+        cache_empty_s: Time that unknown recordings are cached. Default: 10 minutes.
+        shazam_url: URL of the Shazam recognition.
 
     Raises:
         InvalidRequestError: A value is not accepted.

@@ -58,21 +58,21 @@ class SongSearchSettings:
     """Services that `search_music` uses.
 
     Attributes:
-        providers: ``"itunes"``, ``"musicbrainz"`` and ``"shazam"``, in the order of use. Default:
-            none.
-        contact: Your mail address or a page's URL. MusicBrainz requires it; only MusicBrainz gets
+        providers: Services to search, in this order: ``"itunes"``, ``"musicbrainz"``,
+            ``"shazam"``. Default: none.
+        contact: Your email address or the URL of a page. MusicBrainz requires it and alone receives
             it. Default: none.
-        country: Country code of the shop. Default: ``"US"``.
+        country: Country code of the iTunes store. Default: ``"US"``.
         deadline_s: Maximum time of a search. Default: 30.
         provider_s: Maximum time of one service. Default: 10.
-        cache_bytes: Approximate memory for cached answers; 0 for no cache. Default: 8 MiB.
-        cache_s: How long songs are cached. Default: 6 hours.
-        cache_empty_s: How long empty answers are cached. Default: 10 minutes.
+        cache_bytes: Approximate memory of cached responses; 0 disables the cache. Default: 8 MiB.
+        cache_s: Time that songs are cached. Default: 6 hours.
+        cache_empty_s: Time that empty responses are cached. Default: 10 minutes.
         allowed_proxies: Proxies that requests may name, such as ``"http://proxy.example:3128"``.
             Default: none.
-        itunes_url: URL of that service.
-        musicbrainz_url: URL of that service.
-        shazam_url: URL of that service.
+        itunes_url: URL of the iTunes search.
+        musicbrainz_url: URL of MusicBrainz.
+        shazam_url: URL of the Shazam search.
 
     Raises:
         InvalidRequestError: A value is not accepted.
