@@ -53,7 +53,6 @@ def code_words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-<<<<<<< HEAD
 def test_readme_says_what_each_operation_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     kinds = {(code_words(row[0])[0], row[2]) for row in WHAT}
@@ -67,10 +66,6 @@ def test_readme_says_what_each_operation_needs() -> None:
             able["Replicate API"] = name in operations_of({})
             assert upstreams == (", ".join(one for one in able if able[one]) or "none")
     assert set(names) == {one.name for one in contract.operations()}
-=======
-def test_readme_has_the_same_table() -> None:
-    assert marked("README.md", "what does what") == marked("docs/reference/models.md", "what does what")
->>>>>>> d3
 
 
 def test_every_operation_has_its_row() -> None:
