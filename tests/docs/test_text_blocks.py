@@ -20,8 +20,8 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Page (its path in docs/) and how the block begins, to what it is.
 NO_COMMANDS = {
-    ("deploy/monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
-    ("deploy/monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads such lines",
+    ("deploy/monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads them",
+    ("deploy/monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads them",
     ("deploy/monitoring.md", '{"status"'): "what /readyz returns",
     ("deploy/web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
     ("explanation/architecture.md", "Python: python/polymux"): "a drawing of the layers",
