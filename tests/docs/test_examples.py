@@ -3,9 +3,9 @@
 - `python` runs as a script.
 - `console` runs the lines that begin with "$ ". A server among them runs until it serves. Commands
   of scripts/ are not run, but must exist and support the options shown.
-- `output` directly after a `python` block is what that block prints on standard output. After a
-  `console` block it has standard error too. `...` within a line stands for any text, a line of only
-  `...` for any lines. Spaces at the ends of lines and empty lines at the end do not count.
+- `output` directly after a `python` or `console` block is what that block prints on standard output
+  and standard error together. `...` within a line stands for any text, a line of only `...` for any
+  lines. Spaces at the ends of lines and empty lines at the end do not count.
 - `cpp` is compiled against the installed library.
 - `toml` is checked as a server's settings.
 - test_text_blocks.py checks `text`.
@@ -270,9 +270,7 @@ def run_example(
 ) -> None:
     printed = ""
     if example.language == "python":
-        # Warnings of other packages, which the tests turn on, are not output.
-        errors = folder.parent / "errors"
-        printed = python.run(example.text, folder, folder.parent / "said", errors=errors)
+        printed = python.run(example.text, folder, folder.parent / "said")
     elif example.language == "console":
         printed = run_console(example, folder, server, python)
     elif example.language == "cpp":

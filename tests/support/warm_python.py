@@ -25,8 +25,10 @@ with openai.OpenAI(api_key="none") as client:
     client.audio.transcriptions, client.chat.completions, client.images, client.models
 """
 PROGRAM = """
-import gc, json, os, sys
+import gc, json, os, sys, warnings
 exec(sys.argv.pop(), {})
+# Printed when objects of other packages end; they would never fail a run.
+warnings.simplefilter("ignore", ResourceWarning)
 # What is loaded is no garbage: the end of each fork would look at all of it, and copy it.
 gc.freeze()
 for line in sys.stdin:
@@ -43,11 +45,11 @@ os.environ.update(job["environment"])
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 os.dup2(said, 1)
-os.dup2(said if job["errors"] is None else os.open(job["errors"], os.O_WRONLY | os.O_CREAT), 2)
-# If both streams end in one file, they do so in the order in which they were written.
+os.dup2(said, 2)
+# Both streams end in one file, in the order in which they were written.
 sys.stdout.reconfigure(line_buffering=True)
 code = compile(job["code"], "<example>", "exec")
-del child, gc, job, json, line, os, said, sys
+del child, gc, job, json, line, os, said, sys, warnings
 exec(code)
 """
 
@@ -80,24 +82,19 @@ class WarmPython:
         said: Path,
         environment: Mapping[str, str] = os.environ,
         status: int = 0,
-        errors: Path | None = None,
     ) -> str:
         """Run code in a folder and return what it prints.
 
-        The file `said` keeps the output, which is shown if the code fails. Standard error goes
-        there too, unless `errors` names a new file for it.
+        The file `said` keeps the output, which is shown if the code fails.
         """
         job = {
             "code": code,
             "folder": str(folder),
             "said": str(said),
-            "errors": None if errors is None else str(errors),
             "environment": {**environment},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
-        ended = self._process.stdout.readline()
-        printed = said.read_text()
-        assert ended == f"{status}\n", printed + ("" if errors is None else errors.read_text())
-        return printed
+        assert self._process.stdout.readline() == f"{status}\n", said.read_text()
+        return said.read_text()
