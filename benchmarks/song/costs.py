@@ -1,4 +1,4 @@
-"""What recognition costs: the table of costs in docs/development/song-recognition.md, made in one run.
+"""Measure what recognition costs: the table in docs/development/song-recognition.md.
 
 Sounds are those of a set of the generator. Where more music is needed than the set has, its
 fingerprints are used again and again, each time with all peaks moved by some frequency and some

@@ -229,7 +229,7 @@ def shown(found: Sequence[float]) -> str:
 def summary(
     rows: Mapping[str, Sequence[Row]], thresholds: Mapping[str, Thresholds] | None = None
 ) -> str:
-    """The two tables of docs/development/song-recognition.md: what was named, and what must not have been.
+    """The two tables of docs/development/song-recognition.md: what was and was wrongly named.
 
     Args:
         rows: Names of columns, such as `seed 7`, to the rows of each.

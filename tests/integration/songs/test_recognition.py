@@ -1,7 +1,8 @@
 """What the index recognises of music that no parameter was fitted to, and what it refuses.
 
 A reduced set of `benchmarks/song`; the whole one is `scripts/bench song`, and
-docs/development/song-recognition.md has what it gave. Bounds here are wide: they hold for few snippets of a kind.
+docs/development/song-recognition.md has what it gave. Bounds here are wide: they hold for few
+snippets of a kind.
 """
 
 from __future__ import annotations
