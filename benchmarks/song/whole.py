@@ -1,4 +1,7 @@
-"""The whole benchmark: sets of several seeds, both recognisers, costs, docs/song.md's tables."""
+"""The whole benchmark: sets of several seeds, both recognizers, costs and tables.
+
+The tables are those of docs/development/song-recognition.md.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def run(plan: Plan) -> str:
     """All of it.
 
     Returns:
-        The tables of docs/song.md: what polymux named of each seed, what Chromaprint named at the
+        The tables of docs/development/song-recognition.md: what polymux named of each seed,
+        what Chromaprint named at the
         thresholds that favour it most, and the costs with the first seed's set.
     """
     sets = {f"seed {seed}": set_of(plan, seed) for seed in plan.seeds}

@@ -1,7 +1,7 @@
 """What the interface is: every operation, its variants, fields, bounds, defaults and rules.
 
 The same tables check requests in the client, in the server and in C++, and make the methods, the
-commands and ``docs/operations.md``.
+commands and ``docs/reference/operations.md``.
 
 Example:
     >>> from polymux import contract

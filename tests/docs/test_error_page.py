@@ -1,4 +1,4 @@
-"""docs/errors.md against the code: the tree, codes, exit codes, and what servers answer."""
+"""docs/reference/errors.md against the code: hierarchy, codes, exit codes and HTTP statuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polymux.cli.errors import EPILOG, code_of
 from polymux.client.answer import Answer, status_error
 from support.native_build import ROOT
 
-PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
@@ -38,7 +38,8 @@ def test_the_tree_is_the_one_of_the_code() -> None:
 
 def test_codes_and_exit_codes() -> None:
     told = {
-        name: (code, int(exit_code)) for name, code, exit_code in rows(PAGE, "Codes and exit codes")
+        name: (code, int(exit_code))
+        for name, code, exit_code in rows(PAGE, "Error codes and exit codes")
     }
     assert told == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
 
@@ -51,7 +52,7 @@ def test_commands_tell_the_same_exit_codes() -> None:
 
 
 def test_a_client_raises_the_class_that_is_told() -> None:
-    told = {(status, name) for status, _, name, _ in rows(PAGE, "Statuses and codes")}
+    told = {(status, name) for status, _, name, _ in rows(PAGE, "HTTP status codes")}
     raised = {one: status_error(Answer((int(one), b"", b"", 1, 0.0))) for one, _ in told}
     assert told == {(status, type(error).__name__) for status, error in raised.items()}
     assert len(told) > 10

@@ -20,20 +20,18 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```text[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Page (its path in docs/) and how the block begins, to what it is.
 NO_COMMANDS = {
-    ("architecture.md", "Python: python/polymux"): "a drawing of the layers",
-    ("client.md", "base_url ="): "the client's settings, which no server checks",
+    ("deploy/monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads them",
+    ("deploy/monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads them",
+    ("deploy/monitoring.md", '{"status"'): "what /readyz returns",
+    ("deploy/web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
+    ("explanation/architecture.md", "Python: python/polymux"): "a drawing of the layers",
+    ("explanation/parallel-mp3.md", "encoder 0"): "a drawing of segments",
     ("guides/notebooks.md", "%"): "cells of a notebook",
     ("guides/python-client.md", "base_url ="): "the client's settings, which no server checks",
-    ("errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
-    ("models.md", "the model sdxl-"): "what the server says",
-    ("models.md", "my-model/"): "a folder of weights",
-    ("mcp.md", "{"): "settings of other programs",
-    ("parallel-mp3.md", "encoder 0"): "a drawing of segments",
-    ("web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
-    ("server.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
-    ("monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads such lines",
-    ("monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads such lines",
-    ("monitoring.md", '{"status"'): "what /readyz returns",
+    ("integrations/mcp.md", "{"): "settings of other programs",
+    ("reference/errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
+    ("reference/models.md", "the model sdxl-"): "what the server says",
+    ("reference/models.md", "my-model/"): "a folder of weights",
 }
 #: First word of somebody else's command, to why it is only shown.
 OTHERS = {

@@ -1,4 +1,4 @@
-"""All hostile cases, by their id in docs/testing.md."""
+"""All hostile cases, by their id in docs/development/testing.md."""
 
 from __future__ import annotations
 

@@ -25,8 +25,10 @@ with openai.OpenAI(api_key="none") as client:
     client.audio.transcriptions, client.chat.completions, client.images, client.models
 """
 PROGRAM = """
-import gc, json, os, sys
+import gc, json, os, sys, warnings
 exec(sys.argv.pop(), {})
+# Other packages print ResourceWarnings when their objects are deleted.
+warnings.simplefilter("ignore", ResourceWarning)
 # Otherwise the end of each fork traverses all loaded objects, which copies their memory.
 gc.freeze()
 for line in sys.stdin:
@@ -47,7 +49,7 @@ os.dup2(said, 2)
 # Both streams end in one file, in the order in which they were written.
 sys.stdout.reconfigure(line_buffering=True)
 code = compile(job["code"], "<example>", "exec")
-del child, gc, job, json, line, os, said, sys
+del child, gc, job, json, line, os, said, sys, warnings
 exec(code)
 """
 

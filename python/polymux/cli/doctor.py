@@ -85,11 +85,11 @@ def findings(config: str | None = None) -> dict[str, Any]:
         # What settings can name; without any named, none is asked.
         "song_search": {
             "providers": list(SEARCH_PROVIDERS),
-            "remedy": "[song_search], see docs/song-search.md",
+            "remedy": "[song_search], see docs/guides/recognize-and-search-songs.md",
         },
         "song_recognition": {
             "providers": list(RECOGNITION_PROVIDERS),
-            "remedy": "[song_recognition], see docs/song-recognition.md",
+            "remedy": "[song_recognition], see docs/guides/recognize-and-search-songs.md",
         },
         "upstreams": [] if settings is None else _upstreams(settings),
     }

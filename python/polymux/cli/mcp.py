@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from polymux.cli import Parser
 
 _EPILOG = """\
-A client starts this command and speaks to it over standard input and output; docs/mcp.md has its
-configuration. Everything is done on this computer unless --server names one that does it; a server
-is never taken from the environment here, so that no file leaves this computer unasked. Its key
-comes from POLYMUX_API_KEY, then api_key in the configuration file.
+A client starts this command and speaks to it over standard input and output;
+docs/integrations/mcp.md has its configuration. Everything is done on this computer unless --server
+names one that does it; a server is never taken from the environment here, so that no file leaves
+this computer unasked. Its key comes from POLYMUX_API_KEY, then api_key in the configuration file.
 
 Files are read from the folders that the client announces as its roots, else from the current
 folder; with --folder from those instead of the current one. Results are kept until the command

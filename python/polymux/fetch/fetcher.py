@@ -2,7 +2,8 @@
 
 A URL of a stranger may lead into the network of whoever fetches it. Here it may not: form, scheme,
 port, name and all addresses are judged first, for each redirect anew, and the connection goes to
-the judged addresses alone. What is refused, the limits and what is not promised: docs/fetching.md.
+the judged addresses alone. What is refused, the limits and what is not promised:
+docs/explanation/ssrf-protection.md.
 
 This is an inner face of the house: functions that take a URL call it, and it may change.
 """

@@ -123,7 +123,8 @@ def pickles(what: str) -> str:
     """The error for weights that exist only as pickles."""
     return (
         f"{what} are pickles, which are not supported because loading one can run any code. "
-        "Convert them to safetensors (see docs/models.md), then run 'polymux models add NAME PATH'"
+        "Convert them to safetensors (see docs/reference/models.md), then run "
+        "'polymux models add NAME PATH'"
     )
 
 
@@ -210,7 +211,7 @@ def check_lora(path: Path) -> None:
     if any(name.startswith("model.diffusion_model.") for name in names):
         raise InvalidRequestError(
             f"{_shown(path)} is a complete model in one file, not a LoRA. Convert it to a "
-            "directory (see docs/models.md) and use that"
+            "directory (see docs/reference/models.md) and use that"
         )
     raise InvalidRequestError(f"{_shown(path)} is not a LoRA: no tensor has a LoRA name")
 

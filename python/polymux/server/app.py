@@ -108,8 +108,8 @@ def router(config: Config = None, *, backends: Sequence[Backend] | None = None) 
 
     The endpoints still check the API key before they read the body. Enter `lifespan` with the
     router in the lifespan of your application. Your application must handle connection timeouts and
-    the other tasks listed in docs/server.md. If it has a ``BaseHTTPMiddleware``, work continues
-    after its client disconnects.
+    the other tasks listed in docs/integrations/fastapi.md. If it has a ``BaseHTTPMiddleware``, work
+    continues after its client disconnects.
 
     Args:
         config: As for `create_app`.

@@ -1,4 +1,4 @@
-"""Invalid and oversized responses (K14 in docs/testing.md)."""
+"""Invalid and oversized responses (K14 in docs/development/testing.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Data after the end of a response: trailers, and more events after the end of a stream.
 
-Case IDs such as K14 refer to docs/testing.md.
+Case IDs such as K14 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Callbacks that raise, call the client or close it (K06 and K07 in docs/testing.md)."""
+"""Callbacks that raise, call the client or close it (K06 and K07)."""
 
 from __future__ import annotations
 

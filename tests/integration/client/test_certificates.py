@@ -1,5 +1,5 @@
 """CA files, client certificates and proxies set by argument, variable, file or option (K13 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Connection reuse, and connections that the server closes (K26, C19 and K22 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

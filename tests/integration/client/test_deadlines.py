@@ -1,5 +1,5 @@
 """Deadlines of every kind with a monotonic clock (C07, C08, C14, C27, C38, C39, K24 and K25 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Multiple and short-lived event loops, and canceled tasks (K05 and K08 in docs/testing.md)."""
+"""Multiple and short-lived event loops, and canceled tasks (K05 and K08)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Processes that exit during calls (K09), and imports in unusual environments (K23 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Failing system calls and resource limits during calls, uploads, fetches and saves (N05 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

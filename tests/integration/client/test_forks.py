@@ -1,4 +1,4 @@
-"""Clients in forked and other child processes (K01 and K02 in docs/testing.md)."""
+"""Clients in forked and other child processes (K01 and K02 in docs/development/testing.md)."""
 
 from __future__ import annotations
 

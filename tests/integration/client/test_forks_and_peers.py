@@ -1,4 +1,4 @@
-"""Servers and connections whose sockets a forked child has inherited (K05 in docs/testing.md)."""
+"""Servers and connections whose sockets a forked child has inherited (K05)."""
 
 from __future__ import annotations
 

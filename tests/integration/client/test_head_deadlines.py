@@ -1,5 +1,5 @@
 """Deadlines before the body of a response: while connecting and within the headers (C07 and C27 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

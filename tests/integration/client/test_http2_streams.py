@@ -1,4 +1,4 @@
-"""Streams over HTTP/2 with one that is not read for a while (C35 in docs/testing.md)."""
+"""Streams over HTTP/2 with one that is not read for a while (C35)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in everything that waits, and other signals (K04 in docs/testing.md)."""
+"""Ctrl-C in everything that waits, and other signals (K04 in docs/development/testing.md)."""
 
 from __future__ import annotations
 

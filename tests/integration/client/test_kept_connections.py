@@ -1,5 +1,5 @@
 """A reused connection that the server closes as the next request arrives: an unread request is
-repeated, a read one is not (K26, C19 and C48 in docs/testing.md).
+repeated, a read one is not (K26, C19 and C48 in docs/development/testing.md).
 """
 
 from __future__ import annotations

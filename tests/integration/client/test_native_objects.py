@@ -1,5 +1,5 @@
 """Native objects of the client: created and dropped many times, copied and half initialized (N17
-and K19 in docs/testing.md).
+and K19 in docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which requests are retried (K15, C03 to C06, C19 and C48 in docs/testing.md)."""
+"""Which requests are retried (K15, C03 to C06, C19 and C48 in docs/development/testing.md)."""
 
 from __future__ import annotations
 

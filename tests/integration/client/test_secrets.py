@@ -1,5 +1,5 @@
 """Secrets must not appear in output (K19 and C02), and invalid URLs are rejected (K10 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streams that are cut, damaged, slow or unusual (C20 to C31 in docs/testing.md)."""
+"""Streams that are cut, damaged, slow or unusual (C20 to C31 in docs/development/testing.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """One client in many threads (K03), closed by another thread (K18), and the GIL (N13 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Uploads: files that change, vanish or are invalid, and bodies of all sizes (K16 and K17 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The successful uses that docs/client.md documents, over real connections."""
+"""The successful uses that the guides to the Python client document, over real connections."""
 
 from __future__ import annotations
 

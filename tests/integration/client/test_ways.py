@@ -1,5 +1,5 @@
 """Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2. The case IDs are
-from docs/testing.md.
+from docs/development/testing.md.
 """
 
 from __future__ import annotations

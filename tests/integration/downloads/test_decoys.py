@@ -68,7 +68,7 @@ def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
 
 def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
     """A name whose address changes is resolved and checked for every connection (U19 to U22 in
-    docs/testing.md).
+    docs/development/testing.md).
     """
     for asked, code in found["names"].items():
         name = asked.rpartition(" ")[2]

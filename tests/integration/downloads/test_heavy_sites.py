@@ -1,6 +1,6 @@
 """Sites that send too much data, more than they declare or more after decompression.
 
-Case IDs such as U34 refer to docs/testing.md.
+Case IDs such as U34 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

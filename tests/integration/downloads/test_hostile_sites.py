@@ -1,6 +1,6 @@
 """Hostile sites: URLs in their pages, lists and names, and files planted in the environment.
 
-Case IDs such as U41 refer to docs/testing.md.
+Case IDs such as U41 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

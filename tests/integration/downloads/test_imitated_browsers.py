@@ -135,7 +135,7 @@ def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
 
 def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A gibibyte page compressed to less than a kilobyte. The process stays within its memory limit
-    (U37 in docs/testing.md).
+    (U37 in docs/development/testing.md).
     """
     if not SANITIZED:
         monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", _DATA_BYTES)

@@ -1,6 +1,6 @@
 """Private videos, and videos over the duration limit.
 
-Case IDs such as U52 refer to docs/testing.md.
+Case IDs such as U52 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
 
 
 def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> None:
-    """The name determines neither the path nor the type (U44 in docs/testing.md)."""
+    """The name determines neither the path nor the type (U44 in docs/development/testing.md)."""
     script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", "../../x\u202egpj.exe")
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
         *kept, data = saved(server, "download_video", site.url("/talk.mp4"))

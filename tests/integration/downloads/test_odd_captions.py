@@ -56,7 +56,7 @@ def test_captions_that_lead_within(
     told_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
 ) -> None:
     """No private host is reached, and the summary is made without captions (U38 in
-    docs/testing.md).
+    docs/development/testing.md).
     """
     _, web = told_site
     with Server(answering(200, CAPTIONS.encode())) as decoy:

@@ -35,7 +35,7 @@ def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
 
 
 def test_a_video_that_its_site_calls_a_page(site_folder: Path, tmp_path: Path) -> None:
-    """The content decides the type (U45 in docs/testing.md)."""
+    """The content decides the type (U45 in docs/development/testing.md)."""
     data = (site_folder / "low.mp4").read_bytes()
     with (
         Server(answering(200, data, "Content-Type: text/html; charset=utf-8")) as site,

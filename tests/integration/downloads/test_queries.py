@@ -49,7 +49,7 @@ def test_texts_that_are_none(site: Server, tmp_path: Path) -> None:
     ['"; NEAR( * % a&b=1#? ../.. %(id)s {query} a\x00b Ü 🎵', "http://127.0.0.1:9/"],
 )
 def test_texts_that_mean_something_elsewhere(site: Server, tmp_path: Path, query: str) -> None:
-    """The text is sent as one escaped path segment (O02 in docs/testing.md)."""
+    """The text is sent as one escaped path segment (O02 in docs/development/testing.md)."""
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         assert len(client.download_music(query).read()) > 1000
     found = site.requests[0].target.removeprefix("/find/")

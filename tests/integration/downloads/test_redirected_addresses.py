@@ -1,6 +1,6 @@
 """Long redirect chains and redirects between protocols, for every operation that downloads.
 
-Case IDs such as U24 refer to docs/testing.md.
+Case IDs such as U24 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

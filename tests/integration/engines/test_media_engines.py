@@ -1,6 +1,6 @@
 """OCR and upscaling with real models through the media engine.
 
-Case IDs such as I10 refer to docs/testing.md.
+Case IDs such as I10 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The system clock changes while a server runs and between two servers (D10 in docs/testing.md)."""
+"""The system clock changes while a server runs and between two servers (D10)."""
 
 from __future__ import annotations
 

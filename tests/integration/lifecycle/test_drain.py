@@ -1,6 +1,6 @@
 """SIGTERM and Ctrl-C during work: every client gets a response and the process ends in time.
 
-Case IDs such as P01 refer to docs/testing.md.
+Case IDs such as P01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """System calls on files fail at the n-th call, for every n: acknowledged data is never lost or
 partial.
 
-Case IDs such as D01 refer to docs/testing.md.
+Case IDs such as D01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A store on a small, broken or missing disk: the server reports it and continues.
 
-Case IDs such as D01 refer to docs/testing.md.
+Case IDs such as D01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

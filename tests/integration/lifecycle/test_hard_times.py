@@ -1,6 +1,6 @@
 """A server that is suspended, short of resources, or gets only invalid requests.
 
-Case IDs such as P04 refer to docs/testing.md.
+Case IDs such as P04 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

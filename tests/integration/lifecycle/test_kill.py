@@ -1,6 +1,6 @@
 """SIGKILL at any moment: acknowledged data remains and nothing else.
 
-Case IDs such as D05 refer to docs/testing.md.
+Case IDs such as D05 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process that opens untrusted files: crashes, hangs, memory growth and disconnected clients.
 
-Case IDs such as V27 refer to docs/testing.md.
+Case IDs such as V27 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

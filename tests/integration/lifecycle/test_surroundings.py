@@ -1,6 +1,6 @@
 """Unusual environments of a server: no terminal, log, home, permissions or folder.
 
-Case IDs such as P07 refer to docs/testing.md.
+Case IDs such as P07 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

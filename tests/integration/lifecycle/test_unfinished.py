@@ -74,7 +74,7 @@ def slow_server(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Slow, str]]:
 
 def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
     """The file is not in the job, and neither a valid link nor its temporary name works (S11 in
-    docs/testing.md).
+    docs/development/testing.md).
     """
     with slow_server(tmp_path) as (server, backend, job):
         store = server.state.service.store

@@ -241,5 +241,5 @@ def test_a_pickle_that_wants_more(offered: Hub, folder: ModelsFolder, tmp_path: 
     assert folder.find("tiny") is None
     # Pickles split into several files are not converted.
     offered.files[NAME] = pipeline({"unet": "diffusion_pytorch_model-00001-of-00002.bin"})
-    with pytest.raises(ModelError, match=r"docs/models\.md"):
+    with pytest.raises(ModelError, match=r"docs/reference/models\.md"):
         pull(offered, model(tmp_path), folder)

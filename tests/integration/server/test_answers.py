@@ -1,6 +1,6 @@
 """Responses, errors, health, quotas, streams and jobs.
 
-Case IDs such as J01 refer to docs/testing.md.
+Case IDs such as J01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Authentication of the polymux server and of the router in another application.
 
-Case IDs such as A03 refer to docs/testing.md.
+Case IDs such as A03 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Many connections at once: slow, idle, and more than the file descriptor limit.
 
-Case IDs such as H09 refer to docs/testing.md.
+Case IDs such as H09 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `tests/unit/test_contract_walk.py` and `cpp/tests/test_check.cpp` test which values are invalid.
 
-Case IDs such as M22 refer to docs/testing.md.
+Case IDs such as M22 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

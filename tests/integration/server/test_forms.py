@@ -1,6 +1,6 @@
 """Invalid and hostile multipart forms are rejected quickly with bounded resources.
 
-Case IDs such as M01 refer to docs/testing.md.
+Case IDs such as M01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Links always use the configured URL, whatever Host a client sends (A13 in docs/testing.md)."""
+"""Links always use the configured URL, whatever Host a client sends (A13)."""
 
 from __future__ import annotations
 

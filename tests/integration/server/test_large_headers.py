@@ -1,6 +1,6 @@
 """Oversized headers and targets are rejected while they arrive and are not stored.
 
-Case IDs such as H07 refer to docs/testing.md.
+Case IDs such as H07 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Expiry of file links over weeks, and rotation of the signing secrets.
 
-Case IDs such as S01 refer to docs/testing.md.
+Case IDs such as S01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Connections, uploads, streams and the process over time: deadlines, disconnects and shutdown.
 
-Case IDs such as H09 refer to docs/testing.md.
+Case IDs such as H09 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Unusual but valid requests, such as those sent with curl.
 
-Case IDs such as S05 refer to docs/testing.md.
+Case IDs such as S05 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clients that frame bodies wrongly, stop sending, disconnect during a response, or send control
 characters into logs.
 
-Case IDs such as H04 refer to docs/testing.md.
+Case IDs such as H04 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The media engine is the real one in its sandboxed process. A test engine behind it reports the
 received data.
 
-Case IDs such as I02 refer to docs/testing.md.
+Case IDs such as I02 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`polymux serve` in a separate process: start, stop, kill, and the files that remain.
 
-Case IDs such as P09 refer to docs/testing.md.
+Case IDs such as P09 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

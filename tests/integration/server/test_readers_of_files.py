@@ -1,6 +1,6 @@
 """Many concurrent downloads of a file, very slow clients, and a file that is deleted meanwhile.
 
-Case IDs such as S06 refer to docs/testing.md.
+Case IDs such as S06 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

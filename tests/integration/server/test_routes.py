@@ -1,6 +1,6 @@
 """The routes: authentication, errors before the body is read, and response headers.
 
-Case IDs such as A22 refer to docs/testing.md.
+Case IDs such as A22 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Streams to slow or stopped readers, and streams in very small chunks.
 
-Case IDs such as C35 refer to docs/testing.md.
+Case IDs such as C35 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def is_saved_and_never_run(answer: Answer, content_type: str) -> bool:
 
 
 def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
-    """Sent as an attachment for a full GET, a range and HEAD (S08 in docs/testing.md)."""
+    """Sent as an attachment for a full GET, a range and HEAD (S08)."""
     backend = Making()
     backend.data = b"<script>alert(1)</script>"
     with PolymuxServer(tmp_path / "s", lambda: [backend]) as server:

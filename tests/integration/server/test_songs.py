@@ -1,6 +1,6 @@
 """`identify_song` and `search_music` on a server with its own song index.
 
-Case IDs such as V30 refer to docs/testing.md.
+Case IDs such as V30 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """No security check of the server is an assertion, because ``python -O`` removes those (P09 in
-docs/testing.md).
+docs/development/testing.md).
 """
 
 from __future__ import annotations

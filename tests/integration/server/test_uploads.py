@@ -1,6 +1,6 @@
 """Uploads: many at once, files with wrong types, and results that are served.
 
-Case IDs such as M28 refer to docs/testing.md.
+Case IDs such as M28 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def wrong(key: str, shared: int) -> str:
     "seconds", [2.0, pytest.param(30.0, marks=[pytest.mark.long, pytest.mark.slow])]
 )
 def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
-    """Hundreds of wrong keys per second do not delay other clients (A21 in docs/testing.md)."""
+    """Hundreds of wrong keys per second do not delay other clients (A21)."""
     with ServedProcess(tmp_path / "s", log="warning") as server:
         over = threading.Event()
 

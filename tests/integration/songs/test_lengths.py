@@ -112,7 +112,7 @@ def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> No
 def test_of_a_long_upload_ten_minutes_are_heard(
     tmp_path: Path, begin_s: float, is_heard: bool
 ) -> None:
-    """Audio after the first ten minutes of an upload is ignored (V30 in docs/testing.md)."""
+    """Audio after the first ten minutes of an upload is ignored (V30)."""
     song = catalogue_songs.sound(3)
     before, after = (numpy.zeros(int(seconds * RATE)) for seconds in (begin_s, 120))
     path = written(tmp_path / "long.wav", (before, song, after))

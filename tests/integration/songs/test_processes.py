@@ -126,7 +126,7 @@ def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
 )
 def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) -> None:
     """Reported songs remain, and adding continues when there is space, at every limit (D02 in
-    docs/testing.md).
+    docs/development/testing.md).
     """
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     folder = tmp_path / "disk"

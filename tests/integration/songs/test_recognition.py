@@ -1,7 +1,7 @@
 """Recognition of music that was not used to fit parameters, and rejection of unknown music.
 
-A reduced version of `benchmarks/song`. `scripts/bench song` runs all of it and docs/song.md has the
-results. The bounds here are wide, because there are few snippets of each kind.
+A reduced version of `benchmarks/song`. `scripts/bench song` runs all of it. The bounds here are
+wide, because there are few snippets of each kind.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Chats with an upstream that has the OpenAI API: requests to it and responses to clients.
 
-Case IDs such as C41 refer to docs/testing.md.
+Case IDs such as C41 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """freellm with several upstreams: fixed and random order, and one error if all fail.
 
-Case IDs such as C44 refer to docs/testing.md.
+Case IDs such as C44 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

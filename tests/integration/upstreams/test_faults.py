@@ -1,6 +1,6 @@
 """Failing upstreams: errors and their timing, and secrets that clients must not see.
 
-Case IDs such as C01 refer to docs/testing.md.
+Case IDs such as C01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

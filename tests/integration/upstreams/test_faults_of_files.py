@@ -98,7 +98,7 @@ def test_asked_for_a_transcript_or_a_picture(
     server: PolymuxServer, bad: MisbehavingServer, operation: str, fault: str
 ) -> None:
     """The error arrives in time without retries, nothing is stored, and the connection ends or is
-    reused (C01 to C04, C08 to C10 and C12 to C14 in docs/testing.md).
+    reused (C01 to C04, C08 to C10 and C12 to C14 in docs/development/testing.md).
     """
     play, expected = FAULTS[operation][fault]
     bad.script(*play)

@@ -288,7 +288,7 @@ def test_what_is_no_picture(
 
 
 def test_no_address_leads_into_this_network(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """Covers URLs from the upstream and redirects from its host (I19 in docs/testing.md)."""
+    """Covers URLs from the upstream and redirects from its host (I19)."""
     with MisbehavingServer() as decoy:
         picture = steps.answer(200, PNG, content_type="image/png")
         decoy.script(picture, times=None)

@@ -1,6 +1,6 @@
 """Disconnected clients: the upstream's socket closes within a second in every phase of the work.
 
-Case IDs such as C32 refer to docs/testing.md.
+Case IDs such as C32 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_whole_and_in_pieces(client: polymux.Client) -> None:
 
 
 def test_who_leaves_frees_its_place(client: polymux.Client, model: ChatModel) -> None:
-    """The slot becomes free on a server that is generating (C33 in docs/testing.md)."""
+    """The slot becomes free on a server that is generating (C33 in docs/development/testing.md)."""
     stream = client.chat("Count to a thousand.", model="small", stream=True, temperature=0.0)
     next(stream)
     assert any(one["is_processing"] for one in model.slots())

@@ -2,7 +2,7 @@
 
 Clients get the requested result or an error. Data of one response never appears in another.
 
-Case IDs such as C11 refer to docs/testing.md.
+Case IDs such as C11 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A service with the Replicate API that fails in every way and in every phase of a prediction.
 
-Case IDs such as O06 refer to docs/testing.md.
+Case IDs such as O06 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_what_is_asked(recogniser: SongRecogniser) -> None:
 
 @pytest.mark.parametrize("name", ["no match", "silence", "short"])
 def test_no_match(tmp_path: Path, recogniser: SongRecogniser, name: str) -> None:
-    """V30 in docs/testing.md. Silence and audio shorter than one second cause no request."""
+    """V30. Silence and audio shorter than one second cause no request."""
     recogniser.answer = NO_MATCH
     data = {
         "no match": MUSIC,

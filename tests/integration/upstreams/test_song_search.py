@@ -1,6 +1,6 @@
 """`search_music` with song catalogs on this machine and all their responses.
 
-Case IDs such as O01 refer to docs/testing.md.
+Case IDs such as O01 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_without_settings_there_is_none(tmp_path: Path) -> None:
     assert answer.status == 501
     assert answer.json()["code"] == "no_backend"
     assert "retry-after" not in answer.headers
-    for word in ("[song_search]", "providers", "docs/song-search.md"):
+    for word in ("[song_search]", "providers", "docs/guides/recognize-and-search-songs.md"):
         assert word in answer.json()["error"]
     with polymux.Local(engines={}) as here, pytest.raises(NoBackendError, match="song_search"):
         here.search_music("x")

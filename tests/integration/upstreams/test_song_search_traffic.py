@@ -63,7 +63,7 @@ def test_a_kept_connection_that_is_closed_when_it_is_used_again(
 def test_no_proxy_unless_it_is_allowed(
     tmp_path: Path, catalogues: SongCatalogues, proxy: str
 ) -> None:
-    """U53 in docs/testing.md."""
+    """U53 in docs/development/testing.md."""
     settings = catalogues.settings(allowed_proxies=("http://allowed.example:3128",))
     with SongCatalogues() as decoy, served(tmp_path, settings) as server:
         given = proxy.format(port=decoy.server.port)

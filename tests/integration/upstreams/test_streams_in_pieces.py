@@ -1,6 +1,6 @@
 """Streams of upstreams that arrive in odd pieces or take long.
 
-Case IDs such as C24 refer to docs/testing.md.
+Case IDs such as C24 refer to docs/development/testing.md.
 """
 
 from __future__ import annotations

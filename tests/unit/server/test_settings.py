@@ -216,12 +216,21 @@ def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_documentation_names_all_options() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "engines.md").read_text()
-    table = page.partition("### Options\n")[2].partition("## Models")[0]
+    page = (Path(__file__).parents[3] / "docs/reference/models.md").read_text()
+    section = page.partition("## Engine options\n")[2].partition("\n## ")[0]
+    diffusion = section.partition("### diffusion\n")[2]
     for family in ENGINES:
-        (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", table, re.MULTILINE)
+        (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", section, re.MULTILINE)
         names = re.findall(r"`(\w+)`", row)
-        assert names == list(ENGINES[family].options)
+        if family == "diffusion":
+            tables = re.findall(r"^\[engines\.diffusion\.options\.(\w+)\]", diffusion, re.MULTILINE)
+            head = diffusion.partition("[engines.diffusion.options.models]")[0]
+            first = re.findall(r"^\| (`.*?) \|", diffusion, re.MULTILINE)
+            names = [*tables, *re.findall(r"^(\w+) = ", head, re.MULTILINE)]
+            names += re.findall(r"`(\w+)`", " ".join(first))
+            assert set(names) == set(ENGINES[family].options)
+        else:
+            assert names == list(ENGINES[family].options)
 
 
 OWN = '[engines.mine]\nfamily = "mine.engines:MyEngine"\n'

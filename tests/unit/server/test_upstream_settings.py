@@ -67,7 +67,7 @@ models = ["one", "two"]
 
 def test_what_the_documentation_names_can_be_said() -> None:
     """The documented table and the settings class have the same names."""
-    text = (Path(__file__).parents[3] / "docs" / "upstreams.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/integrations/upstreams.md").read_text()
     table = text.partition("| setting | meaning | default |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     documented = {name for cell in cells for name in re.findall("`([a-z_]+)`", cell)}

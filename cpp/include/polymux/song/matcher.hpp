@@ -46,7 +46,7 @@ struct Candidate {
     std::array<WindowEvidence, 2> evidence;
     Contrast contrast;
     float strength = 0;     ///< What the decision is made by.
-    float confidence = 0;   ///< 0 to 1, by what was measured: docs/song.md.
+    float confidence = 0;   ///< 0 to 1, by what was measured: docs/explanation/song-recognition.md.
     bool accepted = false;  ///< It is the song, and not only like it.
 };
 
@@ -55,7 +55,7 @@ struct Candidate {
 /// says so are left out. Empty where the token was set. Thread-safe.
 ///
 /// Candidates by pairs of peaks (Wang 2003), judged by a likelihood ratio that knows which
-/// frequencies and moments of the snippet are busy anyway: docs/song.md.
+/// frequencies and moments of the snippet are busy anyway: docs/explanation/song-recognition.md.
 [[nodiscard]] std::vector<Candidate> find_songs(const SongSnapshot& songs, const Query& query,
                                                 const Parameters& parameters,
                                                 const std::function<bool(std::int64_t)>& excluded,

@@ -1,5 +1,5 @@
-// The numbers that decide how songs are told apart. Measured: docs/song.md says how, and how to
-// measure again with music of one's own.
+// The numbers that decide which song a recording is. docs/explanation/song-recognition.md describes
+// how they were measured, and how to measure with other music.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct WindowParameters {
 };
 
 /// How a candidate is decided upon: a logistic regression, fitted to generated music of which wrong
-/// answers counted ten times. docs/song.md tells how to fit it to music of one's own.
+/// answers counted ten times. docs/explanation/song-recognition.md describes how to fit it to other
+/// music.
 struct Decision {
     float bias = -5.082F;
     /// Of log(1 + strength) of each window, strength being the likelihood over the root of how

@@ -1,4 +1,5 @@
-// One file on several cores, with the frames that one encoder would give. docs/mp3.md tells how.
+// One file on several cores, with the frames that one encoder would give:
+// docs/explanation/parallel-mp3.md.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // LAME's bit reservoir as arithmetic: which frame size it chooses, and what it leaves for the next
 // frame. Nothing here touches a bitstream. Source: the behaviour of LAME 3.100, described in
-// docs/mp3.md; every stream that passes is checked against it.
+// docs/explanation/parallel-mp3.md; every stream that passes is checked against it.
 #pragma once
 
 #include "polymux/media/mp3/encoder.hpp"

@@ -54,5 +54,5 @@ class SongRecognitionSettings:
 #: How to enable it, for users who find it disabled.
 REMEDY = (
     "enable an external song recognition service in the settings, for example "
-    '[song_recognition] providers = ["shazam"] (see docs/song-recognition.md)'
+    '[song_recognition] providers = ["shazam"] (see docs/guides/recognize-and-search-songs.md)'
 )

@@ -117,5 +117,5 @@ class SongSearchSettings:
 REMEDY = (
     "enable an external song catalog in the settings, for example "
     '[song_search] providers = ["itunes"], or with polymux.Local(song_search=...) (see '
-    "docs/song-search.md)"
+    "docs/guides/recognize-and-search-songs.md)"
 )
