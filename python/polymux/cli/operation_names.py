@@ -1,6 +1,6 @@
-"""Names of commands. Made by scripts/generate from contract/; change it there.
+"""Names of commands. Made by scripts/generate from contract/; do not edit.
 
-Apart from their arguments, of which most commands need none.
+Separate from the arguments, because starting the program only needs the names.
 """
 
 #: Operation, command, alias, and title.

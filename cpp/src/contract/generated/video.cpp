@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #include "contract/generated/operations.hpp"
 
@@ -8,20 +8,20 @@ namespace {
 constexpr std::string_view generate_video_num_inferences_steps_aliases[] = {"num_inference_steps"};
 constexpr std::string_view generate_video_video_model_choices[] = {"xl", "576w", "potat1", "animov-512x"};
 constexpr Field generate_video_fields[] = {
-    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .documentation = "What the video shows."},
-    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .documentation = "What it must not show."},
-    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How much of `init_video` is kept: 1 keeps all of it, 0 nothing."},
-    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .documentation = "Length of the video."},
-    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .documentation = "Steps of denoising."},
-    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Width of the video."},
-    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video; the models were trained on 576 beside a width of 1024."},
-    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .documentation = "How closely to follow the description."},
-    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .documentation = "Frame rate."},
-    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Which model paints."},
-    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "How many videos to make."},
-    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Paint over the mark that the training videos left; needs an upstream that can."},
-    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Video to start from."},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Makes the video repeatable; random when absent."},
+    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .title = "Prompt", .documentation = "Description of the video."},
+    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .title = "Negative prompt", .documentation = "Description of content to avoid."},
+    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .title = "Input video strength", .documentation = "How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it."},
+    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .title = "Number of frames", .documentation = "Number of frames of the video."},
+    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .title = "Inference steps", .documentation = "Number of denoising steps."},
+    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .title = "Width", .documentation = "Width of the video."},
+    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .title = "Height", .documentation = "Height of the video; the models were trained at 1024 x 576."},
+    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .title = "Guidance scale", .documentation = "Guidance scale: how closely to follow the prompt."},
+    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .title = "Frames per second", .documentation = "Frame rate of the video."},
+    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .title = "Video model", .documentation = "Video model to use."},
+    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .title = "Number of videos", .documentation = "Number of videos to generate."},
+    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .title = "Remove watermark", .documentation = "Remove the watermark that comes from the training videos; requires an upstream that supports it."},
+    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .title = "Input video", .documentation = "Input video for video-to-video."},
+    {.name = "seed", .types = type_integer, .extension = true, .title = "Seed", .documentation = "Random seed; the same seed and inputs give the same video. Default: random."},
 };
 
 constexpr Variant generate_video_variants[] = {
@@ -31,15 +31,15 @@ constexpr Variant generate_video_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "generate_video", .documentation = "Makes a short video from a description.",
+     .body = {.name = "generate_video", .documentation = "Generate a short video from a text prompt.",
               .fields = generate_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr std::string_view download_video_url_schemes[] = {"http", "https"};
 constexpr Field download_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .documentation = "Page of the video, or the file itself."},
-    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "`720p`, `720` (144 to 4320: the smaller side), or `best`; the best at or below it is taken, else the smallest above."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .title = "Video URL", .documentation = "URL of the video's page, or of the video file."},
+    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .title = "Resolution", .documentation = "Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`. Selects the best resolution up to this limit, or else the smallest above it."},
 };
 
 constexpr Variant download_video_variants[] = {
@@ -49,14 +49,14 @@ constexpr Variant download_video_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "download_video", .documentation = "Fetches an online video.",
+     .body = {.name = "download_video", .documentation = "Download an online video.",
               .fields = download_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr std::string_view summarize_video_url_schemes[] = {"http", "https"};
 constexpr Field summarize_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .documentation = "Page of the video."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .title = "Video page URL", .documentation = "URL of the video's page."},
 };
 
 constexpr Variant summarize_video_variants[] = {
@@ -66,7 +66,7 @@ constexpr Variant summarize_video_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "summarize_video", .documentation = "Says in short what an online video is about.",
+     .body = {.name = "summarize_video", .documentation = "Summarize the content of an online video.",
               .fields = summarize_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -78,7 +78,7 @@ constinit const Operation generate_video = {
     .path = "/api/v1/modelhost/videogeneration",
     .family = "video",
     .title = "Video generation",
-    .summary = "Makes a short video from a description.",
+    .summary = "Generate a short video from a text prompt.",
     .first = "prompt",
     .result = "Prediction",
     .job = true,
@@ -90,7 +90,7 @@ constinit const Operation download_video = {
     .path = "/api/v1/downloadvideo",
     .family = "video",
     .title = "Video download",
-    .summary = "Fetches an online video.",
+    .summary = "Download an online video.",
     .first = "url",
     .result = "MediaFile",
     .job = true,
@@ -102,7 +102,7 @@ constinit const Operation summarize_video = {
     .path = "/api/v1/videosummarization",
     .family = "video",
     .title = "Video summary",
-    .summary = "Says in short what an online video is about.",
+    .summary = "Summarize the content of an online video.",
     .first = "url",
     .result = "TextResponse",
     .job = true,
