@@ -25,7 +25,7 @@ COMMANDS = (
             Argument(name='parallel_tool_calls', kind='boolean', options=('--parallel-tool-calls', ), help='Allow several tool calls in one answer. Default True.'),
             Argument(name='disable_tool_validation', kind='boolean', options=('--disable-tool-validation', ), help="Skip tool validation. Accept tool calls whose arguments do not match the tools' schemas. Default False."),
             Argument(name='reasoning_effort', kind='text', options=('--reasoning-effort', ), choices=('none', 'default', 'low', 'medium', 'high', ), help='How much a reasoning model thinks before it answers.'),
-            Argument(name='reasoning_format', kind='text', options=('--reasoning-format', ), choices=('hidden', 'raw', 'parsed', ), help='Where the reasoning is returned: hidden omits it, raw puts it in the text, parsed puts it in a separate field.'),
+            Argument(name='reasoning_format', kind='text', options=('--reasoning-format', ), choices=('hidden', 'raw', 'parsed', ), help='Placement of the reasoning: hidden omits it, raw puts it in the text, parsed puts it in a separate field.'),
             Argument(name='include_reasoning', kind='boolean', options=('--include-reasoning', ), help='Include the reasoning in the answer.'),
             Argument(name='service_tier', kind='text', options=('--service-tier', ), choices=('auto', 'on_demand', 'flex', 'performance', ), help="Service tier, for providers that offer several. Default 'on_demand'."),
             Argument(name='stream_options', kind='json', options=('--stream-options', ), help='Options for streamed answers.'),

@@ -173,8 +173,8 @@ class Operations(Caller):
             disable_tool_validation: Accept tool calls whose arguments do not match the tools'
                 schemas. Default ``False``.
             reasoning_effort: How much a reasoning model thinks before it answers.
-            reasoning_format: Where the reasoning is returned: `hidden` omits it, `raw` puts it in
-                the text, `parsed` puts it in a separate field.
+            reasoning_format: Placement of the reasoning: `hidden` omits it, `raw` puts it in the
+                text, `parsed` puts it in a separate field.
             include_reasoning: Include the reasoning in the answer.
             service_tier: Service tier, for providers that offer several. Default ``'on_demand'``.
             stream_options: Options for streamed answers.
