@@ -191,9 +191,9 @@ def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: s
     if 300 <= status < 400:
         place = headers.get("location", "")
         return (
-            f"unexpected redirect: status {status} to "
-            f"{shortened(printable(place)) or 'an unknown URL'} (redirects are not followed). "
-            "Check the server's base URL"
+            f"the server returned status {status}, a redirect to "
+            f"{shortened(printable(place)) or 'an unknown URL'}. Redirects are not followed. Check "
+            "the server's base URL"
         )
     return f"the server returned status {status}{f': {start}' if start else ''}"
 

@@ -36,13 +36,15 @@ def files(contract: Contract) -> dict[str, str]:
     return {
         "python/polymux/cli/operation_commands.py": f"{HEAD}COMMANDS = (\n{parts})\n",
         "python/polymux/cli/operation_names.py": (
-            f"{NAMES_HEAD}#: Operation, command, alias, and title.\nNAMES = (\n{names})\n"
+            f"{NAMES_HEAD}#: Operation, command, alias, line in the help.\nNAMES = (\n{names})\n"
         ),
     }
 
 
 def _names(one: Operation) -> str:
-    words = ", ".join(map(json.dumps, (one.name, one.command, one.alias, one.title)))
+    # The main clause of the summary fits a line of the program's help.
+    clause = one.summary.partition(",")[0].rstrip(".")
+    words = ", ".join(map(json.dumps, (one.name, one.command, one.alias, clause)))
     return f"    ({words}),\n"
 
 
