@@ -32,8 +32,8 @@ _QUOTAS = {
 
 def describe(parser: Parser) -> None:
     parser.description = (
-        "Manage the API keys of a server. A key's secret is shown only once, when the key is "
-        "created; the server stores its SHA-256. A running server applies changes at once."
+        "Manage the API keys of a server.\nA key's secret is shown only once, when the key is "
+        "created; the server stores its SHA-256.\nA running server applies changes at once."
     )
     parser.epilog = EPILOG
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)

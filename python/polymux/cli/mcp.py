@@ -37,7 +37,7 @@ ends, unless you set --output-dir.
 def describe(parser: Parser) -> None:
     parser.description = (
         "Serve the operations as tools of the Model Context Protocol over standard input and "
-        "output until the input ends."
+        "output\nuntil the input ends."
     )
     parser.epilog = _EPILOG + EPILOG
     parser.add_argument(

@@ -59,7 +59,7 @@ examples:
 
 def describe(parser: Parser) -> None:
     parser.description = (
-        "Manage the models of the local engines: models of the registry, installed models, and "
+        "Manage the models of the local engines: models of the registry, installed models,\nand "
         "your own model files."
     )
     parser.epilog = _EPILOG + EPILOG

@@ -30,7 +30,7 @@ example:
 def describe(parser: Parser) -> None:
     parser.description = (
         "Validate a request of an operation and print it without sending it: as HTTP, as a "
-        "curl command or as JSON. 'polymux request OPERATION --help' lists the operation's "
+        "curl command or as JSON.\n'polymux request OPERATION --help' lists the operation's "
         "fields."
     )
     parser.epilog = _EPILOG + EPILOG

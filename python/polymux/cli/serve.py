@@ -27,8 +27,8 @@ _CHECKED = {"allowed_origins": "--allow-origin", "port": "--port", "public_url":
 
 def describe(parser: Parser) -> None:
     parser.description = (
-        "Start the HTTP server; stop it with SIGTERM or Ctrl-C. On a loopback address, the first "
-        "start creates an API key that commands of the same user account find automatically."
+        "Start the HTTP server. Stop it with SIGTERM or Ctrl-C.\nOn a loopback address, the first "
+        "start creates an API key that\ncommands of the same user account find automatically."
     )
     parser.epilog = EPILOG
     parser.add_argument(

@@ -28,6 +28,8 @@ Separate from the arguments, because starting the program only needs the names.
 
 '''
 
+_MAX_LINE = 100
+
 
 def files(contract: Contract) -> dict[str, str]:
     """Map paths, relative to the repository root, to contents."""
@@ -44,8 +46,11 @@ def files(contract: Contract) -> dict[str, str]:
 def _names(one: Operation) -> str:
     # The main clause of the summary fits a line of the program's help.
     clause = one.summary.partition(",")[0].rstrip(".")
-    words = ", ".join(map(json.dumps, (one.name, one.command, one.alias, clause)))
-    return f"    ({words}),\n"
+    words = list(map(json.dumps, (one.name, one.command, one.alias, clause)))
+    line = f"    ({', '.join(words)}),\n"
+    if len(line) <= _MAX_LINE + 1:
+        return line
+    return "    (\n" + "".join(f"        {word},\n" for word in words) + "    ),\n"
 
 
 def _command(one: Operation) -> str:
