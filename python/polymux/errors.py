@@ -376,7 +376,7 @@ class TLSError(ConnectError):
 
 
 class ConnectionLostError(TransportError):
-    """The connection was lost before the response was complete; the server may have done the work."""
+    """The connection was lost before the response was complete; the work may be done."""
 
     code = "connection_lost"
 

@@ -68,7 +68,7 @@ async def outcome(
 async def news(
     exchange: core.Exchange, body: Any = None, on_upload: OnUpload | None = None
 ) -> None:
-    """Wait until an exchange has news. If cancelled or failed, close the exchange."""
+    """Wait until an exchange has news. If canceled or failed, close the exchange."""
     loop = asyncio.get_running_loop()
     own = _PORTS.get(loop)
     if own is None or not exchange.belongs_to(own):
@@ -139,7 +139,7 @@ async def _piece(body: core.MultipartBody) -> Any:
     except StopAsyncIteration:
         return None
     except BaseException as error:
-        # Also if cancelled: otherwise the iterator would end and the upload would look complete.
+        # Also if canceled: otherwise the iterator would end and the upload would look complete.
         body._fail(error)  # noqa: SLF001
         # The body references the error, which references this frame. Break the reference cycle.
         del body
