@@ -50,7 +50,7 @@
     ├── MissingDependencyError (ImportError)      a dependency is missing
     └── InternalError                             a bug in polymux
 
-Exceptions of the caller's own file objects and callbacks are raised unchanged and are not in this
+An exception of the caller's own file object or callback is raised unchanged and is not in this
 tree.
 
 Example:

@@ -95,7 +95,7 @@ class Inputs:
             if self._spec.is_file:
                 if b"\0" in line:
                     raise InvalidRequestError(
-                        f"standard input, line {number}: contains a null byte. Use -0 for lists "
+                        f"line {number} of standard input: contains a null byte. Use -0 for lists "
                         "with null bytes"
                     )
                 yield from self._named(line, is_listed=True)
@@ -203,7 +203,7 @@ class Inputs:
             ) from error
 
     def _of_line(self, line: bytes, number: int, source: bytes, *, is_json: bool) -> Found:
-        where = f"'{display_name(source)}', line {number}"
+        where = f"line {number} of '{display_name(source)}'"
         try:
             text = line.decode("utf-8").strip()
         except UnicodeDecodeError:

@@ -293,7 +293,7 @@ class BatchScreen:
                 ("kept", "{} of them in earlier runs"),
                 ("copied", "{} copied from inputs with the same content"),
                 ("remade", "{} processed again"),
-                ("repeated", "{} duplicate input{s}"),
+                ("repeated", "{} input{s} already known"),
                 ("ignored", "{} file{s} of other types ignored"),
             )
             if counts[name]

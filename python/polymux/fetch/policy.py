@@ -23,17 +23,17 @@ class FetchPolicy:
     """Allowed destinations beyond the public Internet. Set by the operator, never by a request.
 
     Attributes:
-        allowed_hosts: Host names or IP addresses that are allowed regardless of their addresses,
+        allowed_hosts: Host names or IP addresses that may be fetched although they are not public,
             each with or without a port: ``"media.example"``, ``"127.0.0.1:8080"``,
-            ``"[::1]:8080"``. With a port, only that port is allowed, even if it is not in
-            `allowed_ports`. Default: none.
-        allowed_networks: Networks whose addresses are treated as public, such as ``"10.1.0.0/16"``.
+            ``"[::1]:8080"``. A host with a port is allowed on that port only, whether or not
+            `allowed_ports` has it. Default: none.
+        allowed_networks: Networks whose addresses count as public, such as ``"10.1.0.0/16"``.
             Default: none.
-        allowed_ports: Allowed ports of URLs. Default: 80 and 443.
-        certificate_bundle: Path of trusted CA certificates (PEM). Default: the file in
-            ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's.
-        verify_allowed_hosts: False disables certificate verification for `allowed_hosts` only.
-            Default: True.
+        allowed_ports: Ports that any URL may have. Default: 80 and 443.
+        certificate_bundle: File with trusted certificates (PEM). Default: the file named by
+            ``SSL_CERT_FILE`` or ``CURL_CA_BUNDLE``, else the system's bundle.
+        verify_allowed_hosts: Verify the certificates of `allowed_hosts`. Those of other hosts are
+            always verified. Default: True.
 
     Raises:
         TypeError: A value has the wrong type.

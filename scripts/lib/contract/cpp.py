@@ -170,8 +170,8 @@ def _field(prefix: str, one: Field) -> tuple[str, str]:
     for key in ("unit", "media", "deprecated"):
         if value := getattr(one, key):
             members.append(f".{key} = {text(value)}")
-    members.append(f".title = {text(one.title)}")
     members.append(f".documentation = {text(one.doc)}")
+    members.append(f".title = {text(one.title)}")
     return helpers, ", ".join(members)
 
 

@@ -1,4 +1,4 @@
-"""docs/operations.md: a reference of all operations and fields."""
+"""docs/operations.md: every operation with all its fields."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ if TYPE_CHECKING:
     from contract.model import Contract, Field, ObjectType, Operation, Rule, Variant
 
 HEAD = """\
-<!-- Made by scripts/generate from contract/; do not edit. -->
+<!-- Made by scripts/generate from contract/; change it there. -->
 # Operations
 
-Every operation is a POST request with the header `Authorization: Bearer KEY`. Errors are JSON:
-`{"error": TEXT}` with `code`, `param` and `request_id` if they apply.
+Every operation is a POST with the header `Authorization: Bearer TOKEN`. Errors are JSON,
+`{"error": TEXT}` with `code`, `param` and `request_id` where they apply. "Extension" marks what
+polymux has beyond the interface's own text: such a field is optional and sent only when given.
+Where a field can make the server fetch something it says so: it goes through the guard on
+addresses.
 
-"Extension" marks fields that polymux adds to the original API. They are optional, and clients send
-them only if you set them. "The server downloads it" marks URL fields. The server downloads these
-URLs with SSRF protection.
-
-In a form (`multipart/form-data`), numbers and booleans are text. Booleans are `1 t true yes on` or
-`0 f false no off`, in upper or lower case. Numbers are decimal, without spaces. An empty text means
-that the field is absent, like `null` in JSON.
+In a form (`multipart/form-data`) numbers and switches are text: `1 t true yes on` and
+`0 f false no off` in any case; a decimal number without spaces. An empty text means that the field
+is absent, as `null` does in JSON.
 """
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Map paths, relative to the repository root, to contents."""
+    """Path below the repository's root to content."""
     return {"docs/operations.md": "".join(_document(contract))}
 
 
@@ -55,7 +54,7 @@ def _operation(one: Operation) -> Iterator[str]:
     yield f"\n## {one.title}\n\n{one.summary}\n\n"
     yield f"`POST /api/v1/{one.path}`, method `{one.name}`, command `polymux {one.command}`"
     yield f" (or `{one.alias}`). "
-    yield f"Returns [{one.result}](#{one.result.lower()})"
+    yield f"Gives [{one.result}](#{one.result.lower()})"
     yield (
         f", or a stream of [{one.stream_result}](#{one.stream_result.lower()})"
         if one.stream_result
@@ -63,11 +62,11 @@ def _operation(one: Operation) -> Iterator[str]:
     )
     yield ".\n"
     if one.output is not None:
-        yield f"\n`output`: {_types(one.output)}. {one.output.doc}\n"
+        yield f"\nIts `output`: {_types(one.output)}. {one.output.doc}\n"
     if one.unknown_fields == "pass":
         refused = ", ".join(f"`{name}`" for name in one.refused_fields)
-        yield "\nThe server forwards other fields to the model's server, "
-        yield f"but rejects {refused}.\n"
+        yield "\nFields that are not listed are passed on to the model's server; "
+        yield f"{refused} are refused.\n"
     for variant in one.variants:
         yield from _variant(variant, several=len(one.variants) > 1)
 
@@ -75,10 +74,10 @@ def _operation(one: Operation) -> Iterator[str]:
 def _variant(one: Variant, *, several: bool) -> Iterator[str]:
     if several:
         yield f"\n### Variant {one.id}: {one.model}\n\n{one.summary}\n"
-    where = f"Query parameter: `model={one.model}`. " if one.model else ""
+    where = f"With the query parameter `model={one.model}`. " if one.model else ""
     others = [encoding for encoding in one.accepts if encoding != one.encoding]
-    also = f"; the server also accepts {' and '.join(others)}" if others else ""
-    yield f"\n{where}Encoding: {one.encoding}{also}.\n\n"
+    also = f"; {' and '.join(others)} is accepted too" if others else ""
+    yield f"\n{where}Sent as {one.encoding}{also}.\n\n"
     yield from _table(one.fields)
     yield from _rules(one.rules)
 
@@ -154,15 +153,15 @@ def _values(one: Field) -> str:
 def _meaning(one: Field) -> str:
     text = one.doc
     if one.aliases:
-        text += " Aliases: " + ", ".join(f"`{name}`" for name in one.aliases) + "."
+        text += " Also understood: " + ", ".join(f"`{name}`" for name in one.aliases) + "."
     if one.python_name != one.name:
         text += f" In Python: `{one.python_name}`."
     if one.written_as:
-        text += " A string; numbers are also accepted."
+        text += " Written as a string; a number is understood too."
     if one.upstream_default:
         text += f" The model's own default is `{one.upstream_default}`."
     if one.kind == "url":
-        text += " The server downloads it."
+        text += " The server fetches it."
     if one.deprecated:
         text += f" Deprecated: use `{one.deprecated}`."
     if one.extension:
@@ -175,10 +174,10 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
         names = [f"`{name}`" for name in rule.fields]
         listed = ", ".join(names)
         yield "\n" + {
-            "exactly_one": f"Exactly one of {listed} is required.",
-            "at_most_one": f"At most one of {listed} is allowed.",
-            "needs": f"{names[0]} requires {names[-1]}.",
-            "ascending": f"{names[0]} must be less than {names[-1]}.",
-            "required_unless": f"{names[0]} is required without {' or '.join(names[1:])}.",
-            "names_field": f"The field named by {names[0]} is required.",
+            "exactly_one": f"Exactly one of {listed} is given.",
+            "at_most_one": f"At most one of {listed} is given.",
+            "needs": f"{names[0]} needs {names[-1]}.",
+            "ascending": f"{names[0]} is less than {names[-1]}.",
+            "required_unless": f"{names[0]} is required, unless {' or '.join(names[1:])} is there.",
+            "names_field": f"The field that {names[0]} names is required.",
         }[rule.kind] + "\n"  # fmt: skip

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::string_view search_music_proxy_schemes[] = {"http", "https", "socks5", "socks5h"};
 constexpr Field search_music_fields[] = {
-    {.name = "song", .types = type_string, .required = true, .min_length = 1, .title = "Song", .documentation = "Title, artist, or both."},
-    {.name = "limit", .types = type_integer, .written_as_text = true, .minimum = 1, .maximum = 50, .default_json = "5", .title = "Maximum results", .documentation = "Maximum number of songs to return."},
-    {.name = "proxy", .types = type_string, .url = true, .schemes = search_music_proxy_schemes, .title = "Proxy URL", .documentation = "Proxy that the server uses for the search, if the server allows proxies."},
+    {.name = "song", .types = type_string, .required = true, .min_length = 1, .documentation = "Title, artist, or both.", .title = "Song"},
+    {.name = "limit", .types = type_integer, .written_as_text = true, .minimum = 1, .maximum = 50, .default_json = "5", .documentation = "Maximum number of songs to return.", .title = "Maximum results"},
+    {.name = "proxy", .types = type_string, .url = true, .schemes = search_music_proxy_schemes, .documentation = "Proxy that the server uses for the search, if the server allows proxies.", .title = "Proxy URL"},
 };
 
 constexpr Variant search_music_variants[] = {
@@ -28,12 +28,12 @@ constexpr std::string_view transcribe_url_schemes[] = {"http", "https"};
 constexpr std::string_view transcribe_task_choices[] = {"transcribe", "translate"};
 constexpr std::string_view transcribe_timestamp_choices[] = {"chunk", "word"};
 constexpr Field transcribe_fields[] = {
-    {.name = "audio", .python_name = "source", .types = type_file, .media = "audio", .title = "Recording", .documentation = "Recording to transcribe: any audio or video file."},
-    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .title = "Video page URL", .documentation = "Page URL of an online video to transcribe, instead of `audio`."},
-    {.name = "task", .types = type_string, .choices = transcribe_task_choices, .default_json = "\"transcribe\"", .title = "Task", .documentation = "Transcribe in the spoken language, or translate to English."},
-    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 256, .default_json = "64", .title = "Batch size", .documentation = "Number of segments to process in parallel; smaller values need less memory."},
-    {.name = "timestamp", .types = type_string, .choices = transcribe_timestamp_choices, .default_json = "\"chunk\"", .title = "Timestamps", .documentation = "Timestamps for each segment of speech, or for each word."},
-    {.name = "language", .types = type_string, .extension = true, .min_length = 2, .title = "Language", .documentation = "Spoken language, as a Whisper code or name. Default: detected automatically."},
+    {.name = "audio", .python_name = "source", .types = type_file, .media = "audio", .documentation = "Recording to transcribe: any audio or video file.", .title = "Recording"},
+    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .documentation = "Page URL of an online video to transcribe, instead of `audio`.", .title = "Video page URL"},
+    {.name = "task", .types = type_string, .choices = transcribe_task_choices, .default_json = "\"transcribe\"", .documentation = "Transcribe in the spoken language, or translate to English.", .title = "Task"},
+    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 256, .default_json = "64", .documentation = "Number of segments to process in parallel; smaller values need less memory.", .title = "Batch size"},
+    {.name = "timestamp", .types = type_string, .choices = transcribe_timestamp_choices, .default_json = "\"chunk\"", .documentation = "Timestamps for each segment of speech, or for each word.", .title = "Timestamps"},
+    {.name = "language", .types = type_string, .extension = true, .min_length = 2, .documentation = "Spoken language, as a Whisper code or name. Default: detected automatically.", .title = "Language"},
 };
 
 constexpr std::string_view transcribe_rule_0[] = {"audio", "url"};
@@ -56,13 +56,13 @@ constexpr Variant transcribe_variants[] = {
 constexpr std::string_view generate_music_num_inference_steps_aliases[] = {"num_inferences_steps"};
 constexpr std::string_view generate_music_seed_image_id_choices[] = {"agile", "marim", "mask_beat_lines_80", "mask_gradient_dark", "mask_gradient_top_70", "mask_gradient_top_fifth_75", "mask_top_third_75", "mask_top_third_95", "motorway", "og_beat", "vibes"};
 constexpr Field generate_music_fields[] = {
-    {.name = "prompt_a", .types = type_string, .required = true, .min_length = 1, .title = "Prompt", .documentation = "Description of the music."},
-    {.name = "denoising", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.75", .title = "Denoising strength", .documentation = "How strongly to change the seed spectrogram."},
-    {.name = "prompt_b", .types = type_string, .title = "Second prompt", .documentation = "Second prompt to mix in; ignored if blank."},
-    {.name = "alpha", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .title = "Weight of the second prompt", .documentation = "Weight of `prompt_b`: 0 uses only `prompt_a`, 1 uses only `prompt_b`."},
-    {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_music_num_inference_steps_aliases, .default_json = "50", .title = "Inference steps", .documentation = "Number of denoising steps."},
-    {.name = "seed_image_id", .types = type_string, .choices = generate_music_seed_image_id_choices, .default_json = "\"vibes\"", .title = "Seed spectrogram", .documentation = "Seed spectrogram to start from."},
-    {.name = "seed", .types = type_integer, .extension = true, .title = "Seed", .documentation = "Random seed; the same seed and inputs give the same music. Default: random."},
+    {.name = "prompt_a", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the music.", .title = "Prompt"},
+    {.name = "denoising", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.75", .documentation = "How strongly to change the seed spectrogram.", .title = "Denoising strength"},
+    {.name = "prompt_b", .types = type_string, .documentation = "Second prompt to mix in; ignored if blank.", .title = "Second prompt"},
+    {.name = "alpha", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "Weight of `prompt_b`: 0 uses only `prompt_a`, 1 uses only `prompt_b`.", .title = "Weight of the second prompt"},
+    {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_music_num_inference_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
+    {.name = "seed_image_id", .types = type_string, .choices = generate_music_seed_image_id_choices, .default_json = "\"vibes\"", .documentation = "Seed spectrogram to start from.", .title = "Seed spectrogram"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same seed and inputs give the same music. Default: random.", .title = "Seed"},
 };
 
 constexpr Variant generate_music_variants[] = {
@@ -78,7 +78,7 @@ constexpr Variant generate_music_variants[] = {
 };
 
 constexpr Field identify_song_fields[] = {
-    {.name = "file", .python_name = "source", .types = type_file, .required = true, .media = "audio", .title = "Recording", .documentation = "Recording with a few seconds of the song: any audio or video file."},
+    {.name = "file", .python_name = "source", .types = type_file, .required = true, .media = "audio", .documentation = "Recording with a few seconds of the song: any audio or video file.", .title = "Recording"},
 };
 
 constexpr Variant identify_song_variants[] = {
@@ -95,7 +95,7 @@ constexpr Variant identify_song_variants[] = {
 
 constexpr std::string_view download_music_query_aliases[] = {"song"};
 constexpr Field download_music_fields[] = {
-    {.name = "query", .types = type_string, .required = true, .min_length = 1, .aliases = download_music_query_aliases, .title = "Query", .documentation = "Title, artist, or both."},
+    {.name = "query", .types = type_string, .required = true, .min_length = 1, .aliases = download_music_query_aliases, .documentation = "Title, artist, or both.", .title = "Query"},
 };
 
 constexpr Variant download_music_variants[] = {
@@ -113,15 +113,15 @@ constexpr Variant download_music_variants[] = {
 constexpr std::string_view convert_to_mp3_url_schemes[] = {"http", "https"};
 constexpr std::int64_t convert_to_mp3_sample_rate_choices[] = {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000};
 constexpr Field convert_to_mp3_fields[] = {
-    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .title = "Media URL", .documentation = "URL of a media file, instead of `file`."},
-    {.name = "file", .python_name = "source", .types = type_file, .media = "audio", .title = "Media file", .documentation = "File to convert: any audio or video file."},
-    {.name = "bitrate", .types = type_integer | type_string, .extension = true, .format = Format::bitrate, .minimum = 8000, .maximum = 320000, .unit = "bit/s", .title = "Bitrate", .documentation = "Constant bitrate: a number such as 128000, or a string such as `128k`."},
-    {.name = "vbr_quality", .types = type_number, .extension = true, .minimum = 0, .maximum = 10, .below_maximum = true, .title = "Variable bitrate quality", .documentation = "Variable bitrate quality; 0 is the best. Default: 0 if there is no `bitrate`."},
-    {.name = "sample_rate", .types = type_integer, .extension = true, .integer_choices = convert_to_mp3_sample_rate_choices, .unit = "Hz", .title = "Sample rate", .documentation = "Sample rate of the MP3. Default: the supported rate nearest to the input's."},
-    {.name = "channels", .types = type_integer, .extension = true, .minimum = 1, .maximum = 2, .title = "Channels", .documentation = "Number of channels: 1 for mono, 2 for stereo. Default: mono for mono input, else stereo."},
-    {.name = "start", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .title = "Start time", .documentation = "Start time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the start of the input."},
-    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .above_minimum = true, .unit = "s", .title = "End time", .documentation = "End time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the end of the input."},
-    {.name = "stream", .python_name = "audio_stream", .types = type_integer, .extension = true, .minimum = 0, .title = "Audio stream", .documentation = "Index of the stream to convert, among all streams of the file. Default: the best audio stream."},
+    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .documentation = "URL of a media file, instead of `file`.", .title = "Media URL"},
+    {.name = "file", .python_name = "source", .types = type_file, .media = "audio", .documentation = "File to convert: any audio or video file.", .title = "Media file"},
+    {.name = "bitrate", .types = type_integer | type_string, .extension = true, .format = Format::bitrate, .minimum = 8000, .maximum = 320000, .unit = "bit/s", .documentation = "Constant bitrate: a number such as 128000, or a string such as `128k`.", .title = "Bitrate"},
+    {.name = "vbr_quality", .types = type_number, .extension = true, .minimum = 0, .maximum = 10, .below_maximum = true, .documentation = "Variable bitrate quality; 0 is the best. Default: 0 if there is no `bitrate`.", .title = "Variable bitrate quality"},
+    {.name = "sample_rate", .types = type_integer, .extension = true, .integer_choices = convert_to_mp3_sample_rate_choices, .unit = "Hz", .documentation = "Sample rate of the MP3. Default: the supported rate nearest to the input's.", .title = "Sample rate"},
+    {.name = "channels", .types = type_integer, .extension = true, .minimum = 1, .maximum = 2, .documentation = "Number of channels: 1 for mono, 2 for stereo. Default: mono for mono input, else stereo.", .title = "Channels"},
+    {.name = "start", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .documentation = "Start time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the start of the input.", .title = "Start time"},
+    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .above_minimum = true, .unit = "s", .documentation = "End time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the end of the input.", .title = "End time"},
+    {.name = "stream", .python_name = "audio_stream", .types = type_integer, .extension = true, .minimum = 0, .documentation = "Index of the stream to convert, among all streams of the file. Default: the best audio stream.", .title = "Audio stream"},
 };
 
 constexpr std::string_view convert_to_mp3_rule_0[] = {"file", "url"};

@@ -8,8 +8,8 @@ namespace {
 constexpr std::string_view ImagePart_url_schemes[] = {"http", "https", "data"};
 constexpr std::string_view ImagePart_detail_choices[] = {"auto", "low", "high"};
 constexpr Field ImagePart_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = ImagePart_url_schemes, .title = "Image URL", .documentation = "URL of the image, or a data URL with its content."},
-    {.name = "detail", .types = type_string, .choices = ImagePart_detail_choices, .default_json = "\"auto\"", .title = "Detail", .documentation = "Level of detail at which the model reads the image."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = ImagePart_url_schemes, .documentation = "URL of the image, or a data URL with its content.", .title = "Image URL"},
+    {.name = "detail", .types = type_string, .choices = ImagePart_detail_choices, .default_json = "\"auto\"", .documentation = "Level of detail at which the model reads the image.", .title = "Detail"},
 };
 
 constexpr ObjectType ImagePart = {
@@ -21,9 +21,9 @@ constexpr ObjectType ImagePart = {
 
 constexpr std::string_view ContentPart_type_choices[] = {"text", "image_url"};
 constexpr Field ContentPart_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .title = "Type", .documentation = "Type of the part."},
-    {.name = "text", .types = type_string, .title = "Text", .documentation = "The text, if `type` is `text`."},
-    {.name = "image_url", .types = type_object, .object = &ImagePart, .title = "Image URL", .documentation = "The image, if `type` is `image_url`."},
+    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .documentation = "Type of the part.", .title = "Type"},
+    {.name = "text", .types = type_string, .documentation = "The text, if `type` is `text`.", .title = "Text"},
+    {.name = "image_url", .types = type_object, .object = &ImagePart, .documentation = "The image, if `type` is `image_url`.", .title = "Image URL"},
 };
 
 constexpr std::string_view ContentPart_rule_0[] = {"type"};
@@ -40,8 +40,8 @@ constexpr ObjectType ContentPart = {
 };
 
 constexpr Field CalledFunction_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .title = "Name", .documentation = "Name of the function."},
-    {.name = "arguments", .types = type_string, .required = true, .title = "Arguments", .documentation = "Arguments of the call, as a JSON object in a string."},
+    {.name = "name", .types = type_string, .required = true, .documentation = "Name of the function.", .title = "Name"},
+    {.name = "arguments", .types = type_string, .required = true, .documentation = "Arguments of the call, as a JSON object in a string.", .title = "Arguments"},
 };
 
 constexpr ObjectType CalledFunction = {
@@ -53,9 +53,9 @@ constexpr ObjectType CalledFunction = {
 
 constexpr std::string_view ToolCall_type_choices[] = {"function"};
 constexpr Field ToolCall_fields[] = {
-    {.name = "id", .types = type_string, .required = true, .title = "ID", .documentation = "ID of the call. The message with its result repeats it."},
-    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .title = "Type", .documentation = "Type of the tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &CalledFunction, .title = "Function", .documentation = "The function to call, with its arguments."},
+    {.name = "id", .types = type_string, .required = true, .documentation = "ID of the call. The message with its result repeats it.", .title = "ID"},
+    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &CalledFunction, .documentation = "The function to call, with its arguments.", .title = "Function"},
 };
 
 constexpr ObjectType ToolCall = {
@@ -69,12 +69,12 @@ constexpr std::string_view ChatMessage_role_choices[] = {"system", "user", "assi
 constexpr Field ChatMessage_content_item = {.name = "", .types = type_object, .object = &ContentPart};
 constexpr Field ChatMessage_tool_calls_item = {.name = "", .types = type_object, .object = &ToolCall};
 constexpr Field ChatMessage_fields[] = {
-    {.name = "role", .types = type_string, .required = true, .choices = ChatMessage_role_choices, .title = "Role", .documentation = "Role of the message's author."},
-    {.name = "content", .types = type_string | type_array | type_null, .item = &ChatMessage_content_item, .title = "Content", .documentation = "Content of the message: text, or a list of text and image parts."},
-    {.name = "name", .types = type_string, .extension = true, .title = "Name", .documentation = "Name of the participant, or of the function whose result this message contains."},
-    {.name = "tool_calls", .types = type_array, .extension = true, .item = &ChatMessage_tool_calls_item, .title = "Tool calls", .documentation = "Tool calls that the assistant made."},
-    {.name = "tool_call_id", .types = type_string, .extension = true, .title = "Tool call ID", .documentation = "ID of the tool call whose result this message contains."},
-    {.name = "function_call", .types = type_object, .extension = true, .object = &CalledFunction, .deprecated = "tool_calls", .title = "Function call", .documentation = "Older form of `tool_calls`."},
+    {.name = "role", .types = type_string, .required = true, .choices = ChatMessage_role_choices, .documentation = "Role of the message's author.", .title = "Role"},
+    {.name = "content", .types = type_string | type_array | type_null, .item = &ChatMessage_content_item, .documentation = "Content of the message: text, or a list of text and image parts.", .title = "Content"},
+    {.name = "name", .types = type_string, .extension = true, .documentation = "Name of the participant, or of the function whose result this message contains.", .title = "Name"},
+    {.name = "tool_calls", .types = type_array, .extension = true, .item = &ChatMessage_tool_calls_item, .documentation = "Tool calls that the assistant made.", .title = "Tool calls"},
+    {.name = "tool_call_id", .types = type_string, .extension = true, .documentation = "ID of the tool call whose result this message contains.", .title = "Tool call ID"},
+    {.name = "function_call", .types = type_object, .extension = true, .object = &CalledFunction, .deprecated = "tool_calls", .documentation = "Older form of `tool_calls`.", .title = "Function call"},
 };
 
 constexpr std::string_view ChatMessage_rule_0[] = {"content", "tool_calls", "function_call"};
@@ -91,10 +91,10 @@ constexpr ObjectType ChatMessage = {
 };
 
 constexpr Field NamedSchema_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .title = "Name", .documentation = "Name of the schema."},
-    {.name = "description", .types = type_string, .title = "Description", .documentation = "What the answer is used for."},
-    {.name = "schema", .types = type_object, .title = "Schema", .documentation = "The schema."},
-    {.name = "strict", .types = type_boolean, .title = "Strict", .documentation = "Require the output to match the schema exactly."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the schema.", .title = "Name"},
+    {.name = "description", .types = type_string, .documentation = "What the answer is used for.", .title = "Description"},
+    {.name = "schema", .types = type_object, .documentation = "The schema.", .title = "Schema"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType NamedSchema = {
@@ -106,8 +106,8 @@ constexpr ObjectType NamedSchema = {
 
 constexpr std::string_view ResponseFormat_type_choices[] = {"text", "json_object", "json_schema"};
 constexpr Field ResponseFormat_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .title = "Type", .documentation = "Type of the format."},
-    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .title = "JSON Schema", .documentation = "The schema, if `type` is `json_schema`."},
+    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .documentation = "Type of the format.", .title = "Type"},
+    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .documentation = "The schema, if `type` is `json_schema`.", .title = "JSON Schema"},
 };
 
 constexpr std::string_view ResponseFormat_rule_0[] = {"type"};
@@ -124,10 +124,10 @@ constexpr ObjectType ResponseFormat = {
 };
 
 constexpr Field Function_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .title = "Name", .documentation = "Name of the function."},
-    {.name = "description", .types = type_string, .title = "Description", .documentation = "What the function does and when to call it."},
-    {.name = "parameters", .types = type_object, .title = "Parameters", .documentation = "JSON Schema of the arguments."},
-    {.name = "strict", .types = type_boolean, .title = "Strict", .documentation = "Require the output to match the schema exactly."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the function.", .title = "Name"},
+    {.name = "description", .types = type_string, .documentation = "What the function does and when to call it.", .title = "Description"},
+    {.name = "parameters", .types = type_object, .documentation = "JSON Schema of the arguments.", .title = "Parameters"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType Function = {
@@ -139,8 +139,8 @@ constexpr ObjectType Function = {
 
 constexpr std::string_view Tool_type_choices[] = {"function"};
 constexpr Field Tool_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .title = "Type", .documentation = "Type of the tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &Function, .title = "Function", .documentation = "Definition of the function."},
+    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &Function, .documentation = "Definition of the function.", .title = "Function"},
 };
 
 constexpr ObjectType Tool = {
@@ -151,7 +151,7 @@ constexpr ObjectType Tool = {
 };
 
 constexpr Field FunctionName_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .title = "Name", .documentation = "Name of the function."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .documentation = "Name of the function.", .title = "Name"},
 };
 
 constexpr ObjectType FunctionName = {
@@ -163,8 +163,8 @@ constexpr ObjectType FunctionName = {
 
 constexpr std::string_view NamedToolChoice_type_choices[] = {"function"};
 constexpr Field NamedToolChoice_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .title = "Type", .documentation = "Type of the tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .title = "Function", .documentation = "The function."},
+    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .documentation = "The function.", .title = "Function"},
 };
 
 constexpr ObjectType NamedToolChoice = {
@@ -175,7 +175,7 @@ constexpr ObjectType NamedToolChoice = {
 };
 
 constexpr Field StreamOptions_fields[] = {
-    {.name = "include_usage", .types = type_boolean, .title = "Include usage", .documentation = "Send the token counts in an additional last chunk."},
+    {.name = "include_usage", .types = type_boolean, .documentation = "Send the token counts in an additional last chunk.", .title = "Include usage"},
 };
 
 constexpr ObjectType StreamOptions = {
@@ -187,8 +187,8 @@ constexpr ObjectType StreamOptions = {
 
 constexpr std::string_view TextMessage_role_choices[] = {"system", "user", "assistant"};
 constexpr Field TextMessage_fields[] = {
-    {.name = "role", .types = type_string, .required = true, .choices = TextMessage_role_choices, .title = "Role", .documentation = "Role of the message's author."},
-    {.name = "content", .types = type_string, .required = true, .title = "Content", .documentation = "Text of the message."},
+    {.name = "role", .types = type_string, .required = true, .choices = TextMessage_role_choices, .documentation = "Role of the message's author.", .title = "Role"},
+    {.name = "content", .types = type_string, .required = true, .documentation = "Text of the message.", .title = "Content"},
 };
 
 constexpr ObjectType TextMessage = {
@@ -213,41 +213,41 @@ constexpr std::string_view chat_citation_options_choices[] = {"enabled", "disabl
 constexpr Field chat_include_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_exclude_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_fields[] = {
-    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &chat_messages_item, .title = "Messages", .documentation = "Messages of the conversation, oldest first."},
-    {.name = "model", .types = type_string, .required = true, .format = Format::name, .title = "Model", .documentation = "Name of a chat model that the server offers."},
-    {.name = "stream", .types = type_boolean, .default_json = "false", .title = "Stream", .documentation = "Stream the answer in chunks while it is generated."},
-    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .title = "Temperature", .documentation = "Sampling temperature; higher values are more random, 0 always picks the most likely token."},
-    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .title = "Top P", .documentation = "Nucleus sampling: only the most likely tokens with this total probability are considered."},
-    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .unit = "tokens", .title = "Maximum tokens", .documentation = "Maximum number of tokens to generate. Default: the model's limit."},
-    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .title = "Stop sequences", .documentation = "Up to four sequences at which generation stops. The answer does not contain them."},
-    {.name = "seed", .types = type_integer, .extension = true, .title = "Seed", .documentation = "Random seed; the same request with the same seed gives the same answer if the model supports it."},
-    {.name = "n", .types = type_integer, .extension = true, .minimum = 1, .maximum = 8, .default_json = "1", .title = "Number of answers", .documentation = "Number of answers to generate, if the model supports several."},
-    {.name = "response_format", .types = type_object, .extension = true, .object = &ResponseFormat, .title = "Response format", .documentation = "Format of the answer: free text, any JSON object, or JSON that matches a schema."},
-    {.name = "tools", .types = type_array, .extension = true, .max_items = 128, .item = &chat_tools_item, .title = "Tools", .documentation = "Functions that the model may call."},
-    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .title = "Tool choice", .documentation = "`none` forbids tool calls, `auto` lets the model decide, `required` forces a call; an object names the tool to call."},
-    {.name = "parallel_tool_calls", .types = type_boolean, .extension = true, .default_json = "true", .title = "Parallel tool calls", .documentation = "Allow several tool calls in one answer."},
-    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .title = "Skip tool validation", .documentation = "Accept tool calls whose arguments do not match the tools' schemas."},
-    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .title = "Reasoning effort", .documentation = "How much a reasoning model thinks before it answers."},
-    {.name = "reasoning_format", .types = type_string, .extension = true, .choices = chat_reasoning_format_choices, .title = "Reasoning format", .documentation = "Placement of the reasoning: `hidden` omits it, `raw` puts it in the text, `parsed` puts it in a separate field."},
-    {.name = "include_reasoning", .types = type_boolean, .extension = true, .title = "Include reasoning", .documentation = "Include the reasoning in the answer."},
-    {.name = "service_tier", .types = type_string, .extension = true, .choices = chat_service_tier_choices, .default_json = "\"on_demand\"", .title = "Service tier", .documentation = "Service tier, for providers that offer several."},
-    {.name = "stream_options", .types = type_object, .extension = true, .object = &StreamOptions, .title = "Stream options", .documentation = "Options for streamed answers."},
-    {.name = "user", .types = type_string, .extension = true, .title = "End user", .documentation = "ID of the end user, for the provider's records."},
-    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .title = "Frequency penalty", .documentation = "Positive values make tokens less likely the more often they have appeared."},
-    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .title = "Presence penalty", .documentation = "Positive values make tokens that have already appeared less likely."},
-    {.name = "logprobs", .types = type_boolean, .extension = true, .title = "Return log probabilities", .documentation = "Return log probabilities of the answer's tokens."},
-    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .title = "Top log probabilities", .documentation = "Number of most likely tokens to return at each position."},
-    {.name = "logit_bias", .types = type_object, .extension = true, .title = "Logit bias", .documentation = "Map of token ID to a bias from -100 to 100, which is added to the token's logit."},
-    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .title = "Functions", .documentation = "Older form of `tools`."},
-    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .title = "Function call", .documentation = "Older form of `tool_choice`."},
-    {.name = "documents", .types = type_array, .extension = true, .item = &chat_documents_item, .title = "Documents", .documentation = "Documents that the model may use for the answer, if it supports documents."},
-    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .title = "Citation options", .documentation = "Enable or disable citations of the documents."},
-    {.name = "search_settings", .types = type_object, .extension = true, .title = "Web search settings", .documentation = "Web search settings, for models with built-in search."},
-    {.name = "compound_custom", .types = type_object, .extension = true, .title = "Compound model settings", .documentation = "Settings of compound models, which combine several models and tools."},
-    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .title = "Allowed domains", .documentation = "Only domains that web search may use."},
-    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .title = "Excluded domains", .documentation = "Domains that web search must not use."},
-    {.name = "metadata", .types = type_object, .extension = true, .title = "Metadata", .documentation = "Key-value pairs to store with the request, if the provider supports it."},
-    {.name = "store", .types = type_boolean, .extension = true, .title = "Store conversation", .documentation = "Ask the provider to store the conversation."},
+    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
+    {.name = "model", .types = type_string, .required = true, .format = Format::name, .documentation = "Name of a chat model that the server offers.", .title = "Model"},
+    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
+    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .documentation = "Sampling temperature; higher values are more random, 0 always picks the most likely token.", .title = "Temperature"},
+    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .documentation = "Nucleus sampling: only the most likely tokens with this total probability are considered.", .title = "Top P"},
+    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .unit = "tokens", .documentation = "Maximum number of tokens to generate. Default: the model's limit.", .title = "Maximum tokens"},
+    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .documentation = "Up to four sequences at which generation stops. The answer does not contain them.", .title = "Stop sequences"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same request with the same seed gives the same answer if the model supports it.", .title = "Seed"},
+    {.name = "n", .types = type_integer, .extension = true, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of answers to generate, if the model supports several.", .title = "Number of answers"},
+    {.name = "response_format", .types = type_object, .extension = true, .object = &ResponseFormat, .documentation = "Format of the answer: free text, any JSON object, or JSON that matches a schema.", .title = "Response format"},
+    {.name = "tools", .types = type_array, .extension = true, .max_items = 128, .item = &chat_tools_item, .documentation = "Functions that the model may call.", .title = "Tools"},
+    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .documentation = "`none` forbids tool calls, `auto` lets the model decide, `required` forces a call; an object names the tool to call.", .title = "Tool choice"},
+    {.name = "parallel_tool_calls", .types = type_boolean, .extension = true, .default_json = "true", .documentation = "Allow several tool calls in one answer.", .title = "Parallel tool calls"},
+    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Accept tool calls whose arguments do not match the tools' schemas.", .title = "Skip tool validation"},
+    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .documentation = "How much a reasoning model thinks before it answers.", .title = "Reasoning effort"},
+    {.name = "reasoning_format", .types = type_string, .extension = true, .choices = chat_reasoning_format_choices, .documentation = "Placement of the reasoning: `hidden` omits it, `raw` puts it in the text, `parsed` puts it in a separate field.", .title = "Reasoning format"},
+    {.name = "include_reasoning", .types = type_boolean, .extension = true, .documentation = "Include the reasoning in the answer.", .title = "Include reasoning"},
+    {.name = "service_tier", .types = type_string, .extension = true, .choices = chat_service_tier_choices, .default_json = "\"on_demand\"", .documentation = "Service tier, for providers that offer several.", .title = "Service tier"},
+    {.name = "stream_options", .types = type_object, .extension = true, .object = &StreamOptions, .documentation = "Options for streamed answers.", .title = "Stream options"},
+    {.name = "user", .types = type_string, .extension = true, .documentation = "ID of the end user, for the provider's records.", .title = "End user"},
+    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens less likely the more often they have appeared.", .title = "Frequency penalty"},
+    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens that have already appeared less likely.", .title = "Presence penalty"},
+    {.name = "logprobs", .types = type_boolean, .extension = true, .documentation = "Return log probabilities of the answer's tokens.", .title = "Return log probabilities"},
+    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .documentation = "Number of most likely tokens to return at each position.", .title = "Top log probabilities"},
+    {.name = "logit_bias", .types = type_object, .extension = true, .documentation = "Map of token ID to a bias from -100 to 100, which is added to the token's logit.", .title = "Logit bias"},
+    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .documentation = "Older form of `tools`.", .title = "Functions"},
+    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .documentation = "Older form of `tool_choice`.", .title = "Function call"},
+    {.name = "documents", .types = type_array, .extension = true, .item = &chat_documents_item, .documentation = "Documents that the model may use for the answer, if it supports documents.", .title = "Documents"},
+    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .documentation = "Enable or disable citations of the documents.", .title = "Citation options"},
+    {.name = "search_settings", .types = type_object, .extension = true, .documentation = "Web search settings, for models with built-in search.", .title = "Web search settings"},
+    {.name = "compound_custom", .types = type_object, .extension = true, .documentation = "Settings of compound models, which combine several models and tools.", .title = "Compound model settings"},
+    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .documentation = "Only domains that web search may use.", .title = "Allowed domains"},
+    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .documentation = "Domains that web search must not use.", .title = "Excluded domains"},
+    {.name = "metadata", .types = type_object, .extension = true, .documentation = "Key-value pairs to store with the request, if the provider supports it.", .title = "Metadata"},
+    {.name = "store", .types = type_boolean, .extension = true, .documentation = "Ask the provider to store the conversation.", .title = "Store conversation"},
 };
 
 constexpr std::string_view chat_rule_0[] = {"reasoning_format", "include_reasoning"};
@@ -272,12 +272,12 @@ constexpr Field free_chat_messages_item = {.name = "", .types = type_object, .ob
 constexpr std::string_view free_chat_model_choices[] = {"gpt-4o", "gpt-3.5-turbo", "gpt-4"};
 constexpr std::string_view free_chat_image_url_schemes[] = {"http", "https", "data"};
 constexpr Field free_chat_fields[] = {
-    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &free_chat_messages_item, .title = "Messages", .documentation = "Messages of the conversation, oldest first."},
-    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .title = "Model list", .documentation = "Name of the list of models to try."},
-    {.name = "stream", .types = type_boolean, .default_json = "false", .title = "Stream", .documentation = "Stream the answer in chunks while it is generated."},
-    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .title = "Timeout", .documentation = "Time limit for the whole answer, over all models that are tried."},
-    {.name = "shuffle", .types = type_boolean, .default_json = "false", .title = "Random order", .documentation = "Try the models in random order."},
-    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .title = "Image URL", .documentation = "Image that the question is about: a URL, or a data URL of at most 20 MiB."},
+    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &free_chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
+    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .documentation = "Name of the list of models to try.", .title = "Model list"},
+    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
+    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .documentation = "Time limit for the whole answer, over all models that are tried.", .title = "Timeout"},
+    {.name = "shuffle", .types = type_boolean, .default_json = "false", .documentation = "Try the models in random order.", .title = "Random order"},
+    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .documentation = "Image that the question is about: a URL, or a data URL of at most 20 MiB.", .title = "Image URL"},
 };
 
 constexpr Variant free_chat_variants[] = {

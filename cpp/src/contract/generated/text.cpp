@@ -6,8 +6,8 @@ namespace polymux::contract::generated {
 namespace {
 
 constexpr Field read_text_fields[] = {
-    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .title = "Image", .documentation = "Image to read; a TIFF may have several pages."},
-    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .title = "Languages", .documentation = "Languages of the text, joined with plus signs: `eng`, `deu+fra`."},
+    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .documentation = "Image to read; a TIFF may have several pages.", .title = "Image"},
+    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .documentation = "Languages of the text, joined with plus signs: `eng`, `deu+fra`.", .title = "Languages"},
 };
 
 constexpr Variant read_text_variants[] = {

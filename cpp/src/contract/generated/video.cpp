@@ -8,20 +8,20 @@ namespace {
 constexpr std::string_view generate_video_num_inferences_steps_aliases[] = {"num_inference_steps"};
 constexpr std::string_view generate_video_video_model_choices[] = {"xl", "576w", "potat1", "animov-512x"};
 constexpr Field generate_video_fields[] = {
-    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .title = "Prompt", .documentation = "Description of the video."},
-    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .title = "Negative prompt", .documentation = "Description of content to avoid."},
-    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .title = "Input video strength", .documentation = "How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it."},
-    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .title = "Number of frames", .documentation = "Number of frames of the video."},
-    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .title = "Inference steps", .documentation = "Number of denoising steps."},
-    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .title = "Width", .documentation = "Width of the video."},
-    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .title = "Height", .documentation = "Height of the video; the models were trained at 1024 x 576."},
-    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .title = "Guidance scale", .documentation = "Guidance scale: how closely to follow the prompt."},
-    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .title = "Frames per second", .documentation = "Frame rate of the video."},
-    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .title = "Video model", .documentation = "Video model to use."},
-    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .title = "Number of videos", .documentation = "Number of videos to generate."},
-    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .title = "Remove watermark", .documentation = "Remove the watermark that comes from the training videos; requires an upstream that supports it."},
-    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .title = "Input video", .documentation = "Input video for video-to-video."},
-    {.name = "seed", .types = type_integer, .extension = true, .title = "Seed", .documentation = "Random seed; the same seed and inputs give the same video. Default: random."},
+    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the video.", .title = "Prompt"},
+    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .documentation = "Description of content to avoid.", .title = "Negative prompt"},
+    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it.", .title = "Input video strength"},
+    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .documentation = "Number of frames of the video.", .title = "Number of frames"},
+    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
+    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Width of the video.", .title = "Width"},
+    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video; the models were trained at 1024 x 576.", .title = "Height"},
+    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .documentation = "Guidance scale: how closely to follow the prompt.", .title = "Guidance scale"},
+    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .documentation = "Frame rate of the video.", .title = "Frames per second"},
+    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Video model to use.", .title = "Video model"},
+    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of videos to generate.", .title = "Number of videos"},
+    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Remove the watermark that comes from the training videos; requires an upstream that supports it.", .title = "Remove watermark"},
+    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Input video for video-to-video.", .title = "Input video"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same seed and inputs give the same video. Default: random.", .title = "Seed"},
 };
 
 constexpr Variant generate_video_variants[] = {
@@ -38,8 +38,8 @@ constexpr Variant generate_video_variants[] = {
 
 constexpr std::string_view download_video_url_schemes[] = {"http", "https"};
 constexpr Field download_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .title = "Video URL", .documentation = "URL of the video's page, or of the video file."},
-    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .title = "Resolution", .documentation = "Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`. Selects the best resolution up to this limit, or else the smallest above it."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .documentation = "URL of the video's page, or of the video file.", .title = "Video URL"},
+    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`. Selects the best resolution up to this limit, or else the smallest above it.", .title = "Resolution"},
 };
 
 constexpr Variant download_video_variants[] = {
@@ -56,7 +56,7 @@ constexpr Variant download_video_variants[] = {
 
 constexpr std::string_view summarize_video_url_schemes[] = {"http", "https"};
 constexpr Field summarize_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .title = "Video page URL", .documentation = "URL of the video's page."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .documentation = "URL of the video's page.", .title = "Video page URL"},
 };
 
 constexpr Variant summarize_video_variants[] = {
