@@ -66,7 +66,7 @@ def finite(value: object) -> float | None:
 
 
 def mended(body: bytes) -> bytes | None:
-    """Return the body with U+FFFD for each lone surrogate; None if there are no such.
+    """Return the body with U+FFFD for each lone surrogate; None if there are none.
 
     Lone surrogates occur if a server cuts a text within a character.
     """

@@ -133,7 +133,9 @@ def _add_arguments(group: Any) -> None:
         "--fail-fast", action="store_true", help="Start no more items after a failure"
     )
     group.add_argument(
-        "--overwrite", action="store_true", help="Replace existing files that are not of this batch"
+        "--overwrite",
+        action="store_true",
+        help="Replace existing files that are not from this batch",
     )
     group.add_argument(
         "--manifest",

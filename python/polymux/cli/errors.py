@@ -58,7 +58,6 @@ exit codes:
   143  terminated (SIGTERM); no partial files are left
 """
 #: The first matching class determines the code.
-#: The first that fits counts.
 _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
     (MissingDependencyError, ExitCode.MISSING_DEPENDENCY),
     (InvalidRequestError, ExitCode.USAGE),

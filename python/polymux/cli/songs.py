@@ -205,7 +205,7 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
         plain = {name: getattr(found, name) for name in found.__slots__}
         write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
         return ExitCode.SUCCESS
-    write_line(f"folder      {display_name(os.fsencode(catalogue.path))}")
+    write_line(f"directory   {display_name(os.fsencode(catalogue.path))}")
     write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
     write_line(f"recordings  {found.recordings}, in {found.groups} groups")
     write_line(f"database    {size(found.database_bytes)}, {found.library}")
