@@ -38,7 +38,7 @@ def check_report(path: Path) -> None:
     """
     if path.suffix.lower() not in _WRITERS:
         raise InvalidRequestError(
-            f"report '{display_name(path.name)}': not supported (allowed .csv, .jsonl, .parquet)"
+            f"report '{display_name(path.name)}': not supported (allowed .csv, .jsonl or .parquet)"
         )
     if path.suffix.lower() == ".parquet":
         _parquet_package()

@@ -274,7 +274,7 @@ class _Conversions:
                 raise InvalidRequestError("--json: not possible if standard output is the MP3")
             if sys.stdout.isatty():
                 raise InvalidRequestError(
-                    "standard output is a terminal. Redirect it or use --output FILE"
+                    "standard output is a terminal. Redirect it or use -o FILE"
                 )
         self._items = items
         self._options = options

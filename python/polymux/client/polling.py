@@ -289,9 +289,9 @@ class JobPoller:
             return left
 
         error = RequestTimeoutError(
-            f"prediction {self._name}: timed out after {self._timeout.total:g} s and is still "
-            "running. Use client.predictions.wait to wait longer, client.predictions.cancel to "
-            "stop it"
+            f"prediction {self._name}: timed out after {self._timeout.total:g} s (timeout 'total') "
+            "and still running. Use client.predictions.wait to wait longer, "
+            "client.predictions.cancel to stop it"
         )
         error.limit = "total"
         raise error
