@@ -66,7 +66,7 @@ def finite(value: object) -> float | None:
 
 
 def mended(body: bytes) -> bytes | None:
-    """Return the body with U+FFFD for each lone surrogate; None if there are none.
+    """Return the body with U+FFFD for each lone surrogate; None without any.
 
     Lone surrogates occur if a server cuts a text within a character.
     """
