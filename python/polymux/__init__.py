@@ -1,7 +1,7 @@
-"""polymux: AI and media tools behind one interface, over a native core.
+"""polymux: AI and media operations behind one API, with a native core.
 
-The names below are loaded at their first use, so that ``import polymux`` costs next to nothing:
-no extension module, no event loop and no third-party package is imported before it is needed.
+The names below are loaded on first use. ``import polymux`` is therefore fast: it imports no
+extension module, no event loop and no third-party package.
 
 Example:
     >>> import polymux
@@ -258,7 +258,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 class _RenamedModules:
-    """An importer that is asked last: for the import paths of 0.1, which warn."""
+    """An importer for the import paths of 0.1, which warns. It comes last in `sys.meta_path`."""
 
     def find_spec(self, name: str, *_: object) -> "ModuleSpec | None":
         if not name.startswith("polymux."):
@@ -272,28 +272,28 @@ sys.meta_path.append(_RenamedModules())
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Gives a notebook the cell magic ``%%polymux``; ``%load_ext polymux`` calls it."""
+    """Register the cell magic ``%%polymux``; ``%load_ext polymux`` calls it."""
     from polymux.notebook import load_ipython_extension as load
 
     load(shell)
 
 
-if not TYPE_CHECKING:  # It would make every misspelt name an object to type checkers.
+if not TYPE_CHECKING:  # Otherwise type checkers would accept misspelled names.
 
     def __getattr__(name: str) -> object:
-        """Loads a public name at its first use (PEP 562)."""
+        """Load a public name on first use (PEP 562)."""
         from importlib import import_module
 
         if name not in __all__:
             raise AttributeError(f"module 'polymux' has no attribute {name!r}")
         if name in {"aio", "contract", "notebook"}:
             return import_module(f"polymux.{name}")
-        # Everything that is not listed above is an exception class.
+        # All names that are not listed above are exception classes.
         value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    """Public names, loaded or not, so that completion finds them."""
+    """Return all public names, loaded or not, for completion."""
     return sorted({*globals(), *__all__})

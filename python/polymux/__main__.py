@@ -1,4 +1,4 @@
-"""``python -m polymux``: the same program as ``polymux``."""
+"""``python -m polymux``: run the command ``polymux``."""
 
 import sys
 

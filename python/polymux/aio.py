@@ -1,8 +1,8 @@
-"""The top-level functions for asyncio; same names, same arguments, same results.
+"""The top-level functions for asyncio, with the same names, arguments and results.
 
-No thread is held per conversion: the native pool tells the event loop when one has ended.
-Cancelling the awaiting task ends the conversion, and the cancellation is passed on only after
-nothing of it remains. Functions may be used from any number of event loops.
+Conversions need no thread each: the native pool notifies the event loop when one ends. Cancelling
+the awaiting task aborts the conversion; the cancellation is raised after all its resources are
+released. Several event loops can use the functions.
 
 Example:
     >>> import asyncio
@@ -58,11 +58,11 @@ async def convert_to_mp3(
     on_progress: Callable[[Progress], object] | None = None,
     **options: Unpack[EncodingOptions],
 ) -> MediaFile:
-    """Converts any audio or video file to MP3; see `polymux.convert_to_mp3` for the arguments.
+    """Convert any audio or video file to MP3; see `polymux.convert_to_mp3` for the arguments.
 
     `on_progress` is a function or a coroutine function, called on the event loop. Cancelling the
-    task ends the conversion within milliseconds and leaves no partial file. File objects are read
-    and written from a native thread; a call of theirs that blocks delays cancellation by as much.
+    task aborts the conversion within milliseconds and leaves no partial file. A native thread reads
+    and writes file objects; if such a call blocks, the cancellation is delayed by that time.
 
     Example:
         >>> import asyncio
@@ -102,7 +102,7 @@ async def _watch(
     ended: asyncio.Event,
     on_progress: Callable[[Progress], object] | None,
 ) -> None:
-    """Waits for the end, and reports the progress if anyone wants it."""
+    """Wait for the end, and report the progress if there is a callback."""
     while on_progress is not None and not ended.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), _PROGRESS_INTERVAL_S)
@@ -118,11 +118,11 @@ async def _report(on_progress: Callable[[Progress], object], progress: Progress)
 
 
 def _on_this_loop(function: Callable[..., object]) -> Callable[..., None]:
-    """The function, to be called from any thread and run by the loop that runs now."""
+    """Return a function that any thread may call to run `function` on the current loop."""
     loop = asyncio.get_running_loop()
 
     def call(*arguments: object) -> None:
-        # A loop that was closed meanwhile has nobody left who waits.
+        # If the loop is closed, nothing waits for the call.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(function, *arguments)
 
@@ -130,7 +130,7 @@ def _on_this_loop(function: Callable[..., object]) -> Callable[..., None]:
 
 
 async def _uninterrupted(step: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Does this to its end, however often the task is cancelled meanwhile; then raises that."""
+    """Await a step to its end despite cancellations, then raise the last cancellation."""
     cancelled: asyncio.CancelledError | None = None
     while True:
         try:
@@ -151,12 +151,11 @@ def convert_many(
     overwrite: bool = True,
     **options: Unpack[EncodingOptions],
 ) -> AsyncGenerator[ConversionOutcome, None]:
-    """Converts many files at once; see `polymux.convert_many` for the arguments.
+    """Convert many files concurrently; see `polymux.convert_many` for the arguments.
 
-    Errors in them are raised at once and not at the first iteration. Leave the loop early with
-    ``async with contextlib.aclosing(...)`` around the generator: it returns when everything in
-    flight has ended and nothing partial remains. Without it the event loop closes the generator
-    when it gets to it.
+    Invalid arguments raise at once, not at the first iteration. If you leave the loop early, wrap
+    the generator in ``async with contextlib.aclosing(...)``, which waits until all conversions have
+    ended and no partial files remain. Otherwise the event loop closes the generator later.
 
     Example:
         >>> import asyncio
@@ -200,7 +199,7 @@ def convert_many(
 
 
 async def probe(source: Source, *, limits: Limits | None = None) -> MediaInfo:
-    """Describes a file from its headers; see `polymux.probe` for the arguments and the result.
+    """Read the properties of a media file; see `polymux.probe` for arguments and result.
 
     Example:
         >>> import asyncio
@@ -222,10 +221,10 @@ async def decode_audio(
     strict: bool = False,
     limits: Limits | None = None,
 ) -> PcmAudio:
-    """Decodes the audio of any file; see `polymux.decode_audio` for the arguments and the result.
+    """Decode the audio of any media file; see `polymux.decode_audio` for arguments and result.
 
-    Decoding occupies a thread of the event loop's executor; one that was begun goes on to its end
-    when the task is cancelled, and its samples are dropped.
+    Decoding uses a thread of the event loop's executor. If the task is canceled, the thread
+    continues to the end and its samples are discarded.
 
     Example:
         >>> import asyncio
@@ -250,10 +249,10 @@ async def decode_audio(
 def decode_chat_stream(
     chunks: AsyncIterable[ReadableBuffer], *, max_event_bytes: int = 16 << 20
 ) -> AsyncChatStream:
-    r"""Decodes a streamed chat answer from bytes that come asynchronously.
+    r"""Decode a streamed chat answer from an asynchronous source of bytes.
 
     See `polymux.decode_chat_stream` for the arguments, the result and the errors. Chunks that are
-    decoded already are given without a turn of the event loop.
+    already decoded are returned without a switch to the event loop.
 
     Example:
         >>> import asyncio

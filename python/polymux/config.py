@@ -1,4 +1,4 @@
-"""Where the server is and what its key is: arguments, then the environment, then a file."""
+"""The server's URL and API key: from arguments, environment variables or a configuration file."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Configuration", "config_path", "configuration"]
 
-#: What the configuration file may have. Messages leave out the values: keys may be among them.
+#: Keys of the configuration file. Messages omit the values, which may be secret.
 _RULES = dict.fromkeys(
     ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy"),
     Rule("str", hidden=True),
 ) | {"songs": Rule(read=lambda value: value)}  # Read by `polymux.songs.settings`.
-#: Of the way to the server, as fields of `Configuration`; the variables are in capitals.
+#: Fields of `Configuration` for the connection; their variables are in capitals.
 _WAYS = ("ca_file", "client_certificate", "proxy")
 _LARGEST_PORT = 65535
-#: Of a header field's value, as most servers take it.
+#: Maximum length of a header field's value that most servers accept.
 MAX_HEADER_CHARACTERS = 65_536
 _MAX_LOCAL_KEY_CHARACTERS = 8192
 
 
 class Configuration(Frozen):
-    """What a client needs to know of its server.
+    """A client's settings of its server.
 
     Attributes:
-        base_url: Such as ``"https://server.example:8443"``, without a slash at the end.
-        api_key: Its key; None where it needs none. Never shown.
-        chat_model: Model of chats that name none; None for the server's own.
-        ca_file: File of the certificates (PEM) that it is trusted by; None for the system's.
-        client_certificate: File of the certificate to show to it, with its key (PEM); or None.
-        proxy: Address of a proxy on the way; or None. Not shown, as it may hold a password.
+        base_url: URL of the server without a trailing slash, such as
+            ``"https://server.example:8443"``.
+        api_key: API key of the server; None if it needs none. Hidden in `repr`.
+        chat_model: Default model of chats; None for the server's default.
+        ca_file: File of trusted CA certificates (PEM); None for the system's.
+        client_certificate: File with a client certificate and its key (PEM); None without.
+        proxy: URL of a proxy; None without. Hidden in `repr`, as it may contain a password.
     """
 
     __slots__ = ("api_key", "base_url", "ca_file", "chat_model", "client_certificate", "proxy")
@@ -70,9 +71,10 @@ class Configuration(Frozen):
 
 
 def config_path() -> Path:
-    """The configuration file: ``POLYMUX_CONFIG``, else ``polymux/config.toml`` in the XDG folder.
+    """Return the path of the configuration file.
 
-    Never one of the current folder, which may be a stranger's.
+    It is ``POLYMUX_CONFIG``, else ``polymux/config.toml`` in the XDG configuration directory. A
+    file in the current directory is never used, because it could be from an untrusted source.
 
     Example:
         >>> from polymux.config import config_path
@@ -85,7 +87,7 @@ def config_path() -> Path:
 
 
 def _config_file() -> str:
-    """The same as text: `pathlib` would be the dearest part of a first request."""
+    """Return the path as text: importing `pathlib` would dominate the time of a first request."""
     named = os.environ.get("POLYMUX_CONFIG")
     if named:
         return named
@@ -94,12 +96,12 @@ def _config_file() -> str:
 
 def _xdg_folder(variable: str, usual: str) -> str:
     folder = os.environ.get(variable, "")
-    # The specification has relative ones ignored.
+    # The XDG specification requires to ignore relative paths.
     return folder if os.path.isabs(folder) else os.path.expanduser(usual)  # noqa: PTH111, PTH117
 
 
 def state_folder() -> Path:
-    """``polymux`` in the XDG folder for state.
+    """Return the directory ``polymux`` in the XDG state directory.
 
     Example:
         >>> from polymux.config import state_folder
@@ -115,13 +117,13 @@ def _state_folder() -> str:
     folder = _xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if not os.path.isabs(folder):  # noqa: PTH117
         raise InvalidRequestError(
-            "this account has no home folder: say by XDG_STATE_HOME where its state is kept"
+            "home directory: unknown for this user. Set XDG_STATE_HOME to a directory for state"
         )
     return os.path.join(folder, "polymux")  # noqa: PTH118
 
 
 def models_folder() -> Path:
-    """Where models are kept: ``POLYMUX_MODELS``, else ``polymux/models`` in the XDG data folder.
+    """Return the directory of models: ``POLYMUX_MODELS``, else in the XDG data directory.
 
     Example:
         >>> from polymux.config import models_folder
@@ -137,12 +139,12 @@ def models_folder() -> Path:
 
 
 def local_key_path() -> Path:
-    """Where this account's own server keeps its key and address; it makes both by itself."""
+    """Return the file with keys and URLs of this user's servers, which the servers write."""
     return state_folder() / "local-key"
 
 
 def local_servers() -> list[tuple[str, str]]:
-    """Keys and addresses of this account's own servers, the one that was started last first."""
+    """Return keys and URLs of this user's servers, most recently started first."""
     try:
         with open(os.path.join(_state_folder(), "local-key"), encoding="ascii") as file:  # noqa: PTH118, PTH123
             words = file.read(_MAX_LOCAL_KEY_CHARACTERS).split()
@@ -152,7 +154,7 @@ def local_servers() -> list[tuple[str, str]]:
 
 
 def _local_server(base_url: str | None) -> tuple[str, str] | None:
-    """Address and key of this account's own server, of several the one meant; None for none."""
+    """Return URL and key of this user's server, which matches `base_url` if given; else None."""
     for key, address in local_servers():
         try:
             found = checked_base_url(address), checked_key(key)
@@ -166,18 +168,18 @@ def _local_server(base_url: str | None) -> tuple[str, str] | None:
 def configuration(
     base_url: str | None = None, api_key: str | None = None, chat_model: str | None = None
 ) -> Configuration:
-    """Completes what the caller gave from the environment and the configuration file.
+    """Complete the arguments from the environment and the configuration file.
 
     The variables are ``POLYMUX_BASE_URL``, ``POLYMUX_API_KEY``, ``POLYMUX_CHAT_MODEL``,
-    ``POLYMUX_CA_FILE``, ``POLYMUX_CLIENT_CERTIFICATE`` and ``POLYMUX_PROXY``; the file's keys are
-    the same words in small letters, without the first. All of the file but the model is for the
-    file's own server only, which it must name then; its paths may begin with ``~``, and else with
-    the file's folder. Without any of them it is the server that this account runs on this machine,
-    which leaves its address and a key in the folder for state.
+    ``POLYMUX_CA_FILE``, ``POLYMUX_CLIENT_CERTIFICATE`` and ``POLYMUX_PROXY``. The keys of the file
+    have the same names in lower case without the prefix. All keys but ``chat_model`` apply only to
+    the server in the file's ``base_url``, which is then required. Paths in the file may start with
+    ``~``; relative paths start at the file's directory. Without any of these, the server that this
+    user runs on this computer is used, which stores its URL and a key in the state directory.
 
     Raises:
-        InvalidRequestError: There is no server's address, or something in the file is wrong; or the
-            file that ``POLYMUX_CONFIG`` names is not there.
+        InvalidRequestError: There is no server URL, the file is invalid, or the file in
+            ``POLYMUX_CONFIG`` does not exist.
 
     Example:
         >>> from polymux.config import configuration
@@ -186,7 +188,7 @@ def configuration(
         ('http://127.0.0.1:8000', 'secret', None)
     """
     base_url = base_url or os.environ.get("POLYMUX_BASE_URL")
-    if api_key is None:  # An empty one says that there is none.
+    if api_key is None:  # An empty key means: no key.
         api_key = os.environ.get("POLYMUX_API_KEY") or None
     chat_model = chat_model or os.environ.get("POLYMUX_CHAT_MODEL")
     ways = {name: os.environ.get(f"POLYMUX_{name.upper()}") or None for name in _WAYS}
@@ -200,14 +202,13 @@ def configuration(
         ways = {name: ways[name] or file.get(name) for name in _WAYS}
     chat_model = chat_model or file.get("chat_model")
     if not api_key and not (base_url and api_key is not None):
-        # A key of this account for a server of this machine, which both are its own.
-        # Another server's key is not for it.
+        # Use a local key only for this user's server on this computer, never another server's key.
         local = _local_server(base_url)
         if local is not None:
             base_url, api_key = local[0], local[1] if api_key is None else ""
     if not base_url:
         raise InvalidRequestError(
-            "no server: give base_url, set POLYMUX_BASE_URL, or write base_url into "
+            "no server configured. Pass base_url, set POLYMUX_BASE_URL, or set base_url in "
             f"{display_name(_config_file())}",
             code="no_server",
         )
@@ -220,7 +221,7 @@ def configuration(
 
 
 def _is_same(url: str, other: str) -> bool:
-    """Whether both are one server's address, however they are spelt: case, port, numbers."""
+    """Return whether two URLs are equal, regardless of case, default port and IP notation."""
 
     def parts(address: str) -> tuple[str, str, str]:
         scheme, _, rest = checked_base_url(address).partition("://")
@@ -231,14 +232,14 @@ def _is_same(url: str, other: str) -> bool:
 
 def _from_file(path: str) -> dict[str, str]:
     is_named = bool(os.environ.get("POLYMUX_CONFIG"))
-    what = "POLYMUX_CONFIG:" if is_named else "the configuration file"
+    what = "POLYMUX_CONFIG:" if is_named else "configuration file"
     reader = TableReader()
     found = reader.values(_RULES, read_toml(path, what, optional=not is_named))
     texts: dict[str, str] = {key: found[key] for key in found if key != "songs" and found[key]}
     # A key is for one server: without its URL, the key would go to any server.
     bound = [key for key in ("api_key", *_WAYS) if key in texts]
     if bound and "base_url" not in texts:
-        reader.problems.append(f"{bound[0]} needs base_url, the server that it is for")
+        reader.problems.append(f"{bound[0]}: requires base_url, the server to which it belongs")
     reader.end(f"{what} {display_name(path)}: ")
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
@@ -246,42 +247,42 @@ def _from_file(path: str) -> dict[str, str]:
 
 
 def checked_url(url: str) -> str:
-    """A server's URL in settings, unchanged; see `checked_base_url`."""
+    """Validate a server's URL in settings; see `checked_base_url`. Return it unchanged."""
     checked_base_url(url, "")
     return url
 
 
 def checked_base_url(url: str, name: str = "base_url") -> str:
-    """The address of a server, without a slash at its end and without ``/api/v1``.
+    """Validate a server's URL. Return it without a trailing slash and without ``/api/v1``.
 
-    Messages begin with the name.
+    Messages start with `name`.
 
     Raises:
-        InvalidRequestError: It is no http or https URL of a host, or has more than a path.
-        TypeError: It is no text.
+        InvalidRequestError: It is not an http or https URL, or it has a query or credentials.
+        TypeError: It is not a str.
     """
     if not isinstance(url, str):
-        raise TypeError(f"base_url is a str, not {type(url).__name__}")
+        raise TypeError(f"base_url: invalid type (got {type(url).__name__}, allowed str)")
     what = f"{name} {shown(_without_user(url))}".lstrip()
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
-        message = f"{what}: holds a space, a control character, or one that is not ASCII"
+        message = f"{what}: invalid URL (contains a space, control or non-ASCII character)"
         raise InvalidRequestError(message)
     scheme, separator, rest = url.partition("://")
     authority = rest.partition("/")[0]
     if "?" in url or "#" in url:
-        raise InvalidRequestError(f"{what}: must end with its path, without '?' and '#'")
+        raise InvalidRequestError(f"{what}: invalid URL (must not contain '?' or '#')")
     if "@" in authority:
-        message = f"{what}: must not hold a name or password; the key is given as api_key"
+        message = f"{what}: must not contain a user name or password. Pass the key as api_key"
         raise InvalidRequestError(message)
     if scheme.lower() not in ("http", "https") or not separator or not _is_host(authority):
-        message = f"{what}: must be http:// or https:// with a host, and perhaps a port"
+        message = f"{what}: invalid URL (must be http:// or https:// with a host)"
         raise InvalidRequestError(message)
     url = f"{scheme.lower()}://{rest}"
     return url.rstrip("/").removesuffix("/api/v1")
 
 
 def _is_host(authority: str) -> bool:
-    """Whether it is a name or address, in brackets where it has colons, and perhaps a port."""
+    """Return whether it is a host name or IP address (IPv6 in brackets) with an optional port."""
     if authority.startswith("["):
         host, bracket, port = authority[1:].partition("]")
         named = bool(host) and bool(bracket) and set(host) <= set("0123456789abcdefABCDEF:.")
@@ -300,27 +301,28 @@ def _without_user(url: str) -> str:
 
 
 def checked_key(key: str) -> str:
-    """A key as a header field can carry it. Never part of a message.
+    """Validate a key for use in a header field. Messages never contain it.
 
     Raises:
-        InvalidRequestError: It holds a space, a control character, or one that is not ASCII; or it
-            is too long.
-        TypeError: It is no text.
+        InvalidRequestError: It is too long, or contains a space, control or non-ASCII character.
+        TypeError: It is not a str.
     """
     if not isinstance(key, str):
-        raise TypeError(f"api_key is a str, not {type(key).__name__}")
+        raise TypeError(f"api_key: invalid type (got {type(key).__name__}, allowed str)")
     if not key.isascii() or any(char <= " " or char == "\x7f" for char in key):
         raise InvalidRequestError(
-            "api_key: holds a space, a control character, or one that is not ASCII; is there a "
-            "line end after it?"
+            "api_key: invalid (contains a space, control or non-ASCII character). Check for a "
+            "newline at its end"
         )
     if len(key) > MAX_HEADER_CHARACTERS:
-        raise InvalidRequestError(f"api_key: has {len(key)} characters; {MAX_HEADER_CHARACTERS} go")
+        raise InvalidRequestError(
+            f"api_key: too large (got {len(key)} characters, allowed {MAX_HEADER_CHARACTERS})"
+        )
     return key
 
 
 def host_of(base_url: str) -> str:
-    """``name:port`` of a server's address: in its usual spelling, the port always there."""
+    """Return ``name:port`` of a server's URL in canonical form, always with the port."""
     scheme, _, rest = base_url.partition("://")
     authority = rest.partition("/")[0]
     host, port = authority, "443" if scheme == "https" else "80"
@@ -330,7 +332,7 @@ def host_of(base_url: str) -> str:
 
 
 def _usual(host: str) -> str:
-    """``127.0.0.1`` for ``127.1``, ``[::1]`` for ``[0::1]``; what is no address as it is."""
+    """Return ``127.0.0.1`` for ``127.1``, ``[::1]`` for ``[0::1]``; host names unchanged."""
     address = host.strip("[]")
     if not address or set(address) - set("0123456789abcdefx.:"):
         return host

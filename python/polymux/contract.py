@@ -1,7 +1,7 @@
-"""What the interface is: every operation, its variants, fields, bounds, defaults and rules.
+"""The contract of the API: operations, variants, fields, bounds, defaults and rules.
 
-The same tables check requests in the client, in the server and in C++, and make the methods, the
-commands and ``docs/reference/operations.md``.
+The client, the server and the C++ core validate requests with the same tables. The methods, the
+commands and ``docs/reference/operations.md`` are generated from them.
 
 Example:
     >>> from polymux import contract
@@ -46,27 +46,27 @@ class Field:
     """One field of a request, or of an object inside it.
 
     Attributes:
-        name: On the wire.
-        python_name: In the Python methods.
+        name: Name on the wire.
+        python_name: Name in the Python methods.
         type: ``"string"``, ``"integer"``, ``"number"``, ``"boolean"``, ``"array"``, ``"object"``,
             ``"file"``, or several of them joined by ``" or "``.
-        required: Whether a request without it is refused.
-        default: What the server takes when it is absent; None where there is none.
-        minimum: Lowest number, itself allowed unless `exclusive_minimum`.
-        maximum: Highest number, itself allowed unless `exclusive_maximum`.
+        required: Whether a request without it is invalid.
+        default: The server's default; None if there is no default.
+        minimum: Minimum number, inclusive unless `exclusive_minimum`.
+        maximum: Maximum number, inclusive unless `exclusive_maximum`.
         exclusive_minimum: Whether `minimum` itself is not allowed.
         exclusive_maximum: Whether `maximum` itself is not allowed.
-        multiple_of: What an integer must be a multiple of; None where it need not.
-        choices: The only values; None where there is a choice of all.
-        unit: Of a number: ``"px"``, ``"s"``, ``"Hz"``; None where it has none.
-        extension: Not in the interface's text; sent only when given.
-        kind: ``"url"`` for what can make the server fetch, else ``""``.
-        aliases: Other names that are understood.
-        object: Of an object with known members.
-        items: Of an array: its items' type, with `items_object` for objects.
-        items_object: Of an array of objects with known members.
-        doc: One sentence.
-        raw: Everything that the contract says of it, as plain data.
+        multiple_of: Required divisor of an integer; None without.
+        choices: Allowed values; None if any value is allowed.
+        unit: Unit of a number: ``"px"``, ``"s"``, ``"Hz"``; None without.
+        extension: Whether it is an addition to the original API, sent only if given.
+        kind: ``"url"`` if the server downloads it, else ``""``.
+        aliases: Other accepted names.
+        object: Type of an object with known members.
+        items: Type of an array's items, with `items_object` for objects.
+        items_object: Type of an array's objects with known members.
+        doc: Description.
+        raw: All facts of the contract, including ``title``, as plain data.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Rule:
     Attributes:
         rule: ``"exactly_one"``, ``"at_most_one"``, ``"needs"``, ``"ascending"``,
             ``"required_unless"`` or ``"names_field"``.
-        fields: The fields it speaks of.
+        fields: Names of the fields.
     """
 
     rule: str
@@ -110,10 +110,10 @@ class ObjectType:
     """An object with known members, such as a message.
 
     Attributes:
-        name: Such as ``"ChatMessage"``.
-        doc: One sentence.
-        fields: Its members.
-        rules: Rules between them.
+        name: Name, such as ``"ChatMessage"``.
+        doc: Description.
+        fields: Members.
+        rules: Rules between the members.
     """
 
     name: str
@@ -122,10 +122,10 @@ class ObjectType:
     rules: tuple[Rule, ...]
 
     def field(self, name: str) -> Field:
-        """The member of that name or alias.
+        """Return the member with that name or alias.
 
         Raises:
-            KeyError: There is none.
+            KeyError: Unknown name.
         """
         return _field_named(self.fields, name)
 
@@ -135,15 +135,15 @@ class Variant:
     """One form of an operation's request.
 
     Attributes:
-        id: ``"A"``, ``"B"``, ...; empty where there is one only.
-        model: Value of the query parameter ``model`` that selects it; None where there is none.
-        summary: One sentence; empty where the operation's says it all.
-        encoding: What the client sends: ``"json"`` or ``"multipart"``.
-        accepts: What a server takes.
-        unknown_fields: What a server does with fields that are not here: ``"warn"`` leaves them out
-            and says so, ``"pass"`` passes them on.
-        fields: The body's fields.
-        rules: Rules between them.
+        id: ``"A"``, ``"B"``, ...; empty if there is only one.
+        model: Value of the query parameter ``model`` that selects it; None without.
+        summary: Description; empty if that of the operation is sufficient.
+        encoding: Encoding that the client sends: ``"json"`` or ``"multipart"``.
+        accepts: Encodings that a server accepts.
+        unknown_fields: How a server handles other fields: ``"warn"`` ignores them with a warning,
+            ``"pass"`` forwards them.
+        fields: Fields of the body.
+        rules: Rules between the fields.
     """
 
     id: str
@@ -156,10 +156,10 @@ class Variant:
     rules: tuple[Rule, ...]
 
     def field(self, name: str) -> Field:
-        """The field of that name or alias.
+        """Return the field with that name or alias.
 
         Raises:
-            KeyError: There is none.
+            KeyError: Unknown name.
         """
         return _field_named(self.fields, name)
 
@@ -169,14 +169,14 @@ class Operation:
     """One operation: a POST to `path`.
 
     Attributes:
-        name: The method's name, such as ``"transcribe"``.
-        path: Such as ``"/api/v1/modelhost/stt"``.
+        name: Name of the method, such as ``"transcribe"``.
+        path: Path, such as ``"/api/v1/modelhost/stt"``.
         family: ``"chat"``, ``"image"``, ``"audio"``, ``"video"`` or ``"text"``.
-        title: A few words.
-        summary: One sentence.
-        first: The field that methods and commands take first.
+        title: Short name.
+        summary: Description.
+        first: First parameter of the method and the command.
         result: Name of the result's class.
-        variants: At least one.
+        variants: Variants, at least one.
     """
 
     name: str
@@ -191,14 +191,15 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A received request that keeps the contract.
+    """A received request that was validated.
 
     Attributes:
-        operation: The operation's name.
-        variant: The variant's id.
-        model: Its model, or empty.
-        values: Wire name to value, aliases resolved, a form's texts read; absent fields are absent.
-        warnings: Such as fields that are not known and were left out.
+        operation: Name of the operation.
+        variant: ID of the variant.
+        model: Model of the variant; may be empty.
+        values: Values by wire name, with aliases resolved and form texts converted, without absent
+            fields.
+        warnings: Warnings, for example about unknown fields that were ignored.
     """
 
     operation: str
@@ -209,7 +210,7 @@ class CheckedRequest:
 
 
 def describe(name: str | None = None) -> list[dict[str, Any]]:
-    """The contract as plain data: what ``polymux operations --json`` prints.
+    """Return the contract as plain data, as printed by ``polymux operations --json``.
 
     Args:
         name: A method's name, a command, a path or its last segment. Default: all operations.
@@ -218,7 +219,7 @@ def describe(name: str | None = None) -> list[dict[str, Any]]:
         A list of ``{path, method, variants: [{model, encoding, accepts, fields: [...]}]}``.
 
     Raises:
-        InvalidRequestError: There is no such operation.
+        InvalidRequestError: Unknown operation.
     """
     described: list[dict[str, Any]] = json.loads(core.describe(name))
     return described
@@ -226,36 +227,36 @@ def describe(name: str | None = None) -> list[dict[str, Any]]:
 
 @cache
 def operations() -> tuple[Operation, ...]:
-    """All operations, in the order of the interface's text."""
+    """Return all operations in the order of the API."""
     return tuple(_operation(one) for one in describe())
 
 
 @cache
 def operation(name: str) -> Operation:
-    """One operation.
+    """Return one operation.
 
     Args:
         name: A method's name, a command, a path or its last segment.
 
     Raises:
-        InvalidRequestError: There is no such operation.
+        InvalidRequestError: Unknown operation.
     """
     (described,) = describe(name)
     return next(one for one in operations() if one.name == described["name"])
 
 
 def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
-    """The encoding that a received request's Content-Type names (RFC 9110, 8.3).
+    """Return the encoding that a received Content-Type names (RFC 9110, 8.3).
 
     Args:
-        content_type: The header field's value; None where it is missing.
+        content_type: Value of the header field; None if missing.
 
     Returns:
         ``"json"`` for application/json, ``"multipart"`` for multipart/form-data with a boundary.
 
     Raises:
-        UnsupportedEncodingError: Any other type, a charset other than UTF-8, or none at all. What a
-            web page may send to another site without asking is never taken.
+        UnsupportedEncodingError: Another type, a charset other than UTF-8, or no type. Types that a
+            web page may send to another site without a CORS preflight are never accepted as JSON.
 
     Example:
         >>> from polymux import contract
@@ -273,18 +274,17 @@ def read_json(
     model: str | None = None,
     max_bytes: int = 32 << 20,
 ) -> CheckedRequest:
-    """Parses and checks a JSON body as a server receives it.
+    """Parse and validate a JSON body as a server receives it.
 
     Args:
         name: The operation.
-        body: The bytes.
-        model: Value of the query parameter ``model``; None where it is missing.
-        max_bytes: Longer bodies are refused. Default: 32 MiB.
+        body: The body.
+        model: Value of the query parameter ``model``; None if missing.
+        max_bytes: Maximum size in bytes. Default: 32 MiB.
 
     Raises:
-        UnsupportedEncodingError: The operation, or its model, takes no JSON.
-        InvalidRequestError: No JSON, or a request that does not keep the contract; `problems` holds
-            everything that is wrong.
+        UnsupportedEncodingError: The operation or its model does not support JSON.
+        InvalidRequestError: Invalid JSON, or an invalid request; `problems` lists all problems.
 
     Example:
         >>> from polymux import contract
@@ -298,17 +298,17 @@ def read_json(
 def read_form(
     name: str, fields: Iterable[tuple[str, Any]], *, model: str | None = None
 ) -> CheckedRequest:
-    """Checks a form as a server receives it.
+    """Validate a form as a server receives it.
 
     Args:
         name: The operation.
-        fields: Names and values: a str for a field, anything else for a file, which is passed on.
-        model: Value of the query parameter ``model``; None where it is missing.
+        fields: Names and values: a str for a field, any other object for a file, which is returned
+            unchanged.
+        model: Value of the query parameter ``model``; None if missing.
 
     Raises:
-        UnsupportedEncodingError: The operation, or its model, takes no form.
-        InvalidRequestError: The request does not keep the contract; `problems` holds everything
-            that is wrong.
+        UnsupportedEncodingError: The operation or its model does not support forms.
+        InvalidRequestError: The request is invalid; `problems` lists all problems.
 
     Example:
         >>> from polymux import contract
@@ -320,18 +320,18 @@ def read_form(
     for field in given:
         if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):
             raise InvalidRequestError(
-                f"a form's field is a pair of name and value, not {shown(field)}"
+                f"form field: must be a pair of name and value (got {shown(field)})"
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
 
 
 def _told(warnings: list[str], model: str | None) -> tuple[str, ...]:
-    """The warnings, with one of a version that a selector names: the server chooses which it is."""
+    """Add a warning if `model` names a version, because the server selects the version."""
     version = "" if model is None else model.partition(":")[2]
     if not version:
         return tuple(warnings)
-    said = f"model: the version {shown(version)} is not looked at; the one that is here answers"
+    said = f"model: version {shown(version)} is ignored; the server uses its installed version"
     return (*warnings, said)
 
 

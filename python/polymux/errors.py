@@ -1,36 +1,36 @@
-"""What can go wrong, as one tree.
+"""The exceptions of polymux.
 
 ::
 
     PolymuxError
-    ├── InvalidRequestError (ValueError)          an option or argument is out of its range
-    │   └── UnsupportedEncodingError              a body's Content-Type is not taken
-    ├── MediaError                                the content of the input is the problem
-    │   ├── UnsupportedMediaError                 not one of the accepted containers or codecs
-    │   ├── UndecodableError                      broken, or nothing in it can be decoded
-    │   ├── NoAudioError                          no audio stream, or not the one asked for
+    ├── InvalidRequestError (ValueError)          an option or argument is invalid
+    │   └── UnsupportedEncodingError              unsupported Content-Type of a body
+    ├── MediaError                                the content of the input is invalid
+    │   ├── UnsupportedMediaError                 container or codec not supported
+    │   ├── UndecodableError                      damaged, or nothing can be decoded
+    │   ├── NoAudioError                          no audio stream, or not the requested one
     │   ├── EncryptedMediaError                   protected by DRM or encryption
-    │   ├── LimitExceededError                    a limit of `Limits` was passed
-    │   └── EncoderError                          the MP3 encoder refused or failed
+    │   ├── LimitExceededError                    a limit of `Limits` was exceeded
+    │   └── EncoderError                          the MP3 encoder failed
     ├── InputError (OSError)                      the input cannot be read
     │   ├── InputNotFoundError (FileNotFoundError)
-    │   ├── InputUnreadableError                  folder, pipe, device, no permission, read error
-    │   └── InputChangedError                     changed while it was being sent
+    │   ├── InputUnreadableError                  directory, pipe, permission denied, read error
+    │   └── InputChangedError                     changed while it was sent
     ├── OutputError (OSError)                     the output cannot be written
-    │   ├── OutputExistsError (FileExistsError)   exists, and overwriting was not allowed
-    │   ├── OutputRefusedError                    a symlink, folder, device, or the input itself
-    │   └── OutputFailedError                     disk full, no permission, write error
+    │   ├── OutputExistsError (FileExistsError)   already exists
+    │   ├── OutputRefusedError                    a symlink, directory, device, or the input itself
+    │   └── OutputFailedError                     disk full, permission denied, write error
     ├── URLRefusedError (ValueError)              a URL that must not be fetched
-    ├── TransportError (ConnectionError)          the exchange with a server failed, at `stage`
-    │   ├── ConnectError                          no connection: the name, the address, the proxy
-    │   │   └── TLSError                          its certificate was refused, or no TLS agreed on
-    │   └── ConnectionLostError                   broke off before the answer was whole
-    ├── RequestTimeoutError (TimeoutError)        a deadline passed; `limit` says which
-    ├── AnswerTooLargeError                       an answer passed a limit of its size
-    ├── StreamInterruptedError (ConnectionError)  a streamed answer broke off before its end
-    ├── DecodeError (ValueError)                  an answer is not what the interface sends
+    ├── TransportError (ConnectionError)          communication failed, at `stage`
+    │   ├── ConnectError                          connection failed: name, address or proxy
+    │   │   └── TLSError                          certificate not trusted, or no common TLS version
+    │   └── ConnectionLostError                   connection lost before the response was complete
+    ├── RequestTimeoutError (TimeoutError)        timed out; `limit` names the timeout
+    ├── AnswerTooLargeError                       a response is too large
+    ├── StreamInterruptedError (ConnectionError)  a streamed answer ended early
+    ├── DecodeError (ValueError)                  a response is invalid
     ├── APIError                                  the server reported a failure
-    │   └── APIStatusError                        by HTTP's status; `request_id`, `body`
+    │   └── APIStatusError                        by HTTP status; `request_id`, `body`
     │       ├── BadRequestError                   400
     │       ├── AuthenticationError               401
     │       ├── PermissionDeniedError             403
@@ -42,16 +42,16 @@
     │       └── InternalServerError               500 and above
     │           ├── NoBackendError                501
     │           └── OverloadedError               503
-    ├── PredictionFailedError                     the model's job failed or was cancelled
-    ├── CatalogueError                            a catalogue of songs cannot be read or written
-    ├── NoMatchError                              no song is like the recording
-    ├── OperationCancelledError                   somebody asked for the end of the operation
+    ├── PredictionFailedError                     a job failed or was canceled
+    ├── CatalogueError                            the song index cannot be read or written
+    ├── NoMatchError                              no song matches
+    ├── OperationCancelledError                   the operation was canceled
     ├── OutOfMemoryError (MemoryError)            an allocation failed
-    ├── MissingDependencyError (ImportError)      a part of this installation is missing
-    └── InternalError                             a defect of polymux
+    ├── MissingDependencyError (ImportError)      a dependency is missing
+    └── InternalError                             a bug in polymux
 
-An exception raised by the caller's own file object or callback is passed on unchanged and is
-not in this tree.
+An exception of the caller's own file object or callback is raised unchanged and is not in this
+tree.
 
 Example:
     >>> import polymux
@@ -77,19 +77,18 @@ _TELLING_CHARACTERS = 40
 
 
 class PolymuxError(Exception):
-    """Root of everything polymux raises on purpose.
+    """Base class of all exceptions that polymux raises deliberately.
 
-    Errors print as one sentence, pickle and copy with all their attributes.
+    They can be pickled and copied with all attributes.
 
     Args:
-        message: What was wrong and what to do.
-        code: Stable lower-case name of the failure; default: that of the class.
-        input_name: The input's name as shown to people, at most 200 characters; empty when no
-            input is concerned.
-        position_s: Position in the media in seconds, when the failure has one.
-        ffmpeg_code: FFmpeg's error number (negative), when FFmpeg reported the failure.
-        ffmpeg_text: FFmpeg's text for it.
-        errno: The operating system's error number, when a system call failed.
+        message: The problem and how to fix it.
+        code: Stable lower-case name of the failure. Default: that of the class.
+        input_name: Display name of the input, at most 200 characters; may be empty.
+        position_s: Position in the media in seconds, if known.
+        ffmpeg_code: FFmpeg's error number (negative), if FFmpeg failed.
+        ffmpeg_text: FFmpeg's error message.
+        errno: The operating system's error number, if a system call failed.
     """
 
     code: str = "error"
@@ -122,9 +121,9 @@ class PolymuxError(Exception):
         self.errno = errno
 
     def __str__(self) -> str:
-        """The message with its input, and FFmpeg's words where they add something."""
+        """Return the message with the input's name, and FFmpeg's message if it adds something."""
         text = self.message
-        # The core may have shortened a long name at another place; its end is always there.
+        # The core may have shortened a long name differently, but its end is always included.
         if self.input_name and self.input_name[-_TELLING_CHARACTERS:] not in text:
             text = f"{self.input_name}: {text}"
         if self.ffmpeg_text and self.ffmpeg_text not in text:
@@ -132,7 +131,7 @@ class PolymuxError(Exception):
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by keyword, which the positional protocol of `OSError` cannot."""
+        """Pickle by keyword, because `OSError` pickles only positional arguments."""
         details = {"code": self.code, **self._details()}
         return _restored, (type(self), self.message, details), dict(self.__dict__)
 
@@ -141,10 +140,10 @@ class PolymuxError(Exception):
         return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as plain JSON-able values.
+        """Return the error as JSON-compatible values.
 
         Returns:
-            ``type``, ``code``, ``message`` and those attributes that are set.
+            ``type``, ``code``, ``message`` and the attributes that are set.
 
         Example:
             >>> import polymux
@@ -161,7 +160,7 @@ def _restored(kind: type[PolymuxError], message: str, details: dict[str, Any]) -
 
 
 class Problem(tuple[str, str]):
-    """One thing that is wrong with a request: a tuple of both.
+    """One problem of a request, as a tuple of its attributes.
 
     Attributes:
         field: Path of the field, such as ``messages[0].role``; empty for the request as a whole.
@@ -171,7 +170,7 @@ class Problem(tuple[str, str]):
     __slots__ = ()
 
     def __new__(cls, field: str, message: str) -> Self:
-        """Takes both."""
+        """Create a problem from its attributes."""
         return tuple.__new__(cls, (field, message))
 
     @property
@@ -192,11 +191,10 @@ class Problem(tuple[str, str]):
 
 
 class InvalidRequestError(PolymuxError, ValueError):
-    """An option or argument is out of its documented range; the message names it.
+    """An option or argument is invalid; the message names it.
 
     Attributes:
-        problems: Of a request that does not keep the contract, everything that is wrong with it, up
-            to 20 of them; empty for other errors.
+        problems: Problems of an invalid request, at most 20; empty for other errors.
     """
 
     code = "invalid_argument"
@@ -204,13 +202,13 @@ class InvalidRequestError(PolymuxError, ValueError):
 
 
 class UnsupportedEncodingError(InvalidRequestError):
-    """A received request's body is of a Content-Type that is not taken."""
+    """The Content-Type of a received body is not supported."""
 
     code = "unsupported_encoding"
 
 
 class OperationCancelledError(PolymuxError):
-    """The operation was cancelled before its end; nothing was left behind."""
+    """The operation was canceled. No partial output is left."""
 
     code = "cancelled"
 
@@ -222,19 +220,19 @@ class OutOfMemoryError(PolymuxError, MemoryError):
 
 
 class MissingDependencyError(PolymuxError, ImportError):
-    """A part of this installation is missing; the message names what to install."""
+    """A dependency is missing; the message names what to install."""
 
     code = "missing_dependency"
 
 
 class InternalError(PolymuxError):
-    """A defect of polymux; please report it with the message."""
+    """A bug in polymux. Please report it with the message."""
 
     code = "internal"
 
 
 class _FileError(PolymuxError, OSError):
-    """Fills in what handlers of `OSError` look at."""
+    """Sets the attributes of `OSError`."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message, **details)
@@ -255,13 +253,13 @@ class InputNotFoundError(InputError, FileNotFoundError):
 
 
 class InputUnreadableError(InputError):
-    """The input is a folder, pipe or device, is not permitted, or a read failed."""
+    """The input is a directory, pipe or device, permission is denied, or a read failed."""
 
     code = "input_unreadable"
 
 
 class InputChangedError(InputError):
-    """The input shrank, grew or was written to while it was being sent; nothing was sent whole."""
+    """The input changed while it was sent; it was not sent completely."""
 
     code = "input_changed"
 
@@ -273,43 +271,43 @@ class OutputError(_FileError):
 
 
 class OutputExistsError(OutputError, FileExistsError):
-    """The destination exists and overwriting was not allowed."""
+    """The output already exists and overwriting was not allowed."""
 
     code = "output_exists"
 
 
 class OutputRefusedError(OutputError):
-    """The destination is a symlink, a folder, a device, or the input itself."""
+    """The output is a symlink, a directory, a device, or the input itself."""
 
     code = "output_refused"
 
 
 class OutputFailedError(OutputError):
-    """Writing failed: disk full, no permission, or an I/O error."""
+    """Writing failed: disk full, permission denied, or an I/O error."""
 
     code = "output_failed"
 
 
 class MediaError(PolymuxError):
-    """The content of the input is the problem. Base class."""
+    """The content of the input is invalid. Base class."""
 
     code = "media_error"
 
 
 class UnsupportedMediaError(MediaError):
-    """The content is not one of the accepted containers or codecs."""
+    """The container or codec is not supported."""
 
     code = "unsupported_media"
 
 
 class UndecodableError(MediaError):
-    """An accepted container that is broken, or that holds nothing decodable."""
+    """The media is damaged, or nothing in it can be decoded."""
 
     code = "undecodable"
 
 
 class NoAudioError(MediaError):
-    """The media holds no audio stream, or not the one asked for."""
+    """The media has no audio stream, or not the requested one."""
 
     code = "no_audio"
 
@@ -321,25 +319,24 @@ class EncryptedMediaError(MediaError):
 
 
 class LimitExceededError(MediaError):
-    """A limit of `polymux.Limits` was passed; the message gives both numbers."""
+    """A limit of `polymux.Limits` was exceeded; the message has both numbers."""
 
     code = "limit_exceeded"
 
 
 class EncoderError(MediaError):
-    """The MP3 encoder refused the settings or failed while encoding."""
+    """The MP3 encoder rejected the settings or failed."""
 
     code = "encoder_failed"
 
 
 class URLRefusedError(PolymuxError, ValueError):
-    """A URL that must not be fetched: its form, its scheme, its port, or where it leads.
+    """A URL that must not be fetched because of its syntax, scheme, port or addresses.
 
-    The message never has the address that a name stands for.
+    The message never contains the IP address of a host name.
 
     Attributes:
-        limit: ``"redirects"`` where it led on through more than are followed, which says nothing of
-            where to; else empty.
+        limit: ``"redirects"`` if there were too many redirects; else empty.
     """
 
     code = "url_refused"
@@ -347,7 +344,7 @@ class URLRefusedError(PolymuxError, ValueError):
 
 
 class _SystemError(PolymuxError, OSError):
-    """Fills in what handlers of `OSError` look at."""
+    """Sets the attributes of `OSError`."""
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message, **details)
@@ -355,11 +352,11 @@ class _SystemError(PolymuxError, OSError):
 
 
 class TransportError(_SystemError, ConnectionError):
-    """The exchange with a server failed. Base class.
+    """Communication with a server failed. Base class.
 
     Attributes:
-        stage: Where: ``"resolve"``, ``"connect"``, ``"proxy"``, ``"tls"``, ``"send"`` or
-            ``"receive"``.
+        stage: Stage of the failure: ``"resolve"``, ``"connect"``, ``"proxy"``, ``"tls"``,
+            ``"send"`` or ``"receive"``.
     """
 
     code = "transport_failed"
@@ -367,36 +364,36 @@ class TransportError(_SystemError, ConnectionError):
 
 
 class ConnectError(TransportError):
-    """There is no connection to the server: nothing of the request was sent."""
+    """The connection to the server failed; no part of the request was sent."""
 
     code = "connect_failed"
 
 
 class TLSError(ConnectError):
-    """The server's certificate was refused, or TLS could not be agreed on."""
+    """The server's certificate is not trusted, or the TLS handshake failed."""
 
     code = "tls_failed"
 
 
 class ConnectionLostError(TransportError):
-    """The connection broke off before the answer was whole; the server may have done the work."""
+    """The connection was lost before the response was complete; the work may be done."""
 
     code = "connection_lost"
 
 
 class AnswerTooLargeError(PolymuxError):
-    """An answer passed a limit of its size; the message names the limit."""
+    """A response is too large; the message names the limit."""
 
     code = "answer_too_large"
 
 
 class _AnswerError(PolymuxError):
-    """What was received of an answer before it failed.
+    """The received part of a failed response.
 
     Attributes:
-        text: The text so far, of the first choice; empty where none came.
-        chunks: How many chunks were delivered before.
-        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+        text: Text of the first choice so far; may be empty.
+        chunks: Number of chunks delivered before.
+        offset_bytes: Position of the failure in the response, in bytes; None if unknown.
     """
 
     text: str = ""
@@ -405,16 +402,16 @@ class _AnswerError(PolymuxError):
 
 
 class StreamInterruptedError(_AnswerError, _SystemError, ConnectionError):
-    """A streamed answer broke off: neither a finish reason nor the end of the stream had come.
+    """A streamed answer ended without a finish reason and without the end-of-stream event.
 
     Attributes:
-        text: The text so far, of the first choice; empty where none came.
-        chunks: How many chunks were delivered before.
-        offset_bytes: Where in the answer, in bytes from its beginning.
-        retry_safe: Whether asking again is known to do no harm: no chunk was delivered, and
-            `Retry(repeatable=True)` was given, or the server is one of polymux, which ends a chat
-            whose caller has left: at most work is begun twice. Of a job's events always True: they
-            are only read.
+        text: Text of the first choice so far; may be empty.
+        chunks: Number of chunks delivered before.
+        offset_bytes: Position of the failure in the response, in bytes.
+        retry_safe: Whether a retry is known to be safe: no chunk was delivered, and either
+            `Retry(repeatable=True)` was set or the server is a polymux server. The latter stops a
+            chat whose client disconnects, so at most some work is done twice. Always True for a
+            job's events, which are only read.
     """
 
     code = "stream_interrupted"
@@ -422,13 +419,13 @@ class StreamInterruptedError(_AnswerError, _SystemError, ConnectionError):
 
 
 class RequestTimeoutError(_AnswerError, _SystemError, TimeoutError):
-    """A deadline passed.
+    """A request timed out.
 
     Attributes:
-        limit: Which: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``, ``"event"``,
-            ``"rate"`` or ``"total"``.
-        text: Of a chat stream, the text so far; empty where none came.
-        chunks: How many chunks were delivered before.
+        limit: Name of the timeout: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``,
+            ``"event"``, ``"rate"`` or ``"total"``.
+        text: Text of a chat stream so far; may be empty.
+        chunks: Number of chunks delivered before.
         offset_bytes: None.
     """
 
@@ -437,27 +434,27 @@ class RequestTimeoutError(_AnswerError, _SystemError, TimeoutError):
 
 
 class DecodeError(_AnswerError, ValueError):
-    """An answer is not what the interface sends: wrong JSON, a web page, an event over the limit.
+    """A response is invalid: not JSON, a web page, or an event that is too large.
 
     Attributes:
-        text: The text so far, of the first choice; empty where none came.
-        chunks: How many chunks were delivered before.
-        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+        text: Text of the first choice so far; may be empty.
+        chunks: Number of chunks delivered before.
+        offset_bytes: Position of the failure in the response, in bytes; None if unknown.
     """
 
     code = "undecodable_answer"
 
 
 class APIError(_AnswerError):
-    """The server reported a failure; the message is its own.
+    """The server reported a failure. The message is the server's.
 
     Attributes:
-        code: The server's code, such as ``"rate_limited"``; ``"api_error"`` where it gave none.
-        type: The server's kind of failure; None where it gave none.
-        param: The field concerned; None where the server named none.
-        text: The text so far, of the first choice; empty where none came.
-        chunks: How many chunks were delivered before.
-        offset_bytes: Where in the answer, in bytes from its beginning; None if not known.
+        code: The server's code, such as ``"rate_limited"``; ``"api_error"`` if missing.
+        type: The server's type of failure; None if missing.
+        param: The field that caused the failure; None if unknown.
+        text: Text of the first choice so far; may be empty.
+        chunks: Number of chunks delivered before.
+        offset_bytes: Position of the failure in the response, in bytes; None if unknown.
     """
 
     code = "api_error"
@@ -466,32 +463,32 @@ class APIError(_AnswerError):
 
 
 class PredictionFailedError(PolymuxError):
-    """The job of a model failed, was cancelled or ran out of time.
+    """A job failed, was canceled or timed out.
 
     Attributes:
-        prediction: The job as a `polymux.Prediction`, with its `logs`; None if there is none.
+        prediction: The job as a `polymux.Prediction` with its `logs`; None if unknown.
     """
 
     code = "prediction_failed"
-    # Any: a Prediction imports this module for its errors.
+    # Any: `Prediction` imports this module.
     prediction: Any = None
 
 
 class NoMatchError(PolymuxError):
-    """No known song is like the recording."""
+    """No song matches the recording."""
 
     code = "no_match"
 
 
 class APIStatusError(APIError):
-    """The server answered with a status that is no success (RFC 9110, 15).
+    """The server returned an error status (RFC 9110, 15).
 
     Attributes:
-        status: Of HTTP, such as 404.
-        request_id: Names the request in the server's log; None where the server has none.
-        body: The answer's JSON, else its text; shortened where it is long.
-        headers: Header fields of the answer, names in lower case.
-        tries: How often the request was sent.
+        status: HTTP status, such as 404.
+        request_id: ID of the request in the server's log; None if the server does not send one.
+        body: JSON of the response, else its text, shortened if it is long.
+        headers: Header fields of the response with lower-case names.
+        tries: Number of attempts.
     """
 
     code = "status_error"
@@ -507,78 +504,77 @@ class APIStatusError(APIError):
 
 
 class BadRequestError(APIStatusError):
-    """Status 400: the server refuses the request; `param` names the field where it says so."""
+    """Status 400: the request is invalid; `param` names the field if the server sends it."""
 
     code = "bad_request"
 
 
 class AuthenticationError(APIStatusError):
-    """Status 401: no key, or a wrong one."""
+    """Status 401: missing or invalid API key."""
 
     code = "unauthorized"
 
 
 class PermissionDeniedError(APIStatusError):
-    """Status 403: the key does not allow this operation."""
+    """Status 403: the API key does not allow this operation."""
 
     code = "forbidden"
 
 
 class NotFoundError(APIStatusError):
-    """Status 404: no such path, job, file or model; nothing was found."""
+    """Status 404: the path, job, file or model does not exist, or no result was found."""
 
     code = "not_found"
 
 
 class ConflictError(APIStatusError):
-    """Status 409: another request has gone before with the same idempotency key."""
+    """Status 409: another request used the same idempotency key."""
 
     code = "conflict"
 
 
 class RequestTooLargeError(APIStatusError):
-    """Status 413: the body, or what it holds once decoded, is over the server's limit."""
+    """Status 413: the body, or a decoded part of it, is too large."""
 
     code = "too_large"
 
 
 class UnprocessableEntityError(APIStatusError):
-    """Status 422: the media was received whole and cannot be worked with."""
+    """Status 422: the media was received but cannot be processed."""
 
     code = "unprocessable"
 
 
 class RateLimitError(APIStatusError):
-    """Status 429: too many requests, after all retries."""
+    """Status 429: rate limited, even after all retries."""
 
     code = "rate_limited"
 
 
 class InternalServerError(APIStatusError):
-    """Status 500 or above: the server, or one behind it, failed."""
+    """Status 500 or above: the server or an upstream failed."""
 
     code = "server_error"
 
 
 class NoBackendError(InternalServerError):
-    """Status 501: the server has nothing that could do this; asking again does not help."""
+    """Status 501: no engine or upstream is configured for this; retries do not help."""
 
     code = "no_backend"
 
 
 class OverloadedError(InternalServerError):
-    """Status 503: the server has too much to do, starts or stops; after all retries."""
+    """Status 503: the server is overloaded, starting or stopping, even after all retries."""
 
     code = "overloaded"
 
 
 class CatalogueError(PolymuxError):
-    """A catalogue of songs cannot be opened, read or written.
+    """The song index cannot be opened, read or written.
 
     Attributes:
-        code: ``catalogue_failed``; ``catalogue_busy`` where another process writes to it,
-            ``catalogue_damaged`` where its database is no longer whole, ``storage_full`` where its
-            disk is full.
+        code: ``catalogue_failed``; ``catalogue_busy`` if another process writes to it,
+            ``catalogue_damaged`` if its database is damaged, ``storage_full`` if the disk is full.
 
     Example:
         >>> import polymux

@@ -85,12 +85,20 @@ def test_limits_that_make_no_sense(limit: str) -> None:
 
 
 def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--help"], ["convert-to-mp3", "--help"], ["probe", "--help"]):
+    for words in (["convert-to-mp3", "--help"], ["probe", "--help"]):
         with pytest.raises(SystemExit) as caught:
             main(words)
         assert caught.value.code == 0
         text = capsys.readouterr().out
         assert set(map(int, re.findall(r"^  (\d+) ", text, re.MULTILINE))) >= CODES
+
+
+def test_the_list_of_commands_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
 
 
 def test_no_command_shows_help_and_version_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,6 +133,7 @@ void describe_field(json::Buffer& buffer, const Field& one) {
         if (one.item->object != nullptr) object_type(item.value("object"), *one.item->object);
         item.end();
     }
+    members.text("title", one.title);
     members.text("doc", one.documentation);
     members.end();
 }

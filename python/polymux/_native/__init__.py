@@ -1,6 +1,6 @@
-"""The two extension modules, loaded when something of them is first used.
+"""The two extension modules, loaded on first use.
 
-The modules of this folder alone import them.
+Only the modules of this package import them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def attribute_loader(
     module: str, names: dict[str, Any], failure: Callable[[ImportError], Exception]
 ) -> Callable[[str], object]:
-    """A module's `__getattr__` (PEP 562) that reads from an extension module.
+    """Return a module's `__getattr__` (PEP 562) that reads from an extension module.
 
-    A failed import is not remembered: the next use after a repair finds the module.
+    Failed imports are not cached: after a repair, the next use succeeds.
 
     Args:
-        module: The extension module's full name.
-        names: The globals of the module that asks, which keep what was found.
-        failure: Makes the error that is raised if the import fails.
+        module: Full name of the extension module.
+        names: Globals of the calling module, which cache the values.
+        failure: Creates the exception for a failed import.
     """
 
     def load(name: str) -> object:

@@ -11,60 +11,61 @@ from typing_extensions import disjoint_base
 __version__: str
 
 def describe(operation: str | None = None) -> str:
-    """The contract as JSON text: all operations, or the one named."""
+    """Return the contract of all operations, or of one, as JSON text."""
 
 def read_json(
     operation: str, model: str | None, body: ReadableBuffer, server: bool, max_bytes: int
 ) -> tuple[str, str, dict[str, Any], list[str]]:
-    """Parses and checks a JSON body: (variant, model, values, warnings)."""
+    """Parse and validate a JSON body. Return (variant, model, values, warnings)."""
 
 def read_form(
     operation: str, model: str | None, fields: Sequence[tuple[str, Any]], server: bool
 ) -> tuple[str, str, dict[str, Any], list[str]]:
-    """Checks a form of (name, text or file object): (variant, model, values, warnings)."""
+    """Validate a form of (name, text or file object). Return (variant, model, values, warnings)."""
 
 def check_json(
     operation: str, model: str | None, body: ReadableBuffer, server: bool, max_bytes: int
 ) -> tuple[str, str, list[str]]:
-    """The same as `read_json` without making values of the body: (variant, model, warnings)."""
+    """Validate a JSON body without converting it. Return (variant, model, warnings)."""
 
 def encoding_of(content_type: str | None) -> str:
-    """The encoding that a received Content-Type names: json or multipart."""
+    """Return the encoding of a received Content-Type: json or multipart."""
 
 def choose_variant(
     operation: str, model: str | None, values: dict[str, Any]
 ) -> tuple[str, str, str, str, str]:
-    """Which variant a client means: (operation's name, path, variant, its model, encoding)."""
+    """Select a client's variant. Return (operation, path, variant, its model, encoding)."""
 
 def present(values: dict[str, Any]) -> dict[str, Any]:
-    """The values that are not None, as a new dict."""
+    """Return the values that are not None, as a new dict."""
 
 def check(operation: str, variant: str, values: dict[str, Any]) -> None:
-    """Checks what a client is about to send, by wire names.
+    """Validate the fields that a client is about to send, by wire name.
 
-    A field that takes a file is given as a path, bytes, a file object, a tuple or an iterator.
+    A file field is a path, bytes, a file object, a tuple or an iterator.
 
     Raises:
-        InvalidRequestError: The values do not keep the contract; `problems` says all that is wrong.
-        TypeError: A value is of a type that JSON does not have; the message has its path.
+        InvalidRequestError: The values are invalid; `problems` lists all problems.
+        TypeError: A value has a type that JSON does not support; the message has its path.
     """
 
 def write_json(value: object, /) -> bytes:
-    """The value as JSON text in UTF-8, without spaces.
+    """Return the value as JSON in UTF-8, without spaces.
 
-    str, int of any size, float as Python prints it, bool, None, dict and other mappings, list,
-    tuple, dataclasses (their fields) and enums (their values). No str gets a UTF-8 copy of itself.
+    Supports str, int of any size, float as Python prints it, bool, None, dict and other mappings,
+    list, tuple, dataclasses (their fields) and enums (their values). Does not create UTF-8 copies
+    of str objects.
 
     Raises:
-        InvalidRequestError: A NaN or an infinity, half of a surrogate pair, a key that is no str or
-            is there twice, more than 200 levels, or a value inside itself; the message and
+        InvalidRequestError: A NaN or infinity, a lone surrogate, a key that is not a str or occurs
+            twice, more than 200 levels, or a value inside itself. The message and
             `problems[0].field` have the path, such as ``messages[3].content``.
-        TypeError: Any other type; the message has the path.
+        TypeError: Another type; the message has the path.
     """
 
 @final
 class JsonBuffer:
-    """JSON text in memory that is used again and again; readable as bytes.
+    """A reusable buffer for JSON text, readable as bytes.
 
     Example:
         >>> from polymux._native import _core
@@ -76,58 +77,58 @@ class JsonBuffer:
 
     def __new__(cls) -> JsonBuffer: ...
     def write(self, value: object, /) -> None:
-        """Replaces the content by the value's text.
+        """Replace the content with the value as JSON.
 
         Raises:
             BufferError: A view of the content exists, or another call is writing.
-            InvalidRequestError: As for `write_json`; the buffer is empty then.
-            TypeError: As for `write_json`; the buffer is empty then.
+            InvalidRequestError: See `write_json`; the buffer is then empty.
+            TypeError: See `write_json`; the buffer is then empty.
         """
 
     def clear(self) -> None:
-        """Forgets the content and keeps its memory, at most 4 MiB.
+        """Clear the content but keep up to 4 MiB of its memory.
 
         Raises:
             BufferError: A view of the content exists, or another call is writing.
         """
 
     def __len__(self) -> int:
-        """Bytes of the content."""
+        """Return the size of the content in bytes."""
 
     if sys.version_info >= (3, 12):
         def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def parse_json(body: ReadableBuffer) -> Any:
-    """A JSON document (RFC 8259) as None, bool, int, float, str, list and dict.
+    """Parse a JSON document (RFC 8259) to None, bool, int, float, str, list and dict.
 
-    Of members that come twice the last counts; integers may have any size, numbers too large for
-    a float become infinite, a byte order mark is skipped.
+    If an object has duplicate members, the last one wins. Integers may have any size. Numbers too
+    large for a float become infinite. A byte order mark is skipped.
 
     Raises:
-        polymux.errors.DecodeError: Empty, not JSON, not UTF-8, half a surrogate pair, NaN, or
-            nested deeper than 200 levels.
+        polymux.errors.DecodeError: Empty, not JSON, not UTF-8, a lone surrogate, NaN, or nested
+            deeper than 200 levels.
     """
 
 def fits(value: object, shape: tuple[Any, ...]) -> bool:
-    """Whether a parsed answer is as `polymux.client.responses._base.Shape` says.
+    """Return whether a parsed response matches a `polymux.client.responses._base.Shape`.
 
-    False only means that it needs a second look, which tells what is wrong.
+    False means that it must be validated in detail to find the problem.
     """
 
 @final
 class CancelToken:
-    """One flag, shared by whoever asks and whoever works; any thread may set it."""
+    """A cancellation flag. Any thread may set it."""
 
     def __init__(self) -> None: ...
     def cancel(self) -> None:
-        """Asks the work to end; it does within milliseconds."""
+        """Request cancellation. The work ends within milliseconds."""
     @property
     def cancelled(self) -> bool:
-        """Whether it was asked to end."""
+        """Whether cancellation was requested."""
 
 @final
 class FetchPolicy:
-    """polymux::transport::FetchPolicy, checked."""
+    """A validated polymux::transport::FetchPolicy."""
 
     def __init__(
         self,
@@ -137,11 +138,11 @@ class FetchPolicy:
         certificate_bundle: str | bytes,
         verify_allowed_hosts: bool = True,
     ) -> None:
-        """Raises InvalidRequestError for a host or network that is none."""
+        """Raises InvalidRequestError for an invalid host or network."""
 
 @final
 class FetchLimits:
-    """polymux::transport::FetchLimits, checked; the same fields and defaults."""
+    """A validated polymux::transport::FetchLimits with the same fields and defaults."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class FetchLimits:
         rate_window_ms: int = ...,
         redirects: int = ...,
     ) -> None:
-        """Raises InvalidRequestError for a limit out of its range."""
+        """Raises InvalidRequestError for a limit that is out of range."""
     @property
     def body_bytes(self) -> int: ...
     @property
@@ -186,28 +187,28 @@ def fetch(
     resume: tuple[int, str, int | None] | None = None,
     on_start: Callable[[int, int, int | None, str, bool], object] | None = None,
 ) -> dict[str, Any]:
-    """Fetches what a stranger named, on the calling thread and without the GIL.
+    """Fetch a URL from untrusted input, on the calling thread without the GIL.
 
-    A destination is None for memory (member `data` then), `("descriptor", int)` or
-    `("file", object)`. Signal handlers run every 20 ms or so. `resume` is what is there already:
-    its bytes, their entity tag, and the length of all. `on_start` takes the status, the offset and
-    the length of all, the entity tag, and whether the body is encoded, before its first byte.
+    A destination is None for memory (the result has `data`), `("descriptor", int)` or
+    `("file", object)`. Signal handlers run about every 20 ms. `resume` describes existing data: its
+    length, its entity tag, and the total length. `on_start` is called before the first byte with
+    status, offset, total length, entity tag, and whether the body has a content encoding.
     """
 
 def resolve_destination(
     url: bytes, policy: FetchPolicy, limits: FetchLimits, cancel: CancelToken
 ) -> tuple[str, int, list[str]]:
-    """Host, port and addresses that a URL leads to, judged as `fetch` judges them."""
+    """Return host, port and IP addresses of a URL, validated like in `fetch`."""
 
 def reserved_networks() -> list[tuple[str, str, str]]:
-    """The networks that are refused: (network, purpose, source)."""
+    """Return the blocked networks: (network, purpose, source)."""
 
 def content_type_of(file_name: str) -> str:
-    """The content type of a file name's extension."""
+    """Return the content type for a file name's extension."""
 
 @final
 class MultipartBody:
-    """A multipart/form-data body that is made while it is read."""
+    """A multipart/form-data body that is generated while it is read."""
 
     on_progress: Callable[[int, int | None], object] | None
     def __init__(
@@ -218,28 +219,28 @@ class MultipartBody:
     ) -> None: ...
     @property
     def content_type(self) -> str:
-        """For the header, with the boundary."""
+        """Value of the Content-Type header, with the boundary."""
     @property
     def length_bytes(self) -> int | None:
-        """Of the whole body; None where a part does not know its own."""
+        """Length of the whole body; None if a part has an unknown length."""
     @property
     def sent_bytes(self) -> int:
-        """Given out since the start."""
+        """Number of bytes read since the start."""
     @property
     def finished(self) -> bool:
-        """Whether all of it was given out."""
+        """Whether the whole body was read."""
     @property
     def can_rewind(self) -> bool:
-        """Whether it can be sent again."""
+        """Whether the body can be sent again."""
     @property
     def may_block(self) -> bool:
-        """Whether reading may wait: for a disk, or in code of the caller."""
+        """Whether reading may block, on a disk or in code of the caller."""
     def read(self, size: int = ...) -> bytes:
-        """Up to `size` bytes; empty at the end, and only there."""
+        """Return up to `size` bytes; empty only at the end."""
     async def aread(self, size: int = ...) -> bytes:
-        """The same for asyncio; the only way where a part is an async iterable."""
+        """Read in asyncio; required if a part is an async iterable."""
     def rewind(self) -> None:
-        """Back to the start."""
+        """Go back to the start."""
     def __iter__(self) -> MultipartBody: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
@@ -250,15 +251,16 @@ class MultipartBody:
 
 @final
 class ChatChunk:
-    """One piece of a streamed chat answer.
+    """A chunk of a streamed chat answer.
 
-    Immutable; equal to chunks of the same JSON. Made by streams; from a chunk's JSON by hand.
+    Immutable; chunks with the same JSON are equal. Streams create chunks; you can also create one
+    from its JSON.
 
     Args:
         raw: The JSON of one chunk.
 
     Raises:
-        DecodeError: It is not the JSON of an object.
+        DecodeError: It is not a JSON object.
 
     Example:
         >>> import polymux
@@ -269,15 +271,15 @@ class ChatChunk:
     def __new__(cls, raw: ReadableBuffer) -> ChatChunk: ...
     @property
     def content(self) -> str:
-        """Text of this chunk; '' without."""
+        """Text of this chunk; may be empty."""
 
     @property
     def finish_reason(self) -> str | None:
-        """Why the answer ended: 'stop', 'length', 'tool_calls', ...; None before its end."""
+        """Why generation stopped: 'stop', 'length', 'tool_calls', ...; None before the end."""
 
     @property
     def role(self) -> str | None:
-        """'assistant', where the chunk says it; else None."""
+        """'assistant' if the chunk has a role, else None."""
 
     @property
     def raw(self) -> bytes:
@@ -285,63 +287,63 @@ class ChatChunk:
 
     @property
     def index(self) -> int | None:
-        """Number of the choice, from 0; None without choices."""
+        """Index of the choice, from 0; None without choices."""
 
     @property
     def reasoning(self) -> str:
-        """Reasoning text of this chunk; '' without."""
+        """Reasoning text of this chunk; may be empty."""
 
     @property
     def id(self) -> str | None:
-        """The answer's id; None without."""
+        """ID of the answer; None if missing."""
 
     @property
     def model(self) -> str | None:
-        """The model's name as the server tells it; None without."""
+        """Name of the model as the server reports it; None if missing."""
 
     @property
     def created(self) -> int | None:
-        """Unix time in seconds; None without."""
+        """Unix time in seconds; None if missing."""
 
     @property
     def tool_calls(self) -> tuple[Any, ...]:
-        """Pieces of tool calls; members are attributes."""
+        """Partial tool calls; their members are attributes."""
 
     @property
     def logprobs(self) -> Any:
-        """Log probabilities of the first choice; None without."""
+        """Log probabilities of the first choice; None if missing."""
 
     @property
     def usage(self) -> Any:
-        """Token counts, in the last chunk where the server sends them; None without."""
+        """Token counts, in the last chunk if the server sends them; None if missing."""
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """All choices, as openai-python shows them: ``choices[0].delta.content``."""
+        """All choices in the form of openai-python: ``choices[0].delta.content``."""
 
     def json(self) -> dict[str, Any]:
-        """The chunk as a new dict."""
+        """Return the chunk as a new dict."""
 
 class _Stream:
     @property
     def text(self) -> str:
-        """The text of the chunks read so far, of the first choice."""
+        """Text of the first choice in the chunks read so far."""
 
     @property
     def finish_reason(self) -> str | None:
-        """The last finish reason read; None before."""
+        """Last finish reason read; None before."""
 
     @property
     def usage(self) -> Any:
-        """Token counts, once a chunk brought them; else None."""
+        """Token counts; None until a chunk contains them."""
 
     @property
     def finished(self) -> bool:
-        """True once the whole answer was read to its good end."""
+        """True after the complete answer has been read."""
 
     @property
     def chunks(self) -> int:
-        """How many chunks were read."""
+        """Number of chunks read."""
 
     @property
     def _source(self) -> Any: ...
@@ -363,7 +365,7 @@ class ChatStream(_Stream):
 
 @disjoint_base
 class AsyncChatStream(_Stream):
-    """The asynchronous twin."""
+    """The asynchronous variant of `ChatStream`."""
 
     def __new__(
         cls,
@@ -381,7 +383,7 @@ class AsyncChatStream(_Stream):
 
 @final
 class CallOptions:
-    """Deadlines, retries and limits of a call; None is no limit."""
+    """Timeouts, retries and limits of a call; None means no limit."""
 
     def __init__(
         self,
@@ -403,10 +405,10 @@ class CallOptions:
 
 @final
 class Exchange:
-    """A request on its way, and what comes of it."""
+    """A running request and its response."""
 
     def __init__(self, *args: Never, **kwargs: Never) -> None:
-        """Raises TypeError: a session makes them."""
+        """Raises TypeError: only sessions create exchanges."""
 
     def wait_for_news(self) -> None: ...
     def close(self) -> None: ...
@@ -429,7 +431,7 @@ class Exchange:
 
 @final
 class LoopNotifier:
-    """Where an event loop learns of news."""
+    """Notifies an event loop of news of its exchanges."""
 
     def __init__(self, loop: AbstractEventLoop) -> None: ...
     def dispatch(self) -> None: ...
@@ -439,7 +441,7 @@ class LoopNotifier:
 
 @final
 class Session:
-    """Connections to one server, and who works on them."""
+    """Connections to one server, and the thread that processes them."""
 
     def __init__(
         self,
@@ -486,7 +488,7 @@ class Session:
 
 @final
 class EventSplitter:
-    """Server-sent events out of bytes that arrive in pieces."""
+    """Splits received bytes into server-sent events."""
 
     def __init__(self, max_event_bytes: int) -> None: ...
     def feed(self, piece: ReadableBuffer) -> list[tuple[str, bytes]]: ...

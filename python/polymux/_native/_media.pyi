@@ -2,7 +2,8 @@
 
 A source is one of `("path", bytes, name)`, `("bytes", buffer, name)`, `("file", object, name)`; a
 destination is None for memory, `("path", bytes)` or `("file", object)`. Names are for messages.
-Errors are those of `polymux.errors`; what a caller's object or callback raises comes out unchanged.
+Errors are those of `polymux.errors`. Exceptions of a caller's object or callback are raised
+unchanged.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ __version__: str
 
 @final
 class Limits:
-    """polymux::media::Limits; the same fields and defaults, writable."""
+    """A writable polymux::media::Limits with the same fields and defaults."""
 
     probe_bytes: int
     streams: int
@@ -27,7 +28,7 @@ class Limits:
 
 @final
 class ConvertOptions:
-    """polymux::media::ConvertOptions; the same fields and defaults, writable."""
+    """A writable polymux::media::ConvertOptions with the same fields and defaults."""
 
     bitrate_bps: int | None
     vbr_quality: float | None
@@ -53,13 +54,14 @@ class ConvertOptions:
 
 @final
 class Conversion:
-    """A conversion that runs on the process-wide pool. Dropping it cancels it.
+    """A conversion on the process-wide thread pool. Dropping the object cancels it.
 
-    Thread-safe. In a process forked after its start every use is an `InvalidRequestError`.
+    Thread-safe. In a process that was forked after its start, every use raises
+    `InvalidRequestError`.
     """
 
     def __init__(self, *args: Never, **kwargs: Never) -> None:
-        """Raises TypeError: `start_conversion` makes them."""
+        """Raises TypeError: only `start_conversion` creates conversions."""
 
     @property
     def done(self) -> bool: ...
@@ -69,11 +71,11 @@ class Conversion:
 
     def cancel(self) -> None: ...
     def wait(self, on_progress: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
-        """The fields of ConvertReport, `warnings` as dicts; `data` when the destination is memory.
+        """Return the fields of ConvertReport, `warnings` as dicts; `data` if written to memory.
 
-        Signal handlers run while waiting, and so does `on_progress`, at most ten times a second and
-        once at the end, with a dict as `progress` gives it. What either raises cancels the
-        conversion. Each call gives the same result or raises the same exception.
+        During the wait, signal handlers run, and `on_progress` is called at most ten times per
+        second and at the end, with a dict as in `progress`. An exception of either cancels the
+        conversion. Each call returns the same result or raises the same exception.
         """
 
 def start_conversion(
@@ -83,22 +85,22 @@ def start_conversion(
     overwrite: bool,
     on_done: Callable[[], object] | None,
 ) -> Conversion:
-    """Starts it; `on_done` is called once from another thread, when `done` is true."""
+    """Start a conversion. `on_done` is called once from another thread, when `done` is true."""
 
 def validate(options: ConvertOptions) -> None:
-    """Raises an error that names every problem of the options."""
+    """Raise an error that names all problems of the options."""
 
 def parse_bitrate(text: str) -> int: ...
 def nearest_bitrate(bitrate_bps: int, sample_rate_hz: int) -> int:
-    """The legal bitrate that LAME takes for this one."""
+    """Return the valid MP3 bitrate that LAME uses for this one."""
 
 def probe(
     source: object, limits: Limits, check: Callable[[], object] | None = None
 ) -> dict[str, Any]:
-    """The fields of MediaInfo: streams, chapters and cover as dicts, tags as lists of pairs.
+    """Return the fields of MediaInfo: streams, chapters and cover as dicts, tags as pairs.
 
-    While it waits, signal handlers run, then `check`, twenty times a second. What any of them
-    raises ends the work; so it is of the three below that have a `check`.
+    During the wait, signal handlers and then `check` run twenty times per second. An exception of
+    either aborts the work. This also applies to the functions below with `check`.
     """
 
 def decode_pcm(
@@ -112,9 +114,9 @@ def decode_pcm(
     limits: Limits,
     check: Callable[[], object] | None = None,
 ) -> dict[str, Any]:
-    """The fields of PcmReport, but `sample_count` for its samples per channel; and `samples`.
+    """Return the fields of PcmReport and `samples`. `sample_count` is per channel.
 
-    Those are bytes: 32-bit little-endian floats, interleaved.
+    The samples are bytes: 32-bit little-endian floats, interleaved.
     """
 
 def remux(
@@ -126,18 +128,18 @@ def remux(
     on_progress: Callable[[dict[str, Any]], object] | None,
     check: Callable[[], object] | None,
 ) -> dict[str, Any]:
-    """The fields of RemuxReport; streams and warnings as dicts.
+    """Return the fields of RemuxReport; streams and warnings as dicts.
 
-    While it waits, signal handlers run, then `check`, and then `on_progress`, this one at most ten
-    times a second and once at the end. What any of them raises ends the work.
+    During the wait, signal handlers run, then `check`, then `on_progress`, which is called at most
+    ten times per second and at the end. An exception of any of them aborts the work.
     """
 
 @final
 class VideoWriter:
-    """An MP4 on its way into a file. Dropping it before `finish` leaves nothing.
+    """Writes an MP4 file. Dropping the object before `finish` leaves no file.
 
-    Signal handlers run while a call waits; what they raise ends the video. In a process forked
-    after it was begun every use is an `InvalidRequestError`.
+    Signal handlers run while a call waits; their exceptions abort the video. In a process that was
+    forked after its start, every use raises `InvalidRequestError`.
     """
 
     def __init__(
@@ -154,16 +156,16 @@ class VideoWriter:
     @property
     def encoder(self) -> str: ...
     def write(self, frame: object) -> None:
-        """A buffer of rows from the top, three bytes a pixel."""
+        """Write a frame: a buffer of rows from the top, three bytes per pixel."""
 
     def finish(self) -> dict[str, Any]:
-        """The fields of VideoReport, `fps` as numerator and denominator."""
+        """Return the fields of VideoReport, `fps` as numerator and denominator."""
 
     def cancel(self) -> None:
-        """From any thread: the call that is under way ends at the next frame."""
+        """Abort the running call at the next frame. Any thread may call it."""
 
     def close(self) -> None:
-        """Ends the encoder; what was not finished is gone. Once more does nothing."""
+        """Close the encoder and discard an unfinished file. Idempotent."""
 
 def read_frames(
     source: object,
@@ -177,9 +179,9 @@ def read_frames(
     overwrite: bool,
     check: Callable[[], object] | None,
 ) -> dict[str, Any]:
-    """Writes the frames one after the other; the fields of FramesReport.
+    """Write the frames one after the other. Return the fields of FramesReport.
 
-    While it waits, signal handlers run, then `check`; what either raises ends the work.
+    During the wait, signal handlers and then `check` run; an exception of either aborts the work.
     """
 
 def fingerprint_song(
@@ -188,71 +190,70 @@ def fingerprint_song(
     limits: Limits,
     on_progress: Callable[[dict[str, Any]], object] | None,
 ) -> dict[str, Any]:
-    """The peaks of a recording, for a SongIndex.
+    """Return the peaks of a recording, for a SongIndex.
 
-    `parts`, of which a recording of more than 4.6 hours has several: the first frame, how many
-    frames, and the sorted peaks of both windows as bytes, 4 for each. `duration_s`. `parameters`:
-    what `parameters_hash` gives. A frame is 16 ms. `on_progress` gets `position_s`.
+    `parts`: first frame, number of frames, and sorted peaks of both windows as bytes, 4 for each; a
+    recording of more than 4.6 hours has several. `duration_s`. `parameters`: the value of
+    `parameters_hash`. A frame is 16 ms. `on_progress` gets `position_s`.
     """
 
 def song_query(
     source: object, limits: Limits, check: Callable[[], object] | None = None
 ) -> dict[str, Any]:
-    """The peaks of a snippet: `query`, for SongIndex, and the `duration_s` that was decoded.
+    """Return the peaks of a snippet: `query` for a SongIndex, and the decoded `duration_s`.
 
-    Of more than ten minutes the first ten are decoded, of more than 30 seconds the loudest 30 are
-    taken.
+    At most the first ten minutes are decoded, and at most the loudest 30 seconds are used.
     """
 
 def shazam_signature(
     source: object, limits: Limits, check: Callable[[], object] | None = None
 ) -> dict[str, Any]:
-    """The signature by which Shazam recognises a recording, of its middle ten seconds.
+    """Return a Shazam signature of the middle ten seconds of a recording.
 
-    `uri` as requests carry it, `sample_count` at 16 kHz that it was made of, and `peak_count`.
+    `uri` in the form of requests, `sample_count` of its samples at 16 kHz, and `peak_count`.
     """
 
 def parameters_hash() -> int:
-    """Identifies how fingerprints are made: 64 bits."""
+    """Return a 64-bit hash of the fingerprint parameters."""
 
 @final
 class SongIndex:
-    """The index of a catalogue's songs: files in a folder, and what was added since.
+    """The song index: files in a directory, and later changes in memory.
 
-    Thread-safe. Any number of processes read; one at a time publishes, under the caller's lock.
-    Each change has the sequence number of the caller's database, which only goes up.
+    Thread-safe. Any number of processes may read. Only one at a time may publish, under the
+    caller's lock. Each change has an increasing sequence number from the caller's database.
     """
 
     def __init__(self, folder: str) -> None: ...
     @property
     def generation(self) -> int:
-        """Goes up by each `publish`; 0 before the first."""
+        """Incremented by each `publish`; 0 before the first."""
     @property
     def covered_sequence(self) -> int:
-        """The last change that the files have; 0 where any of them cannot be used."""
+        """Sequence number of the last change in the files; 0 if any of them is unusable."""
     def refresh(self) -> bool:
-        """Takes over what another process has published; True where there was something."""
+        """Load files that another process has published. Return True if there were any."""
     def add(self, tracks: list[tuple[int, int, int, bytes, bytes]], sequence: int) -> None:
-        """Song, first frame, frames, peaks of both windows. They can be found from now on."""
+        """Add (song, first frame, frames, peaks of both windows), which can be found at once."""
     def remove(self, songs: list[int], sequence: int) -> None: ...
     def publish(self, covered_sequence: int) -> None:
-        """Writes what is in memory into files; all or nothing."""
+        """Write all changes from memory to files, atomically."""
     def reset(self) -> None:
-        """Forgets all songs; the files stay until the next `publish`."""
+        """Remove all songs from memory; the files stay until the next `publish`."""
     def verify(self, on_wait: Callable[[], object] | None = None) -> list[tuple[str, str]]:
-        """Reads all files; leaves out those that are damaged, and gives what `damaged` gives.
+        """Verify all files, exclude damaged ones, and return the value of `damaged`.
 
-        `on_wait` is called twenty times a second; what it raises ends the reading.
+        `on_wait` is called twenty times per second; an exception from it aborts the work.
         """
     def damaged(self) -> list[tuple[str, str]]:
-        """Files that cannot be used, and why."""
+        """Return unusable files with the reasons."""
     def songs(self) -> list[int]: ...
     def statistics(self) -> dict[str, int]:
         """`songs`, `segments`, `bytes`, `memory_bytes` and `postings`."""
     def same_recordings(self, frames: int, peaks_1: bytes, peaks_2: bytes) -> list[int]:
-        """Songs that are the same recording as a fingerprint's, sorted: other codecs, remasters."""
+        """Return sorted songs with the same recording as a fingerprint: other codecs, remasters."""
     def candidates(self, query: bytes, excluded: list[int] = ...) -> list[dict[str, Any]]:
-        """The songs that the snippet is most likely of, best first, whether accepted or not."""
+        """Return the most likely songs of a snippet, best first, whether accepted or not."""
     def identify(
         self,
         query: bytes,
@@ -260,28 +261,27 @@ class SongIndex:
         on_wait: Callable[[], object] | None = None,
         min_confidence: float | None = None,
     ) -> dict[str, Any] | None:
-        """The song that the snippet is of; None where nobody can be so sure of it.
+        """Return the song of a snippet; None if the confidence is too low.
 
-        `song_id`, `offset_s` (where in the recording the snippet begins), `tempo`, `pitch` (1.02:
-        2 % faster, higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
+        `song_id`, `offset_s` (start of the snippet in the recording), `tempo`, `pitch` (1.02 means
+        2 % faster or higher), `change` ("speed", "tempo" or "pitch"), `confidence`, `strength`,
         `votes`, `evidence` of both windows, `contrast` (how far the snippet's strongest peaks, and
-        all of them, stand out), and `others`: what else it may be, best first, each with the same
-        members.
+        all of them, stand out), and `others`: alternatives with the same members, best first.
 
-        `on_wait` is called twenty times a second; what it raises ends the search.
+        `on_wait` is called twenty times per second; an exception from it aborts the search.
         """
 
 def draw_sound(
     samples: ReadableBuffer, channels: int, on_progress: Callable[[float], object] | None
 ) -> dict[str, Any]:
-    """Draws sound: 32-bit floats in [-1, 1] at 44.1 kHz, interleaved, of 1 or 2 channels.
+    """Draw a spectrogram of 32-bit floats in [-1, 1] at 44.1 kHz, interleaved, 1 or 2 channels.
 
-    `pixels`: a byte for each of `width` times `height` (512), of each of `channels`, one channel
-    behind the other, rows from the highest frequency; 255 is silence. A column is 10 ms. `largest`:
-    what 0 stands for, in samples of 16 bits.
+    `pixels`: one byte for each of `width` times `height` (512) pixels of each of `channels`, one
+    channel after the other, rows from the highest frequency; 255 is silence. A column is 10 ms.
+    `largest`: the amplitude of pixel value 0, in 16-bit sample units.
 
-    `on_progress` gets the part that is done, from 0 to 1, ten times a second and at the end. What
-    it raises ends the work.
+    `on_progress` gets the fraction done from 0 to 1, ten times per second and at the end. An
+    exception from it aborts the work.
     """
 
 def play_picture(
@@ -293,26 +293,27 @@ def play_picture(
     largest: float | None,
     on_progress: Callable[[float], object] | None,
 ) -> dict[str, Any]:
-    """The sound that looks like a picture, as `draw_sound` draws one.
+    """Synthesize sound from a spectrogram as drawn by `draw_sound`.
 
-    `samples` are bytes: 32-bit floats, interleaved, 441 of each of `channels` for a column, at
-    `sample_rate_hz`, 44,100. `seed`, of 64 bits, decides the phases; without `largest` it is 30
-    million. The same arguments give the same samples. `on_progress` as that of `draw_sound`.
+    `samples` are bytes: 32-bit floats, interleaved, 441 per column for each of `channels`, at
+    `sample_rate_hz`, 44,100. `seed` (64 bits) determines the phases. The default of `largest` is 30
+    million. The same arguments give the same samples. `on_progress` works as in `draw_sound`.
     """
 
 def finish_sound(samples: ReadableBuffer) -> bytes:
-    """32-bit floats as 16-bit integers, of the loudness of a finished piece.
+    """Normalize the loudness of 32-bit floats and convert them to 16-bit integers.
 
-    Amplified to a root mean square of -12 dBFS, what is louder than full scale is cut, and then to
+    They are amplified to a root mean square of -12 dBFS, clipped at full scale, and then scaled to
     a peak of -0.1 dBFS.
     """
 
 def rank_titles(query: str, titles: list[tuple[str, str]], least: float) -> list[tuple[int, float]]:
-    """Indices of the titles and artists that are like the query, with scores from 0 to 1.
+    """Return the indices of titles and artists similar to the query, with scores from 0 to 1.
 
-    All of them folded; best first, equals in their order; those below `least` are left out.
+    All texts must be normalized. Best first, ties in input order; scores below `least` are
+    omitted.
     """
 
 def available_cores() -> int: ...
 def build_info() -> dict[str, Any]:
-    """The fields of BuildInfo, with FFmpeg's libraries and version in one dict, and `version`."""
+    """Return the fields of BuildInfo, FFmpeg's libraries and version in one dict, and `version`."""

@@ -1,4 +1,4 @@
-"""The native core module, loaded when something of it is first used."""
+"""The native core module, loaded on first use."""
 
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,11 @@ from polymux.errors import MissingDependencyError
 def _missing(error: ImportError) -> MissingDependencyError:
     reason = shortened(printable(str(error)))
     remedy = (
-        "use it from the main interpreter, or from a process of its own"
+        "Use it in the main interpreter or in a separate process"
         if "interpreter" in reason
-        else "it belongs to every installation, so reinstall polymux for this Python"
+        else "Reinstall polymux for this Python version"
     )
-    return MissingDependencyError(
-        f"the native core of polymux cannot be loaded ({reason}): {remedy}"
-    )
+    return MissingDependencyError(f"native core of polymux: cannot be loaded ({reason}). {remedy}")
 
 
 if TYPE_CHECKING:

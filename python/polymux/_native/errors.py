@@ -1,4 +1,4 @@
-"""How failures of the native modules become exceptions; called by them."""
+"""Converts errors of the native modules to exceptions. The native modules call it."""
 
 from polymux import errors
 from polymux._util.redaction import redact
@@ -16,7 +16,7 @@ from polymux.errors import (
     URLRefusedError,
 )
 
-#: The core cuts messages at 1000 bytes, perhaps within a key. What is shown ends long before.
+#: The core cuts messages at 1000 bytes, perhaps within a key. This limit is well below that.
 _MAX_MESSAGE_CHARACTERS = 600
 _OF_CODE: dict[str, type[PolymuxError]] = {
     kind.code: kind
@@ -35,10 +35,10 @@ def from_native(
     os_errno: int | None,
     stage: str,
 ) -> PolymuxError:
-    """The exception for an error of the native core; `code` is a name of its `ErrorCode`.
+    """Return the exception for an error of the native core; `code` is a name of its `ErrorCode`.
 
-    A code without a class of its own (`callback_failed` when the callback's exception was lost)
-    becomes an `InternalError` that keeps the code.
+    A code without an exception class (`callback_failed` if the callback's exception was lost)
+    becomes an `InternalError` with this code.
     """
     error = _OF_CODE.get(code, InternalError)(
         message,
@@ -68,9 +68,9 @@ def stream_ended(
     *,
     repeatable: bool,
 ) -> PolymuxError:
-    """The exception for a stream that did not end well; `state` is a name of the core's.
+    """Return the exception for a stream that failed; `state` is the core's name of the state.
 
-    `repeatable`: who asked, or the server, has said that the same request again does no harm.
+    `repeatable`: whether the client or the server has declared that a retry is safe.
     """
     error: APIError | StreamInterruptedError | DecodeError
     message = redact(message)
@@ -84,7 +84,7 @@ def stream_ended(
         error = StreamInterruptedError(message)
         error.retry_safe = repeatable and chunks == 0
     else:
-        error = DecodeError(f"{message} (at byte {offset_bytes} of the answer)")
+        error = DecodeError(f"{message} (at byte {offset_bytes} of the response)")
     error.text = text
     error.chunks = chunks
     error.offset_bytes = offset_bytes
@@ -92,7 +92,7 @@ def stream_ended(
 
 
 def stream_failed(error: PolymuxError, text: str, chunks: int) -> PolymuxError:
-    """The exception for a stream whose exchange failed, with what came before."""
+    """Add the received text to the exception of a failed stream."""
     if isinstance(error, (RequestTimeoutError, DecodeError)):
         error.text = text
         error.chunks = chunks
@@ -100,7 +100,7 @@ def stream_failed(error: PolymuxError, text: str, chunks: int) -> PolymuxError:
 
 
 def invalid_request(message: str, problems: list[tuple[str, str]]) -> InvalidRequestError:
-    """The exception for a request that does not keep the contract."""
+    """Return the exception for an invalid request."""
     error = InvalidRequestError(printable(message))
     error.problems = tuple(Problem(*map(printable, problem)) for problem in problems)
     return error

@@ -1,4 +1,4 @@
-"""What the native JSON parser leaves to Python: numbers beyond 64 bits, and words for refusals."""
+"""The parts of JSON parsing that are not native: numbers beyond 64 bits, and error messages."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _LOOKED_AT_BYTES = 4096
 
 
 def parse_unusual(body: bytes, _: str = "") -> Any:
-    """The document with integers of any size; numbers too large for a float become infinite.
+    """Parse JSON with integers of any size; numbers too large for a float become infinite.
 
     Raises:
-        DecodeError: It is not valid JSON after all.
+        DecodeError: It is not valid JSON.
     """
     try:
         text = body.decode("utf-8-sig")
         value = json.loads(text, parse_constant=_refuse_constant)
-        # Half a surrogate pair, which the native parser refuses.
+        # Lone surrogates, which the native parser rejects.
         json.dumps(value, ensure_ascii=False).encode()
         _check_depth(value, DEEPEST)
     except json.JSONDecodeError as error:
         offset = len(text[: error.pos].encode("utf-8", "surrogatepass"))
-        raise refusal(body, f"it is not valid JSON at byte {offset}: {error.msg}") from None
+        raise refusal(body, f"invalid JSON at byte {offset}: {error.msg}") from None
     except RecursionError:
-        raise refusal(body, f"it is nested deeper than {DEEPEST} levels") from None
-    except ValueError as error:  # UnicodeError and integers of thousands of digits, too
+        raise refusal(body, f"nested deeper than {DEEPEST} levels") from None
+    except ValueError as error:  # also UnicodeError, and integers with thousands of digits
         raise refusal(body, str(error)) from None
     return value
 
@@ -46,11 +46,11 @@ def _check_depth(value: object, levels: int) -> None:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 def finite(value: object) -> float | None:
-    """A number that somebody has sent; None for what is none, and for one that no float holds.
+    """Convert a received number; None if it is not a number or too large for a float.
 
     Example:
         >>> finite(3), finite(0.5), finite(True), finite("3"), finite(10**400)
@@ -66,9 +66,9 @@ def finite(value: object) -> float | None:
 
 
 def mended(body: bytes) -> bytes | None:
-    """The body with U+FFFD for each half of a surrogate pair; None where there is none.
+    """Return the body with U+FFFD for each lone surrogate; None without any.
 
-    A server that cuts a text at its limit may cut a character in two.
+    Lone surrogates occur if a server cuts a text within a character.
     """
     import re
 
@@ -80,13 +80,13 @@ def mended(body: bytes) -> bytes | None:
 
 
 def refusal(body: bytes, reason: str) -> DecodeError:
-    """The exception for a body that is no JSON; it shows how the body begins."""
+    """Return the exception for a body that is not JSON, with the start of the body."""
     if not body:
-        return DecodeError("the answer is not JSON: it is empty")
-    # Keys are hidden before it is cut: in two, one would not be known for what it is.
+        return DecodeError("the response is not JSON: it is empty")
+    # Redact before cutting: a part of a key would not be recognized.
     start = redact(body[:_LOOKED_AT_BYTES].decode("utf-8", "backslashreplace"))
     start, more = printable(start[:_SHOWN_BYTES]), "..." if len(body) > _SHOWN_BYTES else ""
     return DecodeError(
-        f"the answer is not JSON: {reason}; it has {len(body)} bytes and begins with "
-        f"{shortened(start)}{more}"
+        f"the response is not JSON: {reason} ({len(body)} bytes, starting with "
+        f"{shortened(start)}{more})"
     )

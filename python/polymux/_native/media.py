@@ -1,4 +1,4 @@
-"""The native media module, loaded when something of it is first used."""
+"""The native media module, loaded on first use."""
 
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,13 @@ _BUILD_PACKAGES = (
 def _missing(error: ImportError) -> MissingDependencyError:
     if isinstance(error, ModuleNotFoundError) and error.name == "polymux._native._media":
         return MissingDependencyError(
-            "this polymux was built without media support (or for another Python): install the "
-            f"FFmpeg and LAME development packages (on Debian and Ubuntu {_BUILD_PACKAGES}), "
-            "then reinstall polymux"
+            "missing dependency: polymux was built without media support or for another Python "
+            "version. Install the FFmpeg and LAME development packages (on Debian and Ubuntu "
+            f"{_BUILD_PACKAGES}), then reinstall polymux"
         )
     return MissingDependencyError(
-        f"the media module of polymux cannot be loaded ({shortened(printable(str(error)))}): "
-        "install the FFmpeg and LAME libraries it was built against, or reinstall polymux after "
+        f"media module of polymux: cannot be loaded ({shortened(printable(str(error)))}). "
+        "Install the FFmpeg and LAME libraries that it was built with, or reinstall polymux after "
         f"installing {_BUILD_PACKAGES}"
     )
 

@@ -1,1 +1,1 @@
-"""Helpers without a subject of their own that every layer may import."""
+"""General helpers that every layer may import."""

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
-    """Writes `data` to a temporary file beside `path`, syncs it, and renames it.
+    """Write `data` to a temporary file next to `path`, sync it, and rename it.
 
-    The rules are those of the native core's own output files: see `MediaFile.save`.
+    It follows the rules of the native core's output files; see `MediaFile.save`.
     """
     pending = PendingFile(path, overwrite=overwrite)
     try:
@@ -31,9 +31,9 @@ def write_atomically(path: Path, data: bytes, *, overwrite: bool) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that nobody but its owner can read, whole or not at all; makes its folder.
+    """Write a file atomically that only its owner can read. Creates its directory.
 
-    A process that is killed meanwhile leaves a file that `remove_private_drafts` finds.
+    If the process is killed, a draft remains, which `remove_private_drafts` removes.
 
     Raises:
         OSError: It cannot be written.
@@ -54,20 +54,20 @@ def write_private(path: Path, text: str) -> None:
 
 
 def remove_private_drafts(path: Path) -> None:
-    """Removes what processes that were killed in `write_private` have left; nobody writes now."""
+    """Remove drafts of killed processes. Call it only when no process writes the file."""
     for one in path.parent.glob(f".{path.name}.*.part"):
         one.unlink(missing_ok=True)
 
 
 class PendingFile:
-    """A file that is being written and has no name of its own yet.
+    """A file that gets its final name when it is complete.
 
     Args:
-        path: Where it shall be.
-        overwrite: Replace a file that is there.
+        path: Final path.
+        overwrite: Replace an existing file.
 
     Raises:
-        OutputError: Something at `path` is in the way, or nothing can be written there.
+        OutputError: The path already exists, is not a regular file, or is not writable.
     """
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
@@ -77,7 +77,7 @@ class PendingFile:
             mode = _mode_of_replaced(path, overwrite=overwrite)
             temporary = path.with_name(f".{path.name[:32]}.polymux-{secrets.token_hex(4)}.part")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            #: Open for writing until `commit` or `discard`.
+            #: File descriptor, open for writing until `commit` or `discard`.
             self.descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
             self._temporary: Path | None = temporary
             try:
@@ -88,10 +88,10 @@ class PendingFile:
                 raise
 
     def write(self, data: bytes) -> int:
-        """Writes all of it, as a binary file does.
+        """Write all of the data.
 
         Raises:
-            OutputFailedError: The disk takes no more.
+            OutputFailedError: Writing failed, for example because the disk is full.
         """
         view = memoryview(data)
         size = len(view)
@@ -101,8 +101,8 @@ class PendingFile:
         return size
 
     def commit(self) -> None:
-        """Syncs what was written and gives it its name."""
-        assert self._temporary is not None  # noqa: S101 - a second commit is a defect of the caller
+        """Sync the file and rename it to its final name."""
+        assert self._temporary is not None  # noqa: S101 - a second commit is a caller's bug
         with reported(self._path):
             os.fsync(self.descriptor)
             try:
@@ -113,7 +113,7 @@ class PendingFile:
             sync_folder(self._path.parent)
 
     def discard(self) -> None:
-        """Removes what was not committed, and closes the descriptor. Any number of times."""
+        """Remove the file unless it was committed, and close the descriptor. Idempotent."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -125,12 +125,12 @@ class PendingFile:
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Failures of the disk as ours, which name the file that was to be written."""
+    """Convert errors of the file system to exceptions that name the output file."""
     try:
         yield
     except PolymuxError:
-        raise  # Some are OSErrors as well.
-    except ValueError as error:  # a zero byte in the path, or no name at all
+        raise  # PolymuxError subclasses may also be OSErrors.
+    except ValueError as error:  # a null byte in the path, or an empty name
         raise OutputRefusedError(f"cannot write {_quoted(path)}: {error}") from error
     except OSError as error:
         raise OutputFailedError(
@@ -143,15 +143,15 @@ def _quoted(path: Path) -> str:
 
 
 def _mode_of_replaced(path: Path, *, overwrite: bool) -> int | None:
-    """Permissions of the regular file at `path`; None when there is nothing."""
+    """Return the permissions of an existing regular file; None if there is no file."""
     try:
         existing = path.lstat()
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(existing.st_mode):
         raise OutputRefusedError(
-            f"cannot write {_quoted(path)}: it is a {_kind(existing.st_mode)}; "
-            "give the path of a file"
+            f"cannot write {_quoted(path)}: it is a {_kind(existing.st_mode)}. "
+            "Pass the path of a file"
         )
     if not overwrite:
         raise _exists(path)
@@ -164,40 +164,39 @@ def _kind(mode: int) -> str:
     if stat.S_ISLNK(mode):
         return "symbolic link"
     if stat.S_ISDIR(mode):
-        return "folder"
+        return "directory"
     return "pipe, socket or device"
 
 
 def _exists(path: Path) -> OutputExistsError:
     return OutputExistsError(
-        f"cannot write {_quoted(path)}: it exists already; allow overwriting or choose another "
-        "name",
+        f"cannot write {_quoted(path)}: already exists. Allow overwriting or use another name",
         errno=errno.EEXIST,
     )
 
 
 def move_into_place(temporary: Path, path: Path, *, overwrite: bool) -> None:
-    """Gives a file its name.
+    """Rename a file to its final name.
 
     Raises:
-        FileExistsError: The name has come into use.
+        FileExistsError: The path exists.
     """
     if overwrite:
         temporary.replace(path)
         return
     try:
-        path.hardlink_to(temporary)  # Unlike a rename, fails when the name has come into use.
+        path.hardlink_to(temporary)  # Unlike a rename, it fails if the path exists.
     except FileExistsError:
         raise
-    except OSError:  # A file system without hard links; the name was free a moment ago.
+    except OSError:  # No support for hard links. The path did not exist a moment ago.
         temporary.replace(path)
         return
     temporary.unlink()
 
 
 def sync_folder(folder: Path) -> None:
-    """Has the names in a folder on the disk before it returns."""
-    # A folder that cannot be opened or synced keeps its entry as well as its file system can.
+    """Sync the entries of a directory to the disk."""
+    # If a directory cannot be opened or synced, rely on its file system.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""Old names of arguments, attributes, settings and modules: they work, and warn, until 0.3."""
+"""Deprecated names of arguments, attributes, settings and modules, supported until 0.3."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
 
 def notice(old: str, new: str) -> str:
-    """The warning about an old name."""
+    """Return the warning about a deprecated name."""
     return f"{old} is deprecated and will be removed in polymux 0.3: use {new}"
 
 
 class RenamedAttribute:
-    """The old name of an attribute of an immutable value."""
+    """The deprecated name of an attribute of an immutable value."""
 
     def __init__(self, old: str, new: str) -> None:
         self._old = old
@@ -34,10 +34,10 @@ class RenamedAttribute:
 
 
 def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
-    """Lets a function accept old names of keyword arguments: ``old="new"``.
+    """Let a function accept deprecated names of keyword arguments: ``old="new"``.
 
-    A class accepts them in its constructor, and its instances have them as attributes;
-    `new_names_of` gives the names to what reads such a class from a file.
+    For a class, this applies to the constructor's arguments and the attributes. `new_names_of`
+    returns the names for code that reads such a class from a file.
     """
 
     def decorate(target: _Target) -> _Target:
@@ -53,7 +53,7 @@ def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
 
 
 def new_names_of(kind: type) -> Mapping[str, str]:
-    """Old to new names of a class that `renamed_arguments` decorates; none for all others."""
+    """Return the mapping of old to new names of a class with `renamed_arguments`, else empty."""
     found: Mapping[str, str] = getattr(kind, "_new_names", {})
     return found
 
@@ -65,7 +65,7 @@ def _accepting(function: Callable[..., Any], new_names: Mapping[str, str]) -> Ca
             if old not in named:
                 continue
             if new in named:
-                raise TypeError(f"{old} and {new} are the same argument: give {new} alone")
+                raise TypeError(f"{old} and {new} are the same argument. Use only {new}")
             warnings.warn(notice(old, new), DeprecationWarning, stacklevel=2)
             named[new] = named.pop(old)
         return function(*arguments, **named)
@@ -79,9 +79,9 @@ def with_new_keys(
     warn: Callable[[str], object],
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Settings under their new names; `warn` gets a line for each old one, with `prefix`.
+    """Return settings under their new names; `warn` gets a line for each old one, with `prefix`.
 
-    If both names of a setting are there, the new one counts.
+    If both names are used, the new one wins.
     """
     renamed = {}
     for old, new in new_names.items():
@@ -91,7 +91,7 @@ def with_new_keys(
     return renamed | {name: value for name, value in found.items() if name not in new_names}
 
 
-#: Import paths of 0.1 that the documentation named.
+#: Documented import paths of 0.1.
 _MODULES = {
     "polymux.fetching": "polymux.fetch",
     "polymux.request": "polymux.client.request",
@@ -101,7 +101,7 @@ _MODULES = {
 
 
 def spec_of(name: str) -> ModuleSpec | None:
-    """The spec of a renamed module by its old name; None for all others."""
+    """Return the spec of a renamed module by its old name; None for other names."""
     if name not in _MODULES:
         return None
     from importlib.machinery import ModuleSpec
@@ -110,13 +110,13 @@ def spec_of(name: str) -> ModuleSpec | None:
 
 
 class _ModuleAlias:
-    """Fills a module of the old name with what is in the new one."""
+    """Loads a module under its old name with the contents of the new one."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leaves it to importlib."""
+        """Use importlib's default."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Copies the names, and warns where the import stands."""
+        """Copy the names, and warn at the place of the import."""
         from importlib import import_module
 
         new = _MODULES[module.__name__]

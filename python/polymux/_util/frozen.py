@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class Frozen:
-    """A value of the attributes that its class names in ``__slots__``.
+    """An immutable value with the attributes in its class's ``__slots__``.
 
-    Two are equal when they are of one class and all attributes are; they can be hashed, copied and
-    pickled. `_hidden` names attributes that are never shown.
+    Values are equal if their class and attributes are equal. They can be hashed, copied and
+    pickled. `_hidden` names attributes whose values `repr` hides.
     """
 
     __slots__ = ()
@@ -27,16 +27,16 @@ class Frozen:
         return {name: getattr(self, name) for name in names}
 
     def _replace(self, **changes: object) -> Self:
-        """A copy with other values; nothing is checked again."""
+        """Return a copy with changed values, without validation."""
         made = object.__new__(type(self))
         made._set(**(self._values() | changes))
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+        raise AttributeError(f"{type(self).__name__}: cannot be changed")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+        raise AttributeError(f"{type(self).__name__}: cannot be changed")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -1,7 +1,7 @@
 """HTML and Markdown for notebooks, in which untrusted text stays text.
 
-Results build their `_repr_html_` from these functions. Small media are embedded in the page, so
-that a saved notebook can be viewed later; large ones are linked.
+Results build their `_repr_html_` from these functions. Small media are embedded, which keeps them
+visible in a saved notebook; large ones are linked.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from polymux._util.text import printable, shortened, size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Bytes of media that one result embeds.
+#: Maximum number of media bytes that one result embeds.
 MAX_EMBEDDED_BYTES = 10_000_000
-#: Rows of a table of facts.
+#: Maximum number of rows in a table of facts.
 MAX_ROWS = 20
 _IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _MAX_CHARACTERS = 2_000
 _MAX_MARKDOWN_CHARACTERS = 100_000
 _MAX_TABLE_ROWS = 200
-# Patterns are compiled at their first use: clients load this module, and few show results.
-#: What follows the path of an address may be what opens it.
+# Patterns are compiled at first use: clients load this module, but few display results.
+#: The query of a URL may contain a signature.
 _QUERY = r"(?i)(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]+"
 _USER = r"(?i)(https?://)[^\s/@\"'<>]+@"
 _FENCE = r"( *)(`{3,}|~{3,}) *([^`\s]*)[^`]*"
 _LANGUAGE = r"(?a)[\w+#.-]{1,20}"
 _CODE = r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)"
-#: What could begin a tag, an entity, a link, a picture, code or a formula.
+#: Characters that could start a tag, an entity, a link, an image, code or a formula.
 _MEANINGFUL = r"[&<\[\]\\$`]"
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 
 
 def _escape(text: str) -> str:
-    # As html.escape does: its module loads a table of 2,231 entities.
+    # Like html.escape, whose module loads a table of 2,231 entities.
     return text.translate(_ESCAPES)
 
 
 def unsigned(text: str) -> str:
-    """The text with addresses cut where a signature, or a password, may be.
+    """Remove queries and user names, which may contain secrets, from URLs in a text.
 
     Example:
         >>> from polymux._util.html_repr import unsigned
@@ -57,18 +57,18 @@ def unsigned(text: str) -> str:
 
 
 def _shown(text: str, most: int) -> str:
-    # Keys first: one that is cut in two would not be found.
+    # Redact before shortening: a part of a key would not be recognized.
     plain = shortened(redact(text), most)
     lines = (line.replace("\t", "    ").rstrip("\r") for line in plain.split("\n"))
     return "\n".join(printable(line) for line in lines)
 
 
 def escaped(text: object, most: int = _MAX_CHARACTERS) -> str:
-    """The text as HTML shows it: no tag, no key, no signature, no mark that turns the line around.
+    """Escape a text for HTML, without keys, URL signatures and control characters.
 
     Args:
-        text: What is to be shown.
-        most: Longest text, in characters; of longer ones the middle is left out.
+        text: The text.
+        most: Maximum length in characters; longer texts are cut in the middle.
 
     Example:
         >>> from polymux._util.html_repr import escaped
@@ -79,12 +79,12 @@ def escaped(text: object, most: int = _MAX_CHARACTERS) -> str:
 
 
 def preformatted(text: object, most: int = 20_000) -> str:
-    """The text as a block of HTML that keeps its lines."""
+    """Return the text as an HTML block that keeps its line breaks."""
     return f'<pre style="white-space: pre-wrap">{escaped(text, most)}</pre>'
 
 
 def is_address(text: str) -> bool:
-    """Whether the text is an address of a page or file that a browser may be sent to.
+    """Return whether the text is an http or https URL that is safe to link.
 
     Example:
         >>> from polymux._util.html_repr import is_address
@@ -100,17 +100,17 @@ def is_address(text: str) -> bool:
 
 
 def link(url: str, text: str) -> str:
-    """A link of HTML; the text alone where the address is none, or holds a password or a key."""
+    """Return an HTML link; only the text if the URL is unsafe or contains a password or key."""
     if not is_address(url) or "@" in urlsplit(url).netloc or redact(url) != url:
         return escaped(text)
     return f'<a href="{_escape(url)}" rel="noopener noreferrer">{escaped(text)}</a>'
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """A table of HTML.
+    """Return an HTML table.
 
     Args:
-        rows: Cells that are HTML already; of very many rows the first 200 are taken.
+        rows: Cells as HTML. At most 200 rows are shown.
         head: Names of the columns, as text.
     """
     kept = list(rows)
@@ -130,7 +130,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _spoken(line: str) -> str:
-    """A line outside of blocks of code; its own code becomes a tag that holds plain characters."""
+    """Convert a line outside of code blocks. Inline code becomes a tag with plain characters."""
     made, position = [], 0
     for code in re.finditer(_CODE, line):
         made.append(re.sub(_MEANINGFUL, _character, line[position : code.start()]))
@@ -141,13 +141,13 @@ def _spoken(line: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """What a model wrote, as Markdown in which nothing is a tag, a picture, a link or a formula.
+    """Return a model's answer as Markdown without HTML tags, images, links and formulas.
 
-    Headings, lists, emphasis, tables and code stay. A picture or a script in an answer would tell
-    strangers who reads it; a dollar sign in it is money more often than mathematics.
+    Headings, lists, emphasis, tables and code are kept. An image or a script in an answer could
+    reveal the reader to third parties. A dollar sign is more often money than mathematics.
 
     Args:
-        text: The answer; of very long ones the middle is left out.
+        text: The answer; very long ones are cut in the middle.
 
     Example:
         >>> from polymux._util.html_repr import markdown
@@ -173,12 +173,12 @@ def _ends(line: str, fence: str) -> bool:
 
 
 def code(text: str, language: str = "") -> str:
-    """A text as a block of code in Markdown, whatever is in it."""
+    """Return a text as a Markdown code block."""
     return "\n".join(_block(_shown(text, _MAX_MARKDOWN_CHARACTERS).split("\n"), language)).strip()
 
 
 def _block(lines: list[str], language: str) -> list[str]:
-    """A block of code whose fence nothing in it can end."""
+    """Return a code block whose fence is longer than any fence inside."""
     longest = max((len(run) for run in re.findall("`+", "\n".join(lines))), default=0)
     fence = "`" * max(3, longest + 1)
     known = language if re.fullmatch(_LANGUAGE, language) else ""
@@ -186,7 +186,7 @@ def _block(lines: list[str], language: str) -> list[str]:
 
 
 def linked_path(path: Path, text: str) -> str:
-    """A link to a file below the notebook's own folder; the text where no browser would open it."""
+    """Return a link to a file in the notebook's directory, else only the text."""
     try:
         below = path.absolute().relative_to(Path.cwd())
     except (OSError, ValueError):
@@ -195,7 +195,7 @@ def linked_path(path: Path, text: str) -> str:
 
 
 def embedded(tag: str, content_type: str, data: bytes) -> str:
-    """An image, sound or video whose bytes are part of the page."""
+    """Return an image, audio or video element with embedded data."""
     source = (
         f"data:{escaped(content_type)};base64,{b2a_base64(data, newline=False).decode('ascii')}"
     )
@@ -204,7 +204,7 @@ def embedded(tag: str, content_type: str, data: bytes) -> str:
 
 
 def image(content_type: str, data: bytes, height_px: int = 240) -> str:
-    """An embedded image; the type and size alone if browsers do not show it or it is large."""
+    """Return an embedded image; only type and size if it is large or of an unsupported type."""
     kind = content_type.lower()
     if kind not in _IMAGE_TYPES or len(data) > MAX_EMBEDDED_BYTES:
         return f"<div>{escaped(kind)}, {size(len(data))}</div>"
@@ -212,16 +212,16 @@ def image(content_type: str, data: bytes, height_px: int = 240) -> str:
 
 
 def key_values(pairs: Iterable[tuple[str, Any]]) -> str:
-    """Names and values, all of them text."""
+    """Return a table of names and values, both as text."""
     return table([(escaped(name), escaped(value)) for name, value in pairs])
 
 
 def facts(one: object, names: Iterable[str]) -> str:
-    """Names and values; what is not known, or empty, is left out.
+    """Return a table of attributes without unknown and empty ones.
 
     Args:
         one: The result.
-        names: Its attributes, in the order in which they are shown.
+        names: Names of attributes, in display order.
 
     Example:
         >>> from polymux import Progress
@@ -235,7 +235,7 @@ def facts(one: object, names: Iterable[str]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value in short. Of a file the name: its folder says who keeps it where."""
+    """Return a value as short text; for a path only the name."""
     if value is None or value in ((), [], {}, ""):
         return ""
     if isinstance(value, bool):
@@ -250,14 +250,14 @@ def _plain(value: Any) -> str:
 
 
 class HtmlReprMixin:
-    """Shows its fields in notebooks. Base class of results; `_shown` names the fields if given."""
+    """Base class that displays attributes in notebooks; `_shown` names them, by default all."""
 
     __slots__ = ()
     _shown: ClassVar[tuple[str, ...]] = ()
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        # Here: it takes a quarter of a first request, and answers are no dataclasses.
+        # Imported here: it takes a quarter of a first request, and most results need no fields.
         from dataclasses import fields
 
         own: Any = self

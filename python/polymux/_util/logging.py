@@ -1,7 +1,7 @@
-"""What polymux tells of its work: through `logging`, where the program uses that.
+"""Log messages of polymux, through `logging`.
 
-Nothing is loaded for it: where nobody has imported `logging` and ``POLYMUX_LOG`` is not set, there
-is nobody to tell.
+To keep imports fast, this module does not import `logging`. It logs only if the program has
+imported `logging` or ``POLYMUX_LOG`` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 def log(level: str, message: str, *arguments: object) -> None:
-    """Tells the logger ``polymux``. Arguments never hold a key, a body or a header field."""
+    """Log to the logger ``polymux``. Arguments must not contain keys, bodies or header fields."""
     if _logger is None and not _find_logger():
         return
     number = _LEVELS[level]
@@ -26,15 +26,15 @@ def log(level: str, message: str, *arguments: object) -> None:
 
 
 _logger: Any = None
-#: Of ``POLYMUX_LOG``, read by the first line; None before.
+#: Value of ``POLYMUX_LOG``, read on first use; None before.
 _wanted: str | None = None
-#: The handler, filled by `setdefault`: of threads that come at once one's counts, and a logger
-#: takes it once.
+#: The handler, set with `setdefault`: if threads race, one handler wins, and a logger adds it only
+#: once.
 _made: dict[str, Any] = {}
 
 
 def _find_logger() -> bool:
-    """Once there is somebody to tell: standard error where ``POLYMUX_LOG`` names a level, too."""
+    """Set up the logger if needed, with output to stderr if ``POLYMUX_LOG`` names a level."""
     global _logger, _wanted
     wanted = _wanted
     if wanted is None:

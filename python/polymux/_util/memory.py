@@ -1,4 +1,4 @@
-"""Memory of this machine and of processes (Linux), and how Python collects it."""
+"""Memory usage of this computer and of processes (Linux), and garbage collection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-#: Requests leave few cycles behind: by the defaults (700, 10, 10) it would look at all that they
-#: hold for every few of them, 15 % of a small request's time.
+#: Requests create few reference cycles. With the default thresholds (700, 10, 10), garbage
+#: collection takes 15 % of the time of a small request.
 _THRESHOLDS = (10_000, 20, 50)
 
 
 def resident_bytes(pid: int | None) -> int:
-    """What a process holds in memory; 0 where it is gone."""
+    """Return the resident memory of a process; 0 if it does not exist."""
     with suppress(OSError, ValueError, IndexError):
         words = Path(f"/proc/{pid}/statm").read_text("ascii").split()
         return int(words[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -21,7 +21,7 @@ def resident_bytes(pid: int | None) -> int:
 
 
 def machine_free_bytes() -> int | None:
-    """What programs may still take: of the machine, and of the control group if that is less."""
+    """Return the available memory of the machine or of the cgroup, whichever is less."""
     found = [_meminfo_available(), _control_group_free()]
     known = [one for one in found if one is not None]
     return min(known) if known else None
@@ -36,7 +36,7 @@ def _meminfo_available() -> int | None:
 
 
 def _control_group_free() -> int | None:
-    """Of version 2 of control groups; pages of files that are not in use count as free."""
+    """Return the free memory of a cgroup (version 2). Inactive file pages count as free."""
     with suppress(OSError, ValueError, IndexError):
         group = Path("/proc/self/cgroup").read_text("utf-8").strip().splitlines()[-1]
         folder = Path("/sys/fs/cgroup") / group.rpartition(":")[2].lstrip("/")
@@ -52,9 +52,9 @@ def _control_group_free() -> int | None:
 
 
 def freeze_gc() -> None:
-    """Leaves out what is there now, which stays, and looks at the rest less often.
+    """Exclude all current objects from garbage collection, and collect less often.
 
-    For processes that belong to polymux, when they have loaded what they need.
+    Call it in processes of polymux after they have loaded everything they need.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Secrets that this process uses: no error, log line or result shows one."""
+"""Redaction of secrets in errors, log lines and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECRETS: dict[str, None] = {}
 
 
 def register_secret(*secrets: str | None) -> None:
-    """Hide these secrets from now on. Of more than 1,000, the oldest are forgotten."""
+    """Redact these secrets from now on. Only the newest 1,000 secrets are kept."""
     for secret in secrets:
         if secret is not None and len(secret) >= _MIN_SECRET_CHARACTERS:
             _SECRETS.pop(secret, None)

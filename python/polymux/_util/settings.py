@@ -1,8 +1,8 @@
-"""Settings: what each field accepts, and how TOML files and Python values are checked.
+"""Settings classes: rules of their fields, and validation of TOML files and Python values.
 
-A settings class is a frozen dataclass. Types and defaults are those of its fields; `rule` adds what
-else a field accepts. `TableReader` reads such classes from TOML tables, and `check` in
-``__post_init__`` checks values given in Python. This module loads little: clients import it.
+A settings class is a frozen dataclass with typed fields and defaults. `rule` adds rules for a
+field. `TableReader` reads such classes from TOML tables, and `check` in ``__post_init__`` validates
+values from Python. This module imports little, because clients import it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 _Kind = TypeVar("_Kind")
 
 _MAX_FILE_BYTES = 1 << 20
-#: Clocks and timers accept no more than the bounds of floats; databases and files have 64 bits.
+#: Limits of timers and clocks for floats, and of 64-bit integers in databases and files.
 _BOUNDS = {"int": (0, (1 << 63) - 1), "float": (1e-9, 1e10)}
-#: Type of a field to the types of TOML, and to words for messages.
+#: Maps the type of a field to its TOML types and a description for messages.
 _TYPES: dict[str, tuple[Any, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "an integer"),
     "float": ((int, float), "a number"),
     "str": (str, "a string"),
-    "Path": (str, "the path of a file or folder"),
+    "Path": (str, "the path of a file or directory"),
     "tuple[str, ...]": (list, "an array of strings"),
     "tuple[int, ...]": (list, "an array of integers"),
     "Mapping": (dict, "a table"),
@@ -36,21 +36,21 @@ _TYPES: dict[str, tuple[Any, str]] = {
 
 
 class Rule(NamedTuple):
-    """What a setting accepts.
+    """The rule of a setting.
 
     Attributes:
         kind: Its type, a key of `_TYPES`.
-        min: The least number. Default: 0 for integers; above 0 for others.
-        max: The largest number.
-        choices: The accepted texts. Like `pattern` and `parse`, it is for each item of an array.
-        pattern: Regular expression of an accepted text, ASCII only.
-        parse: Returns the value to keep. It raises ValueError, or InvalidRequestError with a text.
-        read: Replaces all of the above for values of files.
-        must: What is accepted, in words. Default: derived from the other attributes.
-        hidden: Whether messages leave out the value.
+        min: Minimum number. Default: 0 for integers; above 0 for floats.
+        max: Maximum number.
+        choices: Allowed texts. In an array, `choices`, `pattern` and `parse` apply to each item.
+        pattern: Regular expression of allowed texts, ASCII only.
+        parse: Returns the converted value. Raises ValueError, or InvalidRequestError with a text.
+        read: Replaces all of the above for values in files.
+        must: Description of allowed values. Default: derived from the other attributes.
+        hidden: Whether messages omit the value.
         required: Whether there is no default.
-        table: The settings class of a nested table.
-        tables: The settings class of each table in it; their names are free.
+        table: Settings class of a nested table.
+        tables: Settings class of each table inside it; their names are free.
         prepare: Called with name, table and `warn` for each table of `tables`; returns the table.
     """
 
@@ -69,7 +69,7 @@ class Rule(NamedTuple):
     prepare: Callable[[str, dict[str, Any], Callable[[str], object]], dict[str, Any]] | None = None
 
     def convert(self, value: Any) -> Any:
-        """Return a value of a file as the field keeps it; raises ValueError for others."""
+        """Convert a value from a file; raise ValueError if it is invalid."""
         if self.read is not None:
             return self.read(value)
         is_bool = isinstance(value, bool)
@@ -86,7 +86,7 @@ class Rule(NamedTuple):
         return self._kept(value)
 
     def accept(self, name: str, value: Any) -> None:
-        """Raise InvalidRequestError for a value given in Python that is out of range."""
+        """Raise InvalidRequestError if a value from Python is out of range."""
         try:
             if self.kind.startswith("tuple"):
                 self.convert(list(value))
@@ -113,7 +113,7 @@ class Rule(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is accepted, for messages."""
+        """Description of allowed values, for messages."""
         if self.must:
             return self.must
         words = _TYPES[self.kind][1]
@@ -129,7 +129,7 @@ class Rule(NamedTuple):
         return f"{words}, {low} or more" if self.max is None else f"{words} from {low} to {high}"
 
     def problem(self, name: str, value: object, error: ValueError) -> str:
-        """What is wrong with a value, for messages."""
+        """Return the message for an invalid value."""
         if isinstance(error, InvalidRequestError):
             return f"{name}: {error.message}"
         return f"{name if self.hidden else f'{name}={shown(value)}'}: must be {self.words}"
@@ -139,7 +139,7 @@ _RULES: dict[type, dict[str, Rule]] = {}
 
 
 def rule(**what: Any) -> dict[str, Rule]:
-    """Metadata of a dataclass field: the attributes of its `Rule` that differ from the defaults.
+    """Return the metadata of a dataclass field: attributes of its `Rule` other than defaults.
 
     Example:
         >>> from dataclasses import dataclass, field
@@ -155,7 +155,7 @@ def rule(**what: Any) -> dict[str, Rule]:
 
 
 def rules_of(kind: type) -> dict[str, Rule]:
-    """The rules of a settings class by its field names."""
+    """Return the rules of a settings class by field name."""
     if kind not in _RULES:
         _RULES[kind] = _made_rules(kind)
     return _RULES[kind]
@@ -178,12 +178,12 @@ def _made_rules(kind: type) -> dict[str, Rule]:
 
 
 def check(settings: Any) -> None:
-    """Check values given in Python: called by ``__post_init__`` of settings classes.
+    """Validate values from Python; called by ``__post_init__`` of settings classes.
 
-    The class may have a method `problems` that yields what is wrong with several fields together.
+    The class may have a method `problems` that yields problems of several fields together.
 
     Raises:
-        InvalidRequestError: The first value that is not accepted.
+        InvalidRequestError: The first invalid value.
     """
     for name, one in rules_of(type(settings)).items():
         value = getattr(settings, name)
@@ -197,10 +197,10 @@ class TableReader:
     """Reads settings from TOML tables.
 
     Args:
-        warn: Called with a line for each old name of a setting. Default: not reported.
+        warn: Called with a line for each deprecated name of a setting. Default: ignored.
 
     Attributes:
-        problems: A line for everything that is wrong.
+        problems: A line for each problem.
     """
 
     def __init__(self, warn: Callable[[str], object] = lambda _: None) -> None:
@@ -208,7 +208,7 @@ class TableReader:
         self._warn = warn
 
     def read(self, kind: type[_Kind], table: object, prefix: str = "") -> _Kind | None:
-        """Return an instance of a settings class, or None if something is wrong."""
+        """Return an instance of a settings class; None if there are problems."""
         before = len(self.problems)
         values = self.values(rules_of(kind), table, prefix, new_names_of(kind))
         if len(self.problems) > before:
@@ -228,10 +228,10 @@ class TableReader:
         prefix: str = "",
         new_names: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the accepted values of a table by their names."""
+        """Return the valid values of a table by name."""
         found: dict[str, Any] = {}
         if not isinstance(table, dict):
-            self.problems.append(f"{prefix.removesuffix('.')} must be a table")
+            self.problems.append(f"{prefix.removesuffix('.')}: must be a table")
             return found
         table = with_new_keys(table, new_names or {}, self._warn, prefix)
         for name, value in table.items():
@@ -243,17 +243,17 @@ class TableReader:
             else:
                 self.problems.append(prefix + _unknown(name, rules))
         missing = (name for name, one in rules.items() if one.required and name not in table)
-        self.problems += [f"{prefix}{name} is missing" for name in missing]
+        self.problems += [f"{prefix}{name}: missing" for name in missing]
         return found
 
     def whole(self, kind: type[_Kind], table: object, where: str = "", prefix: str = "") -> _Kind:
-        """Return an instance of a settings class; raises InvalidRequestError as `end` does."""
+        """Return an instance of a settings class; raise InvalidRequestError like `end`."""
         made = self.read(kind, table, prefix)
         self.end(where)
         return cast("_Kind", made)
 
     def end(self, where: str = "") -> None:
-        """Raise InvalidRequestError if there are problems; the text begins with `where`."""
+        """Raise InvalidRequestError if there are problems; the message starts with `where`."""
         if self.problems:
             raise InvalidRequestError(where + "; ".join(self.problems[:20]))
 
@@ -263,7 +263,7 @@ class TableReader:
         if one.tables is None:
             return one.convert(value)
         if not isinstance(value, dict):
-            self.problems.append(f"{name} must be a table")
+            self.problems.append(f"{name}: must be a table")
             return {}
         made: dict[str, Any] = {}
         for key, table in value.items():
@@ -278,10 +278,10 @@ class TableReader:
 
 
 def read_toml(path: str | os.PathLike[str], what: str, *, optional: bool = False) -> dict[str, Any]:
-    """Read a TOML file; `what` names it in messages, and an optional one may be missing.
+    """Read a TOML file. `what` names it in messages; an `optional` file may be missing.
 
     Raises:
-        InvalidRequestError: It cannot be read, is over 1 MiB, or is not TOML.
+        InvalidRequestError: It cannot be read, is larger than 1 MiB, or is not valid TOML.
     """
     name = f"{what} {display_name(os.fspath(path))}"
     try:
@@ -307,7 +307,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
     like = get_close_matches(name.replace("-", "_"), known, 1)
     hint = f"did you mean {like[0]}?" if like else f"known: {', '.join(known) or 'none'}"
-    return f"{shown(name)[1:-1]} is not known ({hint})"
+    return f"{shown(name)[1:-1]}: unknown setting ({hint})"
 
 
 def _path(text: str) -> Any:
@@ -317,5 +317,5 @@ def _path(text: str) -> Any:
         raise ValueError
     try:
         return Path(text).expanduser()
-    except RuntimeError:  # The home folder of that account is unknown.
+    except RuntimeError:  # The home directory of that user is unknown.
         raise ValueError from None

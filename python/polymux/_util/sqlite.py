@@ -1,16 +1,15 @@
-"""SQLite: connections, transactions, and its failures as errors of polymux.
+"""SQLite: connections, transactions, and conversion of errors.
 
-`connect` opens a database of one process with the standard library. `Connection` is for databases
-that several processes share: by apsw where it is installed, else by the standard library. The two
-carry different releases of SQLite. Releases before 3.51.3 can damage a write-ahead log that several
-connections use (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard library's is as
-old as the system. So only apsw's makes databases with such a log; the other one turns a log back
-into a rollback journal before it reads anything else.
+`connect` opens a database for one process with the standard library. `Connection` is for databases
+that several processes share. It uses apsw if installed, else the standard library. Both contain
+different SQLite releases. Releases before 3.51.3 can damage a write-ahead log (WAL) with several
+connections (https://sqlite.org/wal.html, "the WAL-reset bug"), and the standard library uses the
+system's release. Therefore only apsw creates databases with a WAL. Without apsw, a WAL is first
+converted to a rollback journal.
 
-Of a database that this process may read and not write, on a disk that is mounted so or in a folder
-of somebody else's, SQLite can read no log that it cannot lock. Where nobody has one open, the file
-is read as one that never changes; and it is looked at before and after each question, for somebody
-else may change it after all.
+On a read-only disk or in another user's directory, SQLite cannot lock a WAL and therefore cannot
+read it. If no process has a WAL open, the file is opened as immutable. Another process may still
+change it, so its state is compared before and after each query.
 """
 
 from __future__ import annotations
@@ -45,27 +44,27 @@ _FIRST_SOUND_LOG = (3, 51, 3)
 
 
 class Failure(Enum):
-    """What went wrong, by SQLite's result codes (https://sqlite.org/rescode.html)."""
+    """Kinds of errors by SQLite's result codes (https://sqlite.org/rescode.html)."""
 
     FULL = (13,)
     DAMAGED = (11, 26)
     LOCKED = (5, 6)
-    #: Reading must write first: a writer was killed.
+    #: Reading requires a recovery first, because a writer was killed.
     UNFINISHED = (8, 14)
     OTHER = ()
 
 
 @contextmanager
 def reported(failed: Callable[[Failure, str, int | None], Exception]) -> Iterator[None]:
-    """Turns what SQLite and the system raise into an error for people.
+    """Convert exceptions of SQLite and the operating system.
 
     Args:
-        failed: Makes the error, of the failure, its text and the system's error number.
+        failed: Creates the exception from the failure, its text and the error number.
     """
     try:
         yield
     except PolymuxError:
-        raise  # Some are OSErrors as well.
+        raise  # PolymuxError subclasses may also be OSErrors.
     except _ERRORS as error:
         code = getattr(error, "sqlite_errorcode", None) or getattr(error, "result", 0)
         kinds = (one for one in Failure if (code or 0) & 0xFF in one.value)
@@ -75,10 +74,10 @@ def reported(failed: Callable[[Failure, str, int | None], Exception]) -> Iterato
 
 
 def connect(path: Path, *, timeout_s: float = 5.0) -> sqlite3.Connection:
-    """Opens a database of one process at a time, with a rollback journal, synced to the disk.
+    """Open a database for one process, with a rollback journal, synced to the disk.
 
-    Not a write-ahead log: releases of SQLite before 3.51.3 can damage one
-    (https://sqlite.org/wal.html, "the WAL-reset bug"), and one writer gains nothing from it.
+    It does not use a write-ahead log, because SQLite releases before 3.51.3 can damage it
+    (https://sqlite.org/wal.html, "the WAL-reset bug"), and a single writer gains nothing from it.
     """
     connection = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, timeout=timeout_s
@@ -91,26 +90,26 @@ def connect(path: Path, *, timeout_s: float = 5.0) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: Any) -> Iterator[None]:
-    """All of what is written inside, or nothing."""
+    """Run the block in a write transaction, which is rolled back on exceptions."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # SQLite has rolled back by itself where the disk was full.
+        # SQLite has already rolled back if the disk was full.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
-#: Writers take milliseconds, and there is one at a time.
+#: Maximum wait for a lock. Writers take milliseconds, one at a time.
 _MAX_WAIT_MS = 30_000
-#: Writers that are done between the beginning and the end of one question are few.
+#: Maximum number of retries if another process writes during a query.
 _MAX_TRIES = 20
 
 
 class _Files(NamedTuple):
-    """By what a change is known of a database that is read without locks."""
+    """State of the files of a database, to detect changes without locks."""
 
     database: tuple[int, int, int]
     log: tuple[int, int, int] | None
@@ -119,24 +118,24 @@ class _Files(NamedTuple):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether all of it is in the database itself, and nobody has a log of it open."""
+        """Whether the database file is complete and no process has a log open."""
         _, size, _ = self.journal or (0, 0, 0)
         return size == 0 and (self.log is None or (self.log[1] == 0 and self.shared is None))
 
 
 class Connection:
-    """One connection, for any number of threads, one after another.
+    """One connection that threads can share.
 
     Args:
-        path: The database; made where there is none.
-        reads_only: Refuse to write.
+        path: The database, which is created if necessary.
+        reads_only: Reject writes.
 
     Attributes:
-        is_fixed: Whether this process may not write it, nor make files beside it.
-        openings: How often it was opened: others have changed what this process cannot lock.
+        is_fixed: Whether this process may not write the database or create files next to it.
+        openings: How often it was opened. A read-only database is reopened after changes.
 
     Raises:
-        CatalogueError: It cannot be opened, or is no database.
+        CatalogueError: It cannot be opened, or is not a database.
     """
 
     def __init__(self, path: Path, *, reads_only: bool = False) -> None:
@@ -146,7 +145,7 @@ class Connection:
         self._open = True
         self.is_fixed = _is_fixed(path)
         self.openings = 1
-        #: Of one that is read without locks: what it was when it was opened.
+        #: State of the files when they were opened without locks, else None.
         self._files: _Files | None = None
         with self.reported():
             if not self.is_fixed:
@@ -180,7 +179,7 @@ class Connection:
             self.rows("PRAGMA query_only = ON")
 
     def _leave_log(self) -> None:
-        """Alone, so without what other connections share, which is where the defect is."""
+        """Convert a WAL to a rollback journal, with exclusive access, which avoids the bug."""
         self.rows("PRAGMA locking_mode = EXCLUSIVE")
         try:
             found = self.rows("PRAGMA journal_mode = TRUNCATE")
@@ -190,21 +189,21 @@ class Connection:
             found = []
         if found != [("truncate",)]:
             raise CatalogueError(
-                f"the catalogue {self._name} was made with apsw, and another process uses it now: "
-                "install polymux[songs] here too, or wait for the end of that process",
+                f"song index {self._name}: in use by another process, and apsw is missing here. "
+                "Run: pip install 'polymux[songs]', or wait for the end of that process",
                 code="catalogue_busy",
             )
         self.rows("PRAGMA locking_mode = NORMAL")
-        # The lock goes with the next reading.
+        # The next read releases the lock.
         self.rows("SELECT count(*) FROM sqlite_schema")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it, or nothing."""
+        """Run the block in a write transaction, which is rolled back on exceptions."""
         if self.is_fixed:
             raise CatalogueError(
-                f"the catalogue {self._name} cannot be written: it is on a disk, or in a folder, "
-                "that this process may only read",
+                f"song index {self._name}: cannot be written, because the disk or directory is "
+                "read-only for this process",
                 errno=errno.EROFS,
             )
         with self._lock, self.reported():
@@ -214,10 +213,10 @@ class Connection:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise CatalogueError(f"the catalogue {self._name} is closed", code="closed")
+            raise CatalogueError(f"song index {self._name}: already closed", code="closed")
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Runs a statement; gives all its rows."""
+        """Run a statement and return all rows."""
         with self._lock, self.reported():
             self._check_open()
             for _ in range(_MAX_TRIES if self._files else 0):
@@ -233,11 +232,11 @@ class Connection:
             return list(self._native.execute(statement, values))
 
     def _has_changed(self) -> bool:
-        """Whether somebody has written what is read without locks."""
+        """Return whether another process has changed a database that was opened without locks."""
         return self._files is not None and _files_of(self._path) != self._files
 
     def _follow(self) -> None:
-        """Opens it anew where somebody has written it: with locks while he is there."""
+        """Reopen a changed database, with locks if another process has it open."""
         if not self._has_changed():
             return
         before, old = self._files, self._native
@@ -251,48 +250,47 @@ class Connection:
         self._native.execute("PRAGMA trusted_schema = OFF")
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """The first row; None where there is none."""
+        """Return the first row; None if there are no rows."""
         found = self.rows(statement, values)
         return found[0] if found else None
 
     def value(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """The first value of the first row; None where there is none."""
+        """Return the first value of the first row; None if there are no rows."""
         found = self.row(statement, values)
         return found[0] if found else None
 
     def close(self) -> None:
-        """Closes. Any number of times."""
+        """Close the connection. Idempotent."""
         with self._lock:
             if self._open:
                 self._open = False
                 self._native.close()
 
     def reported(self) -> AbstractContextManager[None]:
-        """Turns what SQLite and the system raise into errors for people."""
+        """Convert exceptions of SQLite and the operating system."""
         return reported(self._failed)
 
     def _failed(self, failure: Failure, words: str, number: int | None) -> CatalogueError:
         if number is not None:
             return CatalogueError(
-                f"the catalogue {self._name} cannot be opened: {words}", errno=number
+                f"song index {self._name}: cannot be opened: {words}", errno=number
             )
         if failure is Failure.FULL:
             return is_full(self._name)
         if failure is Failure.DAMAGED:
             return is_damaged(self._name, words)
         if failure is Failure.LOCKED:
-            return is_busy(self._name, "it holds the database")
+            return is_busy(self._name, "database locked")
         if failure is Failure.UNFINISHED and self.is_fixed:
             return CatalogueError(
-                f"the catalogue {self._name} was left by a process that ended while it wrote, and "
-                "cannot be put in order where it may only be read: open it once where it can be "
-                "written"
+                f"song index {self._name}: needs recovery after an interrupted write, but is "
+                "read-only here. Open it once with write access"
             )
-        return CatalogueError(f"the catalogue {self._name} cannot be used: {words}")
+        return CatalogueError(f"song index {self._name}: cannot be used: {words}")
 
 
 def _has_sound_log() -> bool:
-    """Whether this SQLite has the repair of the write-ahead log."""
+    """Return whether this SQLite release has the fix of the WAL-reset bug."""
     if apsw is None:
         return False
     version = tuple(int(one) for one in apsw.sqlite_lib_version().split("."))
@@ -300,9 +298,9 @@ def _has_sound_log() -> bool:
 
 
 def _make(path: Path) -> None:
-    """An empty file that is only its owner's.
+    """Create an empty file that only its owner can access.
 
-    One that is there is not touched: closing it would give up what this process has locked in it.
+    An existing file is not opened, because closing it would release this process's locks on it.
     """
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -312,7 +310,7 @@ def _make(path: Path) -> None:
 
 
 def _is_fixed(path: Path) -> bool:
-    """Whether a database is there to be read, but not to be written."""
+    """Return whether a database is readable but not writable."""
     file = os.path.realpath(path)
     may = os.access
     return may(file, os.R_OK, effective_ids=True) and not all(
@@ -323,7 +321,7 @@ def _is_fixed(path: Path) -> bool:
 
 def _files_of(path: Path) -> _Files:
     file = os.path.realpath(path)
-    status = os.stat(file)  # noqa: PTH116 - of a text, as what lies beside it
+    status = os.stat(file)  # noqa: PTH116 - a str, like the other files
 
     def state(name: str) -> tuple[int, int, int] | None:
         try:
@@ -337,7 +335,7 @@ def _files_of(path: Path) -> _Files:
 
 
 def _opened(name: str, *, is_fixed: bool = False) -> Any:
-    """Opens a path, or the address of what is only to be read."""
+    """Open a path, or the URI of a read-only database."""
     if apsw is None:
         native = sqlite3.connect(
             name,
@@ -356,7 +354,7 @@ def _opened(name: str, *, is_fixed: bool = False) -> Any:
 
 
 def library() -> str:
-    """Which SQLite it is, such as ``"apsw 3.51.3"``.
+    """Return the SQLite library in use, such as ``"apsw 3.51.3"``.
 
     Example:
         >>> from polymux._util.sqlite import library
@@ -369,28 +367,27 @@ def library() -> str:
 
 
 def is_full(name: str) -> CatalogueError:
-    """No room for what should be written; nothing of it was."""
+    """Return the error for a full disk. The failed transaction wrote nothing."""
     return CatalogueError(
-        f"the disk of the catalogue {name} is full: make room and do it again; what was written "
-        "before is kept",
+        f"song index {name}: disk full. Free some space and try again; earlier changes are kept",
         code="storage_full",
         errno=errno.ENOSPC,
     )
 
 
 def is_damaged(name: str, words: str) -> CatalogueError:
-    """The database is not whole."""
+    """Return the error for a damaged database."""
     return CatalogueError(
-        f"the catalogue {name} is damaged ({words}): put a backup of it in its place, or move it "
-        "away and add the music again; nothing was removed",
+        f"song index {name}: damaged ({words}). Restore a backup, or move the index away and add "
+        "the music again; nothing was deleted",
         code="catalogue_damaged",
     )
 
 
 def is_busy(name: str, holder: str) -> CatalogueError:
-    """Another process writes."""
+    """Return the error for an index that another process writes."""
     return CatalogueError(
-        f"the catalogue {name} is being written by another process ({holder}): wait for its end; "
-        "songs can be searched and identified meanwhile",
+        f"song index {name}: in use by another process ({holder}). Wait for its end; searches and "
+        "recognition work in the meantime",
         code="catalogue_busy",
     )

@@ -1,4 +1,4 @@
-"""Text from outside, made safe to show: bounded in length, free of control characters."""
+"""Safe display of untrusted text: limited length, no control characters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SHOWN_CHARACTERS = 200
 
 
 def printable(text: str) -> str:
-    r"""Replaces whatever a terminal or a log would interpret by an escape.
+    r"""Escape characters that a terminal or a log would interpret.
 
     Control characters, line separators, direction marks and undecodable bytes become ``\x1b``,
-    ``\u202e`` and the like; everything else stays as it is.
+    ``\u202e`` and the like. Other characters are unchanged.
     """
     if text.isprintable():
         return text
@@ -29,9 +29,9 @@ def _escaped(char: str) -> str:
 
 
 def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
-    """At most `limit` characters, the middle left out: both ends of a path or value tell most.
+    """Shorten a text to `limit` characters by cutting the middle: both ends identify most paths.
 
-    Keys are hidden before: cut in two, one would not be known for what it is.
+    Redacts keys first, because a part of a key would not be recognized.
     """
     text = redact(text)
     if len(text) <= limit:
@@ -41,19 +41,19 @@ def shortened(text: str, limit: int = SHOWN_CHARACTERS) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of the caller as an error message may quote it."""
+    """Return the `repr` of a value, shortened and redacted for messages."""
     if isinstance(value, str):
-        value = redact(value)  # Before its backslashes and quotes are doubled.
+        value = redact(value)  # Before `repr` escapes backslashes and quotes.
     return shortened(printable(repr(value)))
 
 
 def display_name(path: str | bytes) -> str:
-    """A path as a message may quote it."""
+    """Return a path, shortened and redacted for messages."""
     return shortened(printable(os.fsdecode(path)))
 
 
 def clock(seconds: float) -> str:
-    """A duration as people write it: ``"0:07"``, ``"3:25"``, ``"1:02:03"``."""
+    """Format a duration: ``"0:07"``, ``"3:25"``, ``"1:02:03"``."""
     whole = max(0, int(seconds))
     hours, minutes = whole // 3600, whole // 60 % 60
     if hours:
@@ -62,7 +62,7 @@ def clock(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes in decimal units: ``"512 B"``, ``"3.2 MB"``."""
+    """Format a number of bytes in decimal units: ``"512 B"``, ``"3.2 MB"``."""
     unit = "B"
     for larger in ("kB", "MB", "GB"):
         if count < 999.95:
@@ -71,19 +71,19 @@ def size(count: float) -> str:
     return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
 
 
-#: Pictures that are read: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM. Of BMP's two letters words begin,
-#: so what is reserved in its header counts too.
+#: First bytes of supported images: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM. Words can start with BMP's
+#: two letters, so the reserved bytes of its header must match as well.
 PICTURE = re.compile(
     rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
     rb"P[1-6][ \t\r\n]",
     re.DOTALL,
 )
-#: What no text has, and every container of media: they have lengths and counts at their beginning.
+#: Bytes that texts never contain. All media containers contain them in lengths and counts.
 NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def path_in(url: str) -> str:
-    """The path in an address; of what is none, such as ``http://[x/a.png``, what looks like it."""
+    """Return the path in a URL, even in an invalid one such as ``http://[x/a.png``."""
     from urllib.parse import urlsplit
 
     try:

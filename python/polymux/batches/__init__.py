@@ -1,10 +1,10 @@
-"""One operation on many inputs, which survives whatever happens to its process.
+"""Run one operation on many inputs, with recovery after a crash at any moment.
 
-`polymux.batch` and ``polymux batch`` stand on it. The name is a plural, as the function
-`polymux.batch` would otherwise be hidden by its own package.
+`polymux.batch` and ``polymux batch`` use it. The package name is plural because it would otherwise
+hide the function `polymux.batch`.
 
-What there is to be done is written into a manifest (`manifest`) while folders are still being read
-(`inputs`). Threads take it from there (`runner`), have it done (`executors`), and store what was
-made (`output_store`): under a name of its own first, then written down, then under its right name,
-then written down as done. So a process that is killed leaves nothing that the next cannot judge.
+A thread lists the inputs (`inputs`) and records them in a manifest (`manifest`). Worker threads
+(`runner`) take items from there, run them (`executors`) and store the results (`output_store`) in
+four steps: write a staging file, record its final name, rename it, and record the item as done.
+After a kill, the next run can therefore decide what to do with every file.
 """

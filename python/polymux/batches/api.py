@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["batch"]
 
 MANIFEST = "polymux-batch.db"
-#: Each is a thread here, also where a machine of the cluster does the work.
+#: Each worker needs one thread here, even if a cluster does the work.
 _MAX_WORKERS = 1000
 
 
@@ -58,65 +58,67 @@ def batch(
     on_item: Callable[[BatchItem], object] | None = None,
     **fields: Any,
 ) -> BatchReport:
-    """Runs one operation on many inputs, and stores what it makes in a folder.
+    """Run one operation on many inputs and store the outputs in a directory.
 
-    Everything is written down in a manifest, a SQLite file. A run that ends early, by Ctrl-C, a
-    power cut or ``kill -9``, loses nothing that was done, and with `resume` the next one does
-    nothing twice. Items are known by operation, fields and content: inputs that are alike are
-    worked on once, and the result is copied. One bad input never stops the others.
+    A manifest (an SQLite file) records all progress. If a run ends early, by Ctrl-C, a power
+    failure or ``kill -9``, no finished work is lost, and a run with `resume` skips finished items.
+    Items are identified by operation, fields and content: identical inputs are processed once, and
+    the result is copied. A failed input does not stop the others.
 
-    Ctrl-C lets what has begun come to its end; a second one does not.
+    The first Ctrl-C finishes the running items, the second one stops at once.
 
     Args:
         operation: A method's name, a command, a path or its last segment.
-        inputs: For an operation on files: paths of files, of folders (with all below them that the
-            operation reads, by their names), or patterns such as ``"music/**/*.flac"``. For one on
-            texts: texts, and `pathlib.Path` objects of files with one text a line, or one JSON
-            object of fields a line where they are named ``.jsonl``. For both also mappings of
-            fields. Read while the work goes on, and never held in memory.
-        output_dir: The folder of the outputs, named as their inputs; made where there is none.
-        workers: Items at a time. Default: twice the cores for conversions that are done here,
-            else 4; at most 1,000. With `ray`, workers of the cluster at most; default: all that
-            it has room for.
-        client: A `Client` or `Local` that does it. Default: this machine.
-        ray: The Ray cluster that does it, in the place of `client`: ``"HOST:PORT"``, ``"auto"`` for
-            the one that this machine is part of, ``"local"`` for a Ray that is started for this
-            batch. Needs ``polymux[ray]``. Inputs and results go over the network; models must lie
+        inputs: For an operation on files: paths of files, of directories (searched recursively for
+            files that the operation supports), or glob patterns such as ``"music/**/*.flac"``. For
+            an operation on texts: texts, and `pathlib.Path` objects of files with one text per
+            line, or with one JSON object of fields per line if the name ends with ``.jsonl``. For
+            both: mappings of fields. Inputs are read during the run and not kept in memory.
+        output_dir: Directory for the outputs, which are named after their inputs. It is created if
+            necessary.
+        workers: Number of parallel items, at most 1,000. Default: twice the CPU cores for local
+            conversions, else 4. With `ray`, the maximum number of workers in the cluster; default:
+            as many as fit.
+        client: A `Client` or `Local` that runs the operation. Default: this computer.
+        ray: Ray cluster that runs the operation instead of `client`: ``"HOST:PORT"``, ``"auto"``
+            for the cluster of this computer, or ``"local"`` for a new local Ray instance. Requires
+            ``polymux[ray]``. Inputs and results are sent over the network; models must be installed
             on every machine. Default: none.
-        ray_cpus: Processors that each worker of the cluster is given. Default: 1.
-        ray_gpus: GPUs that it is given, or a part of one, such as 0.25. Default: none.
-        resume: Go on with what the manifest has. Items that are done stay so, unless their input
-            has changed, or an output is not there as it was made. Default: False, which refuses a
-            manifest that has items.
-        retry_failed: Like `resume`, and try again what has failed. Default: False.
-        fail_fast: Take nothing more up once an item has failed. Default: False.
-        overwrite: Replace files in `output_dir` that this batch has not made, but no input: the
-            work begins when all inputs are found. Default: False, which makes such an item fail.
+        ray_cpus: CPUs per worker of the cluster. Default: 1.
+        ray_gpus: GPUs per worker of the cluster; may be a fraction such as 0.25. Default: 0.
+        resume: Continue with the items in the manifest. Finished items are skipped unless their
+            input has changed or an output is missing or changed. Default: False, which rejects a
+            manifest with items.
+        retry_failed: Like `resume`, and also retry failed items. Default: False.
+        fail_fast: Start no more items after a failure. Default: False.
+        overwrite: Replace files in `output_dir` that are not from this batch, but never an input.
+            Processing then starts after all inputs are listed. Default: False, which makes such an
+            item fail.
         manifest: Path of the manifest. Default: ``polymux-batch.db`` in `output_dir`.
-        report: Write a table of all items there at the end: ``.csv``, ``.jsonl`` or ``.parquet``.
-            Default: None.
-        timeout: Seconds that one item may take. Default: the client's own deadlines.
-        on_progress: Told a few times a second, in this thread. Default: None.
-        on_item: Told of each item that has ended, in this thread. Default: None.
-        **fields: Fields that all items have, named as in the operation's method; `model` and
-            `extra_body` as there.
+        report: Path of a table of all items to write at the end: ``.csv``, ``.jsonl`` or
+            ``.parquet``. Default: None.
+        timeout: Timeout of one item in seconds. Default: the client's timeouts.
+        on_progress: Called a few times per second, in this thread. Default: None.
+        on_item: Called with each item that has ended, in this thread. Default: None.
+        **fields: Fields of all items, named as in the operation's method, including `model` and
+            `extra_body`.
 
     Returns:
-        What became of it. Failures of items are told there, and not raised.
+        The result. Failed items are reported in it and do not raise.
 
     Raises:
-        InvalidRequestError: No such operation or field, a manifest that has items, or one of
-            another batch.
+        InvalidRequestError: The operation or a field is unknown, or the manifest has items or
+            belongs to another batch.
         OutputError: The manifest is in use (code ``batch_busy``), damaged, or cannot be written;
-            the report has no place; or the disk is full: the same call with `resume` goes on when
-            there is room.
-        InputNotFoundError: There is no manifest to go on with, and no input.
-        AuthenticationError: The server does not take the key: nothing could be done.
-        NoBackendError: There is nothing that could do this operation.
-        MissingDependencyError: A part that is needed is not installed.
-        ConnectError: There is no such Ray cluster.
-        KeyboardInterrupt: Ctrl-C; everything that had begun is written down.
-        TypeError: An argument of the wrong type.
+            the report cannot be written; or the disk is full. In the last case, free some space and
+            call again with `resume`.
+        InputNotFoundError: There is no manifest to resume and no input.
+        AuthenticationError: The server rejected the API key, so no item could be processed.
+        NoBackendError: No engine or upstream is configured for this operation.
+        MissingDependencyError: A required package is not installed.
+        ConnectError: The Ray cluster is not reachable.
+        KeyboardInterrupt: Ctrl-C was pressed; the progress is recorded.
+        TypeError: An argument has the wrong type.
 
     Example:
         >>> import polymux
@@ -127,11 +129,15 @@ def batch(
         2
     """
     if client is not None and not isinstance(client, Operations):
-        raise TypeError(f"client: a Client or a Local, not {type(client).__name__}")
+        raise TypeError(
+            f"client: invalid type (got {type(client).__name__}, allowed Client or Local)"
+        )
     if workers is not None and not 1 <= integer("workers", workers) <= _MAX_WORKERS:
-        raise InvalidRequestError(f"workers={workers} must be 1 to {_MAX_WORKERS:,}")
+        raise InvalidRequestError(
+            f"workers: out of range (got {workers}, allowed 1 to {_MAX_WORKERS:,})"
+        )
     if not os.fspath(output_dir):
-        raise InvalidRequestError("output_dir is an empty name: name the folder of the outputs")
+        raise InvalidRequestError("output_dir: missing. Pass the output directory")
     share = _share(ray, ray_cpus, ray_gpus, workers, client)
     if isinstance(inputs, (str, bytes, os.PathLike)):
         inputs = [inputs]
@@ -144,7 +150,7 @@ def batch(
     path = Path(manifest or place / MANIFEST).absolute()
     if resumes and isinstance(inputs, (list, tuple)) and not inputs and not path.exists():
         name = display_name(path.as_posix())
-        raise InputNotFoundError(f"there is no manifest '{name}' to go on with", input_name=name)
+        raise InputNotFoundError(f"no manifest to resume: '{name}'", input_name=name)
     with closing(Manifest(path, place)) as book:
         own = book.begin(*spec.described, resumes=resumes)
         storage = OutputStore(place, own)
@@ -193,23 +199,23 @@ def batch(
 def _share(
     ray: str | None, cpus: float, gpus: float, workers: int | None, client: Operations | None
 ) -> ResourceRequest | None:
-    """What the batch takes of a cluster; None where it asks for none.
+    """Return the resources that the batch requests from a cluster; None without `ray`.
 
     Raises:
-        InvalidRequestError: It makes no sense.
+        InvalidRequestError: The arguments are invalid.
     """
     if ray is None:
         if (cpus, gpus) != (1.0, 0.0):
-            raise InvalidRequestError("ray_cpus and ray_gpus are of a cluster: give ray")
+            raise InvalidRequestError("ray_cpus and ray_gpus require ray")
         return None
     from polymux.ray.batch_executor import ResourceRequest
     from polymux.ray.cluster import check_address
 
     if client is not None:
-        raise InvalidRequestError("give client or ray, not both")
+        raise InvalidRequestError("client and ray cannot be used together")
     for name, value in (("ray_cpus", cpus), ("ray_gpus", gpus)):
         if not 0 <= value < math.inf:
-            raise InvalidRequestError(f"{name}={value:g} must be 0 or above")
+            raise InvalidRequestError(f"{name}: out of range (got {value:g}, allowed 0 or more)")
     return ResourceRequest(check_address(ray), cpus, gpus, workers)
 
 

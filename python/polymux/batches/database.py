@@ -1,4 +1,4 @@
-"""The manifest's file: SQLite, written by one process at a time."""
+"""The SQLite file of a manifest. Only one process at a time may write it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-#: "pmxb": what tells a manifest from any other database.
+#: "pmxb": distinguishes a manifest from other databases.
 APPLICATION_ID = 0x706D7862
 _TABLES = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
@@ -58,20 +58,21 @@ _TABLES = (
     ) STRICT, WITHOUT ROWID
     """,
 )
-#: Readers beside a batch have it for a moment at a time.
+#: Readers in other processes lock the database only briefly.
 BUSY_S = 60.0
 
 
 class Database:
-    """The one connection that writes.
+    """The only connection that writes.
 
-    A change takes several syncs of the disk: those who have much to write do it in one.
+    A change takes several disk syncs, so callers should write as much as possible in one change.
 
     Args:
-        path: The file; made where there is none, beside a lock that one process holds.
+        path: The file. It is created if necessary, together with a lock file that one process
+            holds.
 
     Raises:
-        OutputRefusedError: Another batch has it (code ``batch_busy``), or it is no manifest.
+        OutputRefusedError: Another batch uses it (code ``batch_busy``), or it is not a manifest.
         OutputFailedError: It is damaged, or cannot be opened or written.
     """
 
@@ -92,18 +93,18 @@ class Database:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """For what writes: all of it or nothing, and on the disk when the block ends."""
+        """Open a write transaction that is on the disk when the block ends."""
         with self._lock, reported(self._path), sqlite.transaction(self._connection):
             yield self._connection
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """For what only reads."""
+        """Lock the connection for reading."""
         with self._lock, reported(self._path):
             yield self._connection
 
     def close(self) -> None:
-        """Closes the file and lets the next batch in. Idempotent."""
+        """Close the file and release the lock. Idempotent."""
         with self._lock:
             if self._held >= 0:
                 self._connection.close()
@@ -112,21 +113,20 @@ class Database:
 
 
 def refuse_others(path: Path) -> None:
-    """Refuses a file of others before anything is written to it or beside it.
+    """Reject a file that is not a manifest before anything is written to it.
 
-    To open a database may change it: its journal is another one from then on. So it is opened as a
-    file that never changes. What a kill has left half made is for SQLite to mend and for
-    `check_application` to judge.
+    Opening a database normally can change its journal, so this opens it as immutable. If there is a
+    journal from a killed process, SQLite has to recover first; `check_application` then checks it.
 
     Raises:
-        OutputRefusedError: It is a database, and no manifest.
-        OutputFailedError: It is none, or cannot be read.
+        OutputRefusedError: It is a database but not a manifest.
+        OutputFailedError: It is not a database, or cannot be read.
     """
     with reported(path):
         if not path.exists() or path.with_name(f"{path.name}-journal").exists():
             return
         with path.open("rb") as file:
-            # https://sqlite.org/fileformat2.html#the_database_header: 2 for a write-ahead log
+            # https://sqlite.org/fileformat2.html#the_database_header: 2 means write-ahead log
             has_log = file.read(19)[18:] == b"\x02"
         address = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
         with closing(sqlite3.connect(address, uri=True)) as connection:
@@ -134,33 +134,31 @@ def refuse_others(path: Path) -> None:
 
 
 def reported(path: Path) -> AbstractContextManager[None]:
-    """Failures of SQLite as errors that say which file it is and what can be done."""
+    """Convert SQLite errors to exceptions that name the file and the remedy."""
     name = display_name(path.as_posix())
 
     def failed(failure: Failure, words: str, number: int | None) -> OutputFailedError:
         if number is not None:
-            return OutputFailedError(
-                f"the manifest '{name}' cannot be opened: {words}", errno=number
-            )
+            return OutputFailedError(f"manifest '{name}': cannot be opened: {words}", errno=number)
         if failure is Failure.FULL:
-            words, number = "its disk is full", errno.ENOSPC
+            words, number = "the disk is full", errno.ENOSPC
         elif failure is Failure.DAMAGED:
-            words = f"it is damaged, or no manifest ({words}): give another"
-        return OutputFailedError(f"the manifest '{name}' cannot be used: {words}", errno=number)
+            words = f"damaged or not a manifest ({words}). Use another file"
+        return OutputFailedError(f"manifest '{name}': cannot be used: {words}", errno=number)
 
     return sqlite.reported(failed)
 
 
 def check_application(connection: sqlite3.Connection, path: Path, *, has_log: bool = False) -> int:
-    """The version of the tables; 0 where there are none yet.
+    """Return the version of the tables; 0 before they exist.
 
     Args:
-        connection: Its database.
-        path: Its file, for errors.
-        has_log: Whether a write-ahead log may hold tables that are not seen.
+        connection: The database.
+        path: The file, for errors.
+        has_log: Whether a write-ahead log may contain tables that are not visible.
 
     Raises:
-        OutputRefusedError: The database is another program's, or a newer polymux's.
+        OutputRefusedError: The database belongs to another program or a newer polymux.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -169,8 +167,8 @@ def check_application(connection: sqlite3.Connection, path: Path, *, has_log: bo
     if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and has_tables):
         newer = " of a newer polymux" if application == APPLICATION_ID else ""
         raise OutputRefusedError(
-            f"'{display_name(path.as_posix())}' is no manifest of this polymux but a "
-            f"database{newer}: give another file as manifest"
+            f"manifest '{display_name(path.as_posix())}': not supported: it is a "
+            f"database{newer}. Use another file"
         )
     return int(version)
 
@@ -183,7 +181,11 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor that holds the lock. It is not the database, whose own locks it would end."""
+    """Return a descriptor that holds the lock.
+
+    A separate lock file is used, because closing a descriptor of the database would release
+    SQLite's own locks.
+    """
     name = display_name(path.as_posix())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +193,7 @@ def _locked(path: Path) -> int:
         descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o666)
     except OSError as error:
         raise OutputFailedError(
-            f"the manifest '{name}' cannot be opened: {error.strerror}", errno=error.errno
+            f"manifest '{name}': cannot be opened: {error.strerror}", errno=error.errno
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,8 +201,8 @@ def _locked(path: Path) -> int:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
         raise OutputRefusedError(
-            f"another batch works with the manifest '{name}' (process {holder or 'unknown'}): "
-            "wait for its end, or give another --output-dir or --manifest",
+            f"manifest '{name}': in use by another batch (process {holder or 'unknown'}). "
+            "Wait for its end, or use another --output-dir or --manifest",
             code="batch_busy",
         ) from None
     os.ftruncate(descriptor, 0)

@@ -1,4 +1,4 @@
-"""Who does the work of a batch: the native core, the engines of this machine, or a server."""
+"""Executors run the items of a batch: the native core, local engines or a server."""
 
 from __future__ import annotations
 
@@ -21,46 +21,47 @@ if TYPE_CHECKING:
     from polymux.local.sync_local import Local
     from polymux.media.media_file import MediaFile
 
-#: Of a file that a server has made.
+#: Maximum size of an output file from a server.
 _MAX_OUTPUT_BYTES = 1 << 40
 _TEXTS = ("ChatCompletion", "TextResponse", "OcrText")
 
 
 class Executor(Protocol):
-    """Does one item, for any number of threads.
+    """Runs items. Thread-safe.
 
     Attributes:
-        workers: How many items at a time, unless the caller says so.
+        workers: Default number of parallel items.
     """
 
     workers: int
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
-        """Does the work and stages what it makes.
+        """Run an item and stage its outputs.
 
         Args:
-            fields: All fields, on the wire.
-            item: Number of the item, under which it is staged.
-            storage: Where to.
+            fields: All fields by wire name.
+            item: Number of the item, for the staging files.
+            storage: Where to stage the outputs.
 
         Returns:
-            The endings of the names that the staged files shall have, in their order.
+            The name endings of the staged files, in their order.
         """
         ...
 
     def close(self) -> None:
-        """Ends what was begun for this batch alone."""
+        """Release the resources of this batch."""
         ...
 
 
 class ClientExecutor:
-    """Operations of a `Client` or a `Local`.
+    """Runs items with a `Client` or a `Local`.
 
     Args:
-        client: Who does them.
-        spec: What is asked for.
-        timeout_s: Seconds that one may take; None for the client's own deadlines.
-        is_own: Whether it was made for this batch: then it is closed, and keeps no results.
+        client: Runs the operation.
+        spec: The operation and its common fields.
+        timeout_s: Timeout of one item in seconds; None for the client's timeouts.
+        is_own: Whether the client was created for this batch. It is then closed at the end, and its
+            stored results are deleted.
     """
 
     workers = 4
@@ -74,7 +75,7 @@ class ClientExecutor:
         self._is_own = is_own
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
-        """Asks for it, and stages the files or texts of the answer."""
+        """Run the operation and stage the files or texts of the result."""
         result = self._client.request(
             self._spec.operation,
             fields,
@@ -103,7 +104,7 @@ class ClientExecutor:
             storage.write(item, number, file.read())
 
     def _forget(self, result: Any, products: list[ResultFile]) -> None:
-        """Has a `Local` forget the job: of a million results none shall be kept twice."""
+        """Delete the job from a `Local`: the results are already stored in the batch."""
         from polymux.local.local_file import LocalFile
         from polymux.local.sync_local import Local
 
@@ -112,23 +113,23 @@ class ClientExecutor:
         files = [one.content for one in products if isinstance(one.content, LocalFile)]
         names = [one.path.name for one in files if one.path is not None]
         job = getattr(result, "id", None)
-        with suppress(Exception):  # It costs room in a folder that goes with the batch.
+        with suppress(Exception):  # Harmless: the directory is deleted at the end of the batch.
             _forget_jobs(self._client, {job} if job else set(), names)
 
     def close(self) -> None:
-        """Ends the engines that were started for this batch."""
+        """Close a client that was created for this batch."""
         close = getattr(self._client, "close", None)
         if self._is_own and close is not None:
             close()
 
 
 class ConversionExecutor:
-    """Conversions of files to MP3 in the native core: no store and no event loop between.
+    """Converts files to MP3 directly in the native core, without a job store or event loop.
 
-    Threads do as well as processes here, as the core lets go of the interpreter while it works.
+    Threads are as fast as processes, because the core releases the GIL while it works.
 
     Args:
-        others: Does what is no plain conversion of a file, such as that of an address.
+        others: Runs items that are not plain file conversions, such as those of a URL.
     """
 
     def __init__(self, others: ClientExecutor) -> None:
@@ -136,7 +137,7 @@ class ConversionExecutor:
         self.workers = 2 * (os.cpu_count() or 1)
 
     def run(self, fields: Mapping[str, Any], item: int, storage: OutputStore) -> list[str]:
-        """Converts into the staging folder."""
+        """Convert the file and stage the MP3."""
         if not {"file"} <= fields.keys() <= {"file", *CONVERSION_FIELDS}:
             return self._others.run(fields, item, storage)
         from polymux.media.conversion import convert_to_mp3
@@ -144,19 +145,19 @@ class ConversionExecutor:
         options: dict[str, Any] = {
             CONVERSION_FIELDS[name]: fields[name] for name in fields.keys() - {"file"}
         }
-        # To an open file, as the batch itself brings it to the disk and gives it its name.
+        # Write to an open file, because the batch syncs and renames it.
         with storage.staged(item, 0).open("wb") as file:
             convert_to_mp3(fields["file"], file, **options)
         return [".mp3"]
 
     def close(self) -> None:
-        """Ends what the others have begun."""
+        """Close the other executor."""
         self._others.close()
 
 
 def _forget_jobs(local: Local, jobs: set[str], names: list[str]) -> None:
     async def forget(inner: AsyncLocal) -> None:
-        store = (await inner._opened()).store  # noqa: SLF001 - a batch is its owner
+        store = (await inner._opened()).store  # noqa: SLF001 - the batch owns it
 
         def now() -> None:
             found = {file.job for name in names if (file := store.media.find(name))}
@@ -164,14 +165,14 @@ def _forget_jobs(local: Local, jobs: set[str], names: list[str]) -> None:
 
         await store.run(now)
 
-    local._run(forget)  # noqa: SLF001 - a batch is its owner
+    local._run(forget)  # noqa: SLF001 - the batch owns it
 
 
 class ResultFile(NamedTuple):
     """One file of a result.
 
     Attributes:
-        ending: What follows the stem in its name.
+        ending: Part of the file name after the stem.
         content: The bytes, or the file.
     """
 
@@ -180,12 +181,12 @@ class ResultFile(NamedTuple):
 
 
 def result_files(operation: str, result: Any) -> list[ResultFile]:
-    """The files that a result becomes: media as they are, texts as ``.txt``, all else as ``.json``.
+    """Return the files of a result: media unchanged, texts as ``.txt``, other results as ``.json``.
 
-    A transcript becomes both: its text, and its stretches with their times.
+    A transcript becomes two files: its text, and its segments with times.
 
     Raises:
-        PredictionFailedError: A job has come to its end and has made nothing.
+        PredictionFailedError: A job ended without output.
     """
     from polymux.client.methods.results import RESULTS
     from polymux.client.responses.prediction import files_of
@@ -195,10 +196,10 @@ def result_files(operation: str, result: Any) -> list[ResultFile]:
         text = _line(result.text)
         return [ResultFile(".txt", text), ResultFile(".json", _json(result.output))]
     if kind in ("MediaFile", "Prediction"):
-        # Of an output that is no address the latter says so.
+        # `images` raises an error for an output that is not a URL.
         files = files_of(result) or [("", one) for one in result.images]
         if not files:
-            raise PredictionFailedError("the job has come to its end and has made nothing")
+            raise PredictionFailedError("the job ended without output")
         is_numbered = len(files) > 1 and not any(label for label, _ in files)
         labels = [
             str(number) if is_numbered else label for number, (label, _) in enumerate(files, 1)
@@ -213,7 +214,7 @@ def result_files(operation: str, result: Any) -> list[ResultFile]:
 
 
 def _suffix_of(file: MediaFile) -> str:
-    """The ending of the name that whoever made it has given it, where it is a harmless one."""
+    """Return the suffix in the file's URL if it is harmless, else one for the content type."""
     import mimetypes
 
     address = str(getattr(file, "url", ""))
@@ -237,27 +238,27 @@ def _json(value: Any) -> bytes:
 def executor_for(
     spec: BatchSpec, client: Operations | None, timeout_s: float | None, storage: OutputStore
 ) -> Executor:
-    """Who shall do it.
+    """Create the executor of a batch.
 
     Args:
-        spec: What is to be done.
-        client: Who was named; None for this machine.
-        timeout_s: Seconds that one item may take.
-        storage: Where engines of this machine may keep what they make until it is stored.
+        spec: The operation and its common fields.
+        client: Runs the operation; None for this computer.
+        timeout_s: Timeout of one item in seconds.
+        storage: Its directory stores the results of local engines until they are published.
     """
     from polymux.client.options import MAX_GENERATION_S
     from polymux.client.sync_client import Client
     from polymux.local.sync_local import Local
 
     if client is None:
-        # Who gives an item so long means it.
+        # A longer timeout also raises the limit on estimated durations.
         max_s = max(MAX_GENERATION_S, timeout_s or 0.0)
         local = Local(storage.engines, max_generation_s=max_s)
         here = ClientExecutor(local, spec, timeout_s, is_own=True)
         is_plain = spec.operation == "convert_to_mp3" and timeout_s is None
         return ConversionExecutor(here) if is_plain and not spec.extra_body else here
     if isinstance(client, Client):
-        # A pause that the server asks for is one of all threads, which this client cannot keep.
-        told: Retry = client._settings.retry  # noqa: SLF001 - there is no other way to ask
+        # The batch handles Retry-After for all threads together; the client must not wait itself.
+        told: Retry = client._settings.retry  # noqa: SLF001 - there is no public property
         client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
     return ClientExecutor(client, spec, timeout_s, is_own=False)

@@ -1,7 +1,7 @@
-"""From what was named, files, folders, patterns, lists and texts, to the items of a batch.
+"""Finds the items of a batch from files, directories, patterns, lists and texts.
 
-Everything is found piece by piece: a folder with a million files takes no memory but for one of
-its names, as SQLite sorts them on the disk.
+Items are found one by one. SQLite sorts the names of a directory on disk, which keeps memory use
+constant even for a million files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MAX_LINE_BYTES = 16 << 20
 _MAX_STEM_BYTES = 160
 _SLUG_CHARACTERS = 40
-#: Folders that cannot be read and are told one by one.
+#: Maximum number of unreadable directories that are reported individually.
 _MAX_UNREADABLE_FOLDERS = 100
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_SUFFIXES = (b".jsonl", b".ndjson")
@@ -40,14 +40,14 @@ class Inputs:
     """Finds the items of a batch.
 
     Args:
-        spec: What is to be done with them.
-        out: The folder of the outputs, absolute: nothing below it is an input. Where it is the
-            folder that is looked through, or holds that, only the outputs themselves are none.
-        is_output: Whether a name below `out` is that of an output.
+        spec: The operation and its common fields.
+        out: Absolute path of the output directory. Nothing in it is an input. But if an input
+            directory is the output directory or inside it, only actual outputs are excluded.
+        is_output: Returns whether a name relative to `out` is an output.
 
     Attributes:
-        ignored: Files of folders so far that the operation does not read.
-        unread: What kept folders from being read, in words: the first of them.
+        ignored: Number of files in directories that the operation does not support.
+        unread: Error messages of the first unreadable directories.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class Inputs:
         self.unread: list[str] = []
 
     def find(self, inputs: Iterable[Any]) -> Generator[Found]:
-        """The items of what was named.
+        """Find the items.
 
         Args:
-            inputs: Mappings of fields; `Listed`; and for an operation on files paths of files,
-                folders or patterns, else texts, and paths of files of texts.
+            inputs: Mappings of fields; `Listed`; for an operation on files also paths of files or
+                directories, or patterns, else texts, and paths of files with texts.
 
         Raises:
-            InputError: A file of texts cannot be read.
-            InvalidRequestError: A line of JSON that is no object of fields.
-            TypeError: Something else.
+            InputError: A file with texts cannot be read.
+            InvalidRequestError: A line of JSON is not an object of fields.
+            TypeError: An input has another type.
         """
         for one in inputs:
             if isinstance(one, Mapping):
@@ -79,7 +79,8 @@ class Inputs:
                 yield from self._listed(one)
             elif not isinstance(one, (str, bytes, os.PathLike)):
                 raise TypeError(
-                    f"an input is a path, a text or a mapping of fields, not {type(one).__name__}"
+                    f"input: invalid type (got {type(one).__name__}, allowed a path, a text or a "
+                    "mapping of fields)"
                 )
             elif self._spec.is_file:
                 yield from self._named(os.fsencode(one))
@@ -94,14 +95,15 @@ class Inputs:
             if self._spec.is_file:
                 if b"\0" in line:
                     raise InvalidRequestError(
-                        f"line {number} of standard input has a zero byte: is it a list for -0?"
+                        f"line {number} of standard input: contains a null byte. Use -0 for lists "
+                        "with null bytes"
                     )
                 yield from self._named(line, is_listed=True)
             else:
                 yield self._of_line(line, number, b"standard input", is_json=False)
 
     def _named(self, name: bytes, *, is_listed: bool = False) -> Iterator[Found]:
-        """Files: the one of that name, those in the folder of that name, or that fit a pattern."""
+        """Find the file with this name, the files in this directory, or matches of this pattern."""
         if os.path.isdir(name):  # noqa: PTH112 - byte for byte
             yield from self._below(name)
         elif not is_listed and not os.path.lexists(name) and glob.has_magic(name):
@@ -113,7 +115,7 @@ class Inputs:
                     if os.path.isfile(path) and not self._is_made(path, is_inside):  # noqa: PTH113
                         yield self._of_file(path, os.path.relpath(path, root))
         else:
-            # The tree of a list is kept; of one file it would say nothing.
+            # Keep the directories of a list in the output names, but not those of a single file.
             parts = [one for one in name.split(b"/") if one not in (b"", b".", b"..")]
             yield self._of_file(name, b"/".join(parts if is_listed else parts[-1:]))
 
@@ -122,18 +124,18 @@ class Inputs:
         return real == self._out or real.startswith(self._out + b"/")
 
     def _is_made(self, path: bytes, is_inside: bool) -> bool:  # noqa: FBT001
-        """Whether a file is an output, of this run or an earlier one."""
+        """Return whether a file is an output of this run or an earlier one."""
         if not is_inside:
             return self._is_own(path)
         real = os.path.realpath(path)
         return self._is_output(os.path.relpath(real, self._out))
 
     def _below(self, root: bytes) -> Iterator[Found]:
-        """The files of a folder at any depth, hidden ones left out, links to folders followed."""
+        """Find files recursively, without hidden ones; links to directories are followed."""
         is_inside = self._is_own(root)
         entered: set[tuple[int, int]] = set()
         waiting, links = [root], list[bytes]()
-        # Links last: what lies in the folder itself is named after its place there.
+        # Links last, so files are named after their real location in this directory.
         while waiting or links:
             here = waiting.pop() if waiting else links.pop(0)
             try:
@@ -157,25 +159,25 @@ class Inputs:
                             yield self._of_file(path, os.path.relpath(path, root))
                 waiting += reversed(folders)
             except OSError as error:
-                # What lies elsewhere is done all the same.
+                # Continue with the other directories.
                 if len(self.unread) < _MAX_UNREADABLE_FOLDERS:
-                    words = f"cannot read the folder '{display_name(here)}': {error.strerror}"
+                    words = f"cannot read directory '{display_name(here)}': {error.strerror}"
                     self.unread.append(words)
 
     def _of_file(self, path: bytes, label: bytes) -> Found:
-        absolute = os.path.abspath(path)  # noqa: PTH100 - links stay as they are
+        absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
         fields = canonical({self._spec.first: os.fsdecode(absolute)})
         stem = os.path.splitext(label)[0]  # noqa: PTH122 - byte for byte
         return Found(path, fields, _bounded(stem), _size_of(absolute))
 
     def _of_fields(self, fields: Mapping[str, Any], number: int | None = None) -> Found:
-        """An item of fields: named after its file, else after its place and its text."""
+        """Create an item from fields, named after its file, else after its number and text."""
         described = canonical(fields)
         first = fields.get(self._spec.first)
         if self._spec.is_file and isinstance(first, str):
             path = os.fsencode(first)
             found = self._of_file(path, os.path.basename(path))  # noqa: PTH119
-            # Of a file that several items name, each with other fields, each is shown whole.
+            # With several fields, show all of them: several items may use the same file.
             shown_as = path if len(fields) == 1 else described.encode()
             return found._replace(fields=described, input=shown_as)
         self._texts = self._texts + 1 if number is None else number
@@ -184,7 +186,7 @@ class Inputs:
         return Found(described.encode(), described, os.fsencode(stem), None)
 
     def _texts_of(self, path: bytes) -> Iterator[Found]:
-        """A file of texts, one a line, or of JSON objects where its name says so."""
+        """Read a file with one text per line, or with JSON objects according to its suffix."""
         is_json = os.path.splitext(path)[1].lower() in _JSON_SUFFIXES  # noqa: PTH122
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - byte for byte
@@ -192,12 +194,10 @@ class Inputs:
                     if line.strip():
                         yield self._of_line(line, number, path, is_json=is_json)
         except FileNotFoundError:
-            raise InputNotFoundError(
-                "there is no such file of texts", input_name=os.fsdecode(path)
-            ) from None
+            raise InputNotFoundError("file not found", input_name=os.fsdecode(path)) from None
         except OSError as error:
             raise InputUnreadableError(
-                error.strerror or "it cannot be read",
+                error.strerror or "cannot be read",
                 input_name=os.fsdecode(path),
                 errno=error.errno,
             ) from error
@@ -207,24 +207,24 @@ class Inputs:
         try:
             text = line.decode("utf-8").strip()
         except UnicodeDecodeError:
-            raise InvalidRequestError(f"{where} is no UTF-8") from None
+            raise InvalidRequestError(f"{where}: invalid UTF-8") from None
         if not is_json:
             return self._of_fields({self._spec.first: text}, number)
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InvalidRequestError(f"{where} is no JSON: {error}") from None
+            raise InvalidRequestError(f"{where}: invalid JSON: {error}") from None
         if not isinstance(fields, dict):
-            raise InvalidRequestError(f"{where} is no object of fields but {shown(fields)}")
+            raise InvalidRequestError(f"{where}: not an object of fields (got {shown(fields)})")
         return self._of_fields(self._spec.named(fields), number)
 
 
 class Listed:
-    """A list of inputs, one a line.
+    """A list of inputs.
 
     Args:
-        file: Open for reading; read as far as items are wanted.
-        separator: What ends each: a line end, or a zero byte for names of any kind.
+        file: Binary file, read only as far as necessary.
+        separator: Separator of the inputs: a newline, or a null byte for arbitrary names.
     """
 
     def __init__(self, file: BinaryIO, separator: bytes = b"\n") -> None:
@@ -232,15 +232,15 @@ class Listed:
         self._separator = separator
 
     def lines(self) -> Iterator[bytes]:
-        """Those that are not empty."""
+        """Iterate over the inputs that are not empty."""
         for line in _lines(self._file, self._separator):
             if line:
                 yield line
 
 
 def _lines(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
-    """Pieces between separators, without them; of lines also without a byte order mark."""
-    mark = _BYTE_ORDER_MARK if separator == b"\n" else b""  # Editors of Windows begin texts so.
+    """Split at separators. Removes a byte order mark if the separator is a newline."""
+    mark = _BYTE_ORDER_MARK if separator == b"\n" else b""  # Common in files from Windows.
     for line in _pieces(file, separator):
         yield line.removeprefix(mark)
         mark = b""
@@ -248,17 +248,17 @@ def _lines(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
 
 def _pieces(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
     left = b""
-    read = getattr(file, "read1", file.read)  # What is there, and not all that may come.
+    read = getattr(file, "read1", file.read)  # Does not wait for a full buffer.
     while piece := read(1 << 16):
         *whole, left = (left + piece).split(separator)
         yield from whole
         if len(left) > _MAX_LINE_BYTES:
-            raise InvalidRequestError("a line of the list has more than 16 MiB: it is no list")
+            raise InvalidRequestError("list of inputs: line too large (allowed 16 MiB)")
     yield left
 
 
 class _Sorted:
-    """Names in their order, however many: a temporary database that goes with this."""
+    """Sorts any number of names with a temporary database."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("")
@@ -278,23 +278,23 @@ class _Sorted:
 
 
 def _fixed_part(pattern: bytes) -> bytes:
-    """The folder of a pattern above which nothing varies."""
+    """Return the part of a pattern before the first wildcard, as a directory."""
     while glob.has_magic(pattern):
         pattern = os.path.dirname(pattern)  # noqa: PTH120 - byte for byte
     return pattern or b"."
 
 
 def _size_of(path: bytes) -> int | None:
-    """None where it is no file: that is found out, and told, when it is its turn."""
+    """Return the size, or None if it is not a file. Its processing then reports the error."""
     try:
         status = os.stat(path)  # noqa: PTH116 - byte for byte
-    except (OSError, ValueError):  # A zero byte.
+    except (OSError, ValueError):  # ValueError: a null byte.
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _bounded(stem: bytes) -> bytes:
-    """A stem that stays below its folder, and whose parts leave room for what is added to them."""
+    """Return a stem without ".." whose parts are short enough for additions."""
     parts = []
     for part in stem.split(b"/"):
         if part in (b"", b".", b".."):
@@ -302,7 +302,7 @@ def _bounded(stem: bytes) -> bytes:
         short = part
         if len(part) > _MAX_STEM_BYTES:
             told = hashlib.sha256(part).hexdigest()[:8].encode()
-            # Cut where a character of UTF-8 begins.
+            # Do not cut within a UTF-8 character.
             cut = part[: _MAX_STEM_BYTES - 9]
             short = cut.decode("utf-8", "ignore").encode() if _is_utf8(part) else cut
             short += b"-" + told
@@ -319,5 +319,5 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _slug(text: str) -> str:
-    """The beginning of a text as part of a file's name: letters, digits, dashes."""
+    """Return the start of a text as part of a file name: letters, digits, dashes."""
     return "-".join(re.findall(r"\w+", text[:200].lower()))[:_SLUG_CHARACTERS].strip("-")

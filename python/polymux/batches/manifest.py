@@ -1,7 +1,6 @@
-"""The manifest of a batch: every item, its state, and what was made of it.
+"""The manifest of a batch: all items with their states and outputs.
 
-`Manifest` is for the one batch that works with it, `report_of` and `items_of` for whoever looks,
-also meanwhile.
+`Manifest` is for the batch that writes it. `report_of` and `items_of` read it, even during a run.
 """
 
 from __future__ import annotations
@@ -49,20 +48,20 @@ if TYPE_CHECKING:
     from polymux.batches.spec import BatchSpec
 
 _TOLD_HASH_DIGITS = 8
-#: The fact whether all inputs were found.
+#: Name of the fact that records whether all inputs were listed.
 _LISTING = "listing"
 _PAGE = 500
 
 
 class Manifest:
-    """The items of one batch, for any number of threads.
+    """The items of one batch. Thread-safe.
 
     Args:
-        path: Of the database; made where there is none.
-        out: The folder of the outputs, absolute.
+        path: Path of the database, which is created if necessary.
+        out: Absolute path of the output directory.
 
     Raises:
-        OutputError: As for `polymux.batches.database.Database`.
+        OutputError: See `polymux.batches.database.Database`.
     """
 
     def __init__(self, path: Path, out: Path) -> None:
@@ -72,21 +71,21 @@ class Manifest:
         self._change, self._read = self._database.change, self._database.read
 
     def begin(self, operation: str, fields: str, *, resumes: bool) -> str:
-        """Writes down what the batch is about, or checks that it is still about that.
+        """Record what the batch does, or check that it is the same as before.
 
         Args:
-            operation: The operation, with its model selector.
-            fields: What all items have in common, as canonical JSON.
-            resumes: Whether items may be there already.
+            operation: The operation with its model.
+            fields: The common fields, as canonical JSON.
+            resumes: Whether items may exist.
 
         Returns:
-            What tells the files of this manifest from those of others.
+            An ID that distinguishes the staging files of this manifest from others.
 
         Raises:
-            InvalidRequestError: There are items and `resumes` is False, or they are of another
-                operation, other fields, or another out folder.
+            InvalidRequestError: Items exist although `resumes` is False, or they belong to another
+                operation, other fields, or another output directory.
         """
-        # Where it lies in the out folder itself, both may be moved.
+        # If the manifest is in the output directory, both can be moved together.
         out = b"" if self.path.parent == self.out else os.fsencode(self.out)
         wanted = {"operation": operation.encode(), "fields": fields.encode(), "out": out}
         name = display_name(self.path.as_posix())
@@ -95,19 +94,19 @@ class Manifest:
             (count,) = connection.execute("SELECT COUNT(*) FROM items").fetchone()
         if count and not resumes:
             raise InvalidRequestError(
-                f"the manifest '{name}' has {count} items of an earlier run: go on with them by "
-                "--resume (resume=True), or give another --output-dir or --manifest"
+                f"manifest '{name}': already has {count} items. Use --resume (resume=True) to "
+                "continue, or another --output-dir or --manifest"
             )
         for fact, words in (
             ("operation", "another operation"),
             ("fields", "other fields"),
-            ("out", "another out folder"),
+            ("out", "another output directory"),
         ):
             if count and facts.get(fact) != wanted[fact]:
                 there = display_name(facts.get(fact, b""))
                 raise InvalidRequestError(
-                    f"the manifest '{name}' is of a batch with {words} ({there}): give the same as "
-                    "then, or another --manifest"
+                    f"manifest '{name}': belongs to a batch with {words} ({there}). Use the same "
+                    "as before, or another --manifest"
                 )
         identity = facts.get("id", secrets.token_hex(8).encode())
         with self._change() as connection:
@@ -115,44 +114,44 @@ class Manifest:
         return identity.decode()
 
     def note_listing(self, *, is_whole: bool) -> None:
-        """Writes down that inputs are being looked for, or that they were found to the last."""
+        """Record that the listing of inputs has started or is complete."""
         with self._change() as connection:
             _write_facts(connection, {_LISTING: b"whole" if is_whole else b"begun"})
 
     def check_listing(self) -> None:
-        """For a run that is given no inputs.
+        """Check that all inputs are listed, for a run without new inputs.
 
         Raises:
-            InvalidRequestError: An earlier run ended while it looked for them: some are missing.
+            InvalidRequestError: An earlier run ended during the listing, so inputs are missing.
         """
         with self._read() as connection:
             listing = _facts(connection).get(_LISTING)
         if listing == b"begun":
             raise InvalidRequestError(
-                f"the manifest '{display_name(self.path.as_posix())}' lacks inputs, as an earlier "
-                "run ended while it looked for them, or could not read a folder: give the inputs "
-                "again, that none is left out"
+                f"manifest '{display_name(self.path.as_posix())}': incomplete list of inputs, "
+                "because an earlier run was interrupted or could not read a directory. Pass the "
+                "inputs again"
             )
 
     def add(self, found: Iterable[Found]) -> tuple[int, int, int]:
-        """Adds items; gives how many are new, their size in bytes, and how many were known."""
+        """Add items. Return number and size in bytes of new ones, and the number of known ones."""
         batch = list(found)
         with self._change() as connection:
             new = [one for one in batch if _insert(connection, one)]
         return len(new), sum(one.size_bytes or 0 for one in new), len(batch) - len(new)
 
     def is_output(self, name: bytes) -> bool:
-        """Whether an item has made, or is about to make, a file of that name below the folder."""
+        """Return whether an item has made, or is about to make, a file with this relative name."""
         query = "SELECT 1 FROM outputs WHERE name = ?"
         with self._read() as connection:
             return connection.execute(query, (name,)).fetchone() is not None
 
     def next_ones(self, most: int, but: Collection[int]) -> list[Task]:
-        """The first items that wait.
+        """Return the first waiting items.
 
         Args:
-            most: How many.
-            but: Numbers of those that were taken already; few.
+            most: Maximum number.
+            but: Numbers of items to skip, because they are already taken.
         """
         places = ", ".join("?" * len(but))
         with self._read() as connection:
@@ -164,7 +163,7 @@ class Manifest:
             return [task_of(row) for row in rows]
 
     def done_like(self, identity: bytes, but: int) -> tuple[int, list[Output]] | None:
-        """An item that is done, of that identity, and its outputs; None where there is none."""
+        """Return an item with that identity that is done, and its outputs, if any."""
         with self._read() as connection:
             row = connection.execute(
                 "SELECT id FROM items WHERE identity = ? AND state = 'done' AND id != ?",
@@ -182,18 +181,18 @@ class Manifest:
         made: Iterable[StagedResult] = (),
         overwrite: bool = False,
     ) -> list[list[Output] | OutputExistsError]:
-        """Writes down what has happened, all in one change of the disk.
+        """Record events, all in one transaction.
 
         Args:
-            taken: Items that are worked on.
-            finished: Items whose files have their names, and are on the disk.
-            failed: Items that have failed.
-            returned: Items that were taken up and not tried.
-            made: Items whose files are staged, and are about to get names.
-            overwrite: Whether files that this batch has not made may be replaced.
+            taken: Items whose processing starts.
+            finished: Items whose files have their final names and are on the disk.
+            failed: Items that failed.
+            returned: Items that were taken but not processed.
+            made: Items whose files are staged and will get their final names next.
+            overwrite: Whether to replace files that are not from this batch.
 
         Returns:
-            For each of `made` its files with their names, or why it can have none.
+            For each of `made`, its files with their names, or the error that prevents them.
         """
         with self._change() as connection:
             connection.executemany(
@@ -217,7 +216,7 @@ class Manifest:
     def _intend(
         self, connection: sqlite3.Connection, made: StagedResult, *, overwrite: bool
     ) -> list[Output] | OutputExistsError:
-        """Which files are about to get which names, before they get them."""
+        """Record the final names of files before the files are renamed."""
         item = made.task.id
         try:
             names = self._names(connection, made, overwrite=overwrite)
@@ -241,7 +240,7 @@ class Manifest:
     def _names(
         self, connection: sqlite3.Connection, made: StagedResult, *, overwrite: bool
     ) -> list[tuple[bytes, bool]]:
-        """A name for each file, and whether what lies there may be replaced."""
+        """Return a name for each file, and whether an existing file may be replaced."""
         task, staged = made.task, made.staged
         row = connection.execute("SELECT stem, key FROM items WHERE id = ?", (task.id,)).fetchone()
         others = {
@@ -252,7 +251,7 @@ class Manifest:
                 (row["stem"] + os.fsencode(one.ending), task.id),
             )
         }
-        # Another item's numbered file, `a-1.png`, may have the name of this one's only file.
+        # For example, another item's numbered file `a-1.png` may have this item's name.
         stem = _told_apart(row["stem"], row["key"]) if others else row["stem"]
         own = {one.name for one in outputs_of(connection, task.id) if one.is_own}
         found = []
@@ -262,19 +261,19 @@ class Manifest:
             is_own = overwrite or name in own
             if is_own and _is_input(connection, task, path):
                 raise OutputExistsError(
-                    f"cannot write '{display_name(path)}': it is an input of this batch; give "
+                    f"cannot write '{display_name(path)}': it is an input of this batch. Use "
                     "another --output-dir"
                 )
             if not is_own and os.path.lexists(path):
                 raise OutputExistsError(
-                    f"cannot write '{display_name(path)}': it exists already, and this batch has "
-                    "not made it; give --overwrite or another --output-dir"
+                    f"cannot write '{display_name(path)}': already exists and is not from this "
+                    "batch. Use --overwrite or another --output-dir"
                 )
             found.append((name, is_own))
         return found
 
     def recovered(self, item: int) -> None:
-        """An item of an earlier run is done."""
+        """Record that an item of an interrupted run is done."""
         with self._change() as connection:
             connection.execute(
                 "UPDATE items SET state = 'done', error_code = NULL, error_message = NULL "
@@ -284,48 +283,48 @@ class Manifest:
             _own(connection, [item])
 
     def wait_again(self, items: Iterable[int]) -> None:
-        """Items are to be done once more."""
+        """Mark items as waiting."""
         values = [(one,) for one in items]
         with self._change() as connection:
             connection.executemany("UPDATE items SET state = 'waiting' WHERE id = ?", values)
 
     def keep_times(self, item: int, mtime_ns: int) -> None:
-        """A file that was touched has the content that it had."""
+        """Record the new modification time of an input with unchanged content."""
         with self._change() as connection:
             connection.execute("UPDATE items SET mtime_ns = ? WHERE id = ?", (mtime_ns, item))
 
     def interrupted(self) -> list[tuple[Task, list[Output]]]:
-        """What was being worked on when the last run ended, with the names it was to have."""
+        """Return the items that were in progress when the last run ended, with their outputs."""
         return self._with_outputs("state = 'working' ORDER BY id")
 
     def done_after(self, item: int, most: int = 200) -> list[tuple[Task, list[Output]]]:
-        """The next items that are done."""
+        """Return the next items that are done, with their outputs."""
         return self._with_outputs("state = 'done' AND id > ? ORDER BY id LIMIT ?", item, most)
 
     def _with_outputs(self, where: str, *values: Any) -> list[tuple[Task, list[Output]]]:
-        query = f"SELECT * FROM items WHERE {where}"  # noqa: S608 - of this class alone
+        query = f"SELECT * FROM items WHERE {where}"  # noqa: S608 - constants of this class
         with self._read() as connection:
             rows = connection.execute(query, values).fetchall()
             return [(task_of(row), outputs_of(connection, row["id"])) for row in rows]
 
     def retry_failed(self) -> None:
-        """Makes all that have failed wait again."""
+        """Mark all failed items as waiting."""
         with self._change() as connection:
             connection.execute("UPDATE items SET state = 'waiting' WHERE state = 'failed'")
 
     def counts(self) -> Counts:
-        """How many items are in which state."""
+        """Return the number of items in each state."""
         with self._read() as connection:
             return counts_of(connection)
 
     def item(self, number: int) -> BatchItem:
-        """One item, as callers know it."""
+        """Return one item for callers."""
         with self._read() as connection:
             row = connection.execute("SELECT * FROM items WHERE id = ?", (number,)).fetchone()
             return item_of(connection, row, self.out)
 
     def close(self) -> None:
-        """Lets the next batch in. Idempotent."""
+        """Close the database and release the lock. Idempotent."""
         self._database.close()
 
 
@@ -338,7 +337,7 @@ def _write_facts(connection: sqlite3.Connection, facts: dict[str, bytes]) -> Non
 
 
 def _insert(connection: sqlite3.Connection, found: Found) -> bool:
-    """Adds an item; False where it is known."""
+    """Add an item. Return False if it already exists."""
     key = hashlib.sha256(found.fields.encode()).digest()
     if connection.execute("SELECT 1 FROM items WHERE key = ?", (key,)).fetchone():
         return False
@@ -354,27 +353,27 @@ def _insert(connection: sqlite3.Connection, found: Found) -> bool:
 
 
 def _is_input(connection: sqlite3.Connection, task: Task, path: bytes) -> bool:
-    """Whether an item is of this very file: what is made of one never takes the place of one."""
-    absolute = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - links stay as they are
+    """Return whether a path is an input. An output must never replace an input."""
+    absolute = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - does not resolve links
     for name, value in json.loads(task.fields).items():
         key = hashlib.sha256(canonical({name: absolute}).encode()).digest()
         if connection.execute("SELECT 1 FROM items WHERE key = ?", (key,)).fetchone():
             return True
-        with suppress(OSError, TypeError, ValueError):  # It is text, or not there.
+        with suppress(OSError, TypeError, ValueError):  # The value is a text or a missing file.
             if os.path.samefile(value, absolute):  # noqa: PTH121
                 return True
     return False
 
 
 def _own(connection: sqlite3.Connection, items: list[int]) -> None:
-    """What lies under the names of items that are done is theirs."""
+    """Record that files with the names of done items belong to them."""
     connection.executemany(
         "UPDATE outputs SET is_own = 1 WHERE item = ?", [(one,) for one in items]
     )
 
 
 def _fail(connection: sqlite3.Connection, failed: Failed) -> None:
-    """What the item made once stays known as its own; names that it did not get are not."""
+    """Record a failure. Outputs of an earlier success stay known; intended names do not."""
     connection.execute("DELETE FROM outputs WHERE item = ? AND NOT is_own", (failed.task.id,))
     connection.execute(
         "UPDATE items SET state = 'failed', error_code = ?, error_message = ?, elapsed_s = ? "
@@ -388,17 +387,18 @@ def _told_apart(stem: bytes, key: bytes) -> bytes:
 
 
 def recover(manifest: Manifest, storage: OutputStore) -> None:
-    """Brings what was being worked on to an end where it was made, else back to where it was.
+    """Finish the items of an interrupted run whose outputs are complete; reset the others.
 
-    What was made is never made again: it lies under its name, or whole in the staging folder.
+    Results that were made are not made again: they have their names, or are complete in the staging
+    directory.
 
     Raises:
-        OutputError: A file cannot be given its name.
+        OutputError: A file cannot be renamed.
     """
     for task, outputs in manifest.interrupted():
         lying = [one for one in outputs if storage.holds(one)]
         staged = [one for one in outputs if one not in lying and storage.is_staged(task.id, one)]
-        # A file that has come meanwhile under the name of ours is not ours to replace.
+        # Do not replace a file that was created in the meantime under our name.
         taken = [one for one in staged if not one.is_own and os.path.lexists(storage.path_of(one))]
         if outputs and not taken and len(lying) + len(staged) == len(outputs):
             storage.publish(task.id, staged)
@@ -406,7 +406,7 @@ def recover(manifest: Manifest, storage: OutputStore) -> None:
             manifest.recovered(task.id)
             continue
         for one in lying:
-            # Part of a result that is not whole; what was whole once is replaced by the next.
+            # Delete parts of an incomplete result. An earlier complete result will be replaced.
             if not one.is_own:
                 storage.path_of(one).unlink(missing_ok=True)
         manifest.wait_again([task.id])
@@ -414,9 +414,9 @@ def recover(manifest: Manifest, storage: OutputStore) -> None:
 
 
 def undone(manifest: Manifest, storage: OutputStore, spec: BatchSpec) -> Iterator[Task]:
-    """Items that count as done and are to be done again; they wait when this yields them.
+    """Mark done items as waiting if they must be processed again, and yield them.
 
-    Their outputs are not there, or not as they were made, or their input has changed.
+    Their outputs are missing or changed, or their input has changed.
     """
     last = 0
     while page := manifest.done_after(last):
@@ -432,7 +432,7 @@ def undone(manifest: Manifest, storage: OutputStore, spec: BatchSpec) -> Iterato
 
 
 def _has_changed(task: Task, manifest: Manifest, spec: BatchSpec) -> bool:
-    """Whether an input has another content than when it was done; one that is gone has not."""
+    """Return whether the content of an input has changed. A missing input counts as unchanged."""
     fields = {**spec.fields, **json.loads(task.fields)}
     status = status_of(fields.get(spec.first)) if spec.is_file else None
     if status is None or status == (task.size_bytes, task.mtime_ns):
@@ -447,7 +447,7 @@ def _has_changed(task: Task, manifest: Manifest, spec: BatchSpec) -> bool:
 
 
 def status_of(path: object) -> tuple[int, int] | None:
-    """Size in bytes and time of the last change in ns; None where nothing lies there."""
+    """Return size in bytes and modification time in ns; None if there is no file."""
     if not isinstance(path, str):
         return None
     try:
@@ -458,16 +458,16 @@ def status_of(path: object) -> tuple[int, int] | None:
 
 
 def check_unchanged(path: Any, before: tuple[int, int] | None) -> None:
-    """Of a file that changed meanwhile nobody knows what the result is of."""
+    """Check that an input did not change during its processing."""
     if status_of(path) != before:
-        raise InputChangedError("the file was changed while it was read", input_name=path)
+        raise InputChangedError("the file changed while it was read", input_name=path)
 
 
 def listed(found: Iterator[Found], manifest: Manifest) -> Iterator[Found]:
-    """The items as they are found. From the first on the manifest knows that there are more.
+    """Return the found items, and record that the listing has started if there are any.
 
     Raises:
-        InvalidRequestError: There are none, and an earlier run did not come to its last one.
+        InvalidRequestError: There are no items, and an earlier run did not list all of them.
     """
     first = next(found, None)
     if first is None:
@@ -478,14 +478,14 @@ def listed(found: Iterator[Found], manifest: Manifest) -> Iterator[Found]:
 
 
 def report_of(manifest: str | os.PathLike[str]) -> BatchReport:
-    """How things stand in a manifest.
+    """Return the status of a batch from its manifest.
 
     Args:
-        manifest: Its path.
+        manifest: Path of the manifest.
 
     Raises:
-        InputNotFoundError: There is no such file.
-        OutputError: It is damaged, or no manifest.
+        InputNotFoundError: The file does not exist.
+        OutputError: It is damaged or not a manifest.
 
     Example:
         >>> import polymux
@@ -501,11 +501,11 @@ def report_of(manifest: str | os.PathLike[str]) -> BatchReport:
 
 
 def items_of(manifest: Path, state: State | None) -> Iterator[BatchItem]:
-    """The items of a manifest, by their numbers, a page at a time.
+    """Iterate over the items of a manifest by number, one page at a time.
 
     Raises:
-        InputNotFoundError: There is no such file.
-        OutputError: It is damaged, or no manifest.
+        InputNotFoundError: The file does not exist.
+        OutputError: It is damaged or not a manifest.
     """
     last, where = 0, "" if state is None else "AND state = ?"
     values = () if state is None else (state,)
@@ -513,7 +513,7 @@ def items_of(manifest: Path, state: State | None) -> Iterator[BatchItem]:
         with reported(manifest):
             out = _out_of(connection, manifest)
         while True:
-            # Each page is read at once: whoever writes waits no longer than for that.
+            # Read each page at once: writers then wait only briefly.
             with reported(manifest):
                 rows = connection.execute(
                     f"SELECT * FROM items WHERE id > ? {where} ORDER BY id LIMIT {_PAGE}",  # noqa: S608
@@ -529,7 +529,7 @@ def items_of(manifest: Path, state: State | None) -> Iterator[BatchItem]:
 def _connected(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise InputNotFoundError(
-            f"there is no manifest '{display_name(path.as_posix())}'", input_name=os.fspath(path)
+            f"manifest not found: '{display_name(path.as_posix())}'", input_name=os.fspath(path)
         )
     refuse_others(path)
     with reported(path):

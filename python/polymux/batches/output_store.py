@@ -1,8 +1,8 @@
-"""Files of a batch on their way to their names, in an order that a kill at any moment leaves clear.
+"""The files of a batch, stored in an order that allows recovery after a kill at any moment.
 
-A file is written under a name of its own in the staging folder and synced; the manifest is told
-which name it shall have; it gets that name, and its folder is synced; the manifest is told that it
-is done. Whoever finds the manifest later knows from it which of these has happened.
+A file is written to the staging directory and synced. The manifest records its final name. The file
+is renamed and its directory synced. The manifest records that the item is done. The manifest
+therefore shows which of these steps have happened.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class OutputStore:
-    """The out folder of a batch, and the staging folder in it.
+    """The output directory of a batch with its staging directory.
 
     Args:
-        out: The out folder, absolute; made where there is none.
-        own: What tells files of this manifest in the staging folder from those of others.
+        out: Absolute path of the output directory, which is created if necessary.
+        own: ID that distinguishes the staging files of this manifest from others.
 
     Raises:
-        OutputFailedError: A folder cannot be made.
+        OutputFailedError: A directory cannot be created.
     """
 
     def __init__(self, out: Path, own: str) -> None:
@@ -43,40 +43,40 @@ class OutputStore:
         self._folder = out / STAGING
         self._own = own
         self._unsynced: set[Path] = set()
-        #: For engines of this machine: what they make lies on the same file system.
+        #: Data directory for local engines, on the same file system as the outputs.
         self.engines = self._folder / f"{own}-engines"
         with reported(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def staged(self, item: int, number: int) -> Path:
-        """Where a file of an item lies until it has its name."""
+        """Return the staging path of a file."""
         return self._folder / f"{self._own}-{item}-{number}.part"
 
     def write(self, item: int, number: int, data: bytes, *, append: bool = False) -> None:
-        """Stages bytes, as the whole file or behind those that are there.
+        """Stage bytes, as a whole file or appended to it.
 
         Raises:
-            OutputFailedError: They cannot be written.
+            OutputFailedError: The file cannot be written.
         """
         path = self.staged(item, number)
         with reported(path), path.open("ab" if append else "wb") as file:
             file.write(data)
 
     def copy(self, item: int, number: int, source: Path) -> None:
-        """Stages a copy of a file.
+        """Stage a copy of a file.
 
         Raises:
-            OutputFailedError: It cannot be read or written.
+            OutputFailedError: The file cannot be read or written.
         """
         path = self.staged(item, number)
         with reported(path):
             shutil.copyfile(source, path)
 
     def sealed(self, item: int, number: int, ending: str) -> Staged:
-        """Brings a staged file to the disk; what it is.
+        """Sync a staged file to the disk. Return its size and hash.
 
         Raises:
-            OutputFailedError: It cannot be synced.
+            OutputFailedError: The file cannot be synced.
         """
         path = self.staged(item, number)
         with reported(path), path.open("rb") as file:
@@ -85,11 +85,11 @@ class OutputStore:
             return Staged(ending, os.fstat(file.fileno()).st_size, digest)
 
     def publish(self, item: int, outputs: Sequence[Output]) -> None:
-        """Gives staged files their names; `sync` brings those to the disk.
+        """Rename staged files to their final names. Call `sync` to sync the directories.
 
         Raises:
-            OutputExistsError: Something has taken a name meanwhile.
-            OutputFailedError: A folder or name cannot be made.
+            OutputExistsError: A file with the name was created in the meantime.
+            OutputFailedError: A directory or file cannot be created.
         """
         for number, one in enumerate(outputs):
             path = self.path_of(one)
@@ -98,38 +98,37 @@ class OutputStore:
                     self._make_folders(path.parent)
                     move_into_place(self.staged(item, one.number), path, overwrite=one.is_own)
             except OutputFailedError as error:
-                # Of a result that cannot be whole nothing new is left.
+                # Remove the new files of a result that cannot be completed.
                 for before in outputs[:number]:
                     if not before.is_own:
                         self.path_of(before).unlink(missing_ok=True)
                 if not isinstance(error.__cause__, FileExistsError):
                     raise
                 raise OutputExistsError(
-                    f"cannot write '{display_name(path.as_posix())}': something of that name "
-                    "has come meanwhile",
+                    f"cannot write '{display_name(path.as_posix())}': already exists (created in "
+                    "the meantime)",
                     errno=error.errno,
                 ) from error
             self._unsynced.add(path.parent)
 
     def sync(self) -> None:
-        """Brings the names that were given since the last time to the disk."""
+        """Sync the directories of all files renamed since the last call."""
         while self._unsynced:
             sync_folder(self._unsynced.pop())
 
     def path_of(self, output: Output) -> Path:
-        """Where an output lies."""
         return self.out / os.fsdecode(output.name)
 
     def holds(self, output: Output) -> bool:
-        """Whether an output lies there as it was made: by size, then by hash."""
+        """Return whether an output exists unchanged, by size and hash."""
         return _is(self.path_of(output), output)
 
     def is_staged(self, item: int, output: Output) -> bool:
-        """Whether an output is whole and has no name yet."""
+        """Return whether an output is complete in the staging directory."""
         return _is(self.staged(item, output.number), output)
 
     def clear(self, item: int | None = None) -> None:
-        """Removes what was staged, of one item or of all."""
+        """Remove the staging files of one item or of all."""
         begin = self._own if item is None else f"{self._own}-{item}-"
         with suppress(OSError):
             for one in self._folder.iterdir():
@@ -139,13 +138,13 @@ class OutputStore:
             shutil.rmtree(self.engines, ignore_errors=True)
 
     def leave(self) -> None:
-        """Removes what was staged, and the folder when nothing of other batches is in it."""
+        """Remove all staging files, and the staging directory if no other batch uses it."""
         self.clear()
         with suppress(OSError):
             self._folder.rmdir()
 
     def _make_folders(self, folder: Path) -> None:
-        """Folders down to this one, each entry on the disk before anything lies in it."""
+        """Create a directory and its parents, and sync each entry before it is used."""
         if folder.is_dir():
             return
         self._make_folders(folder.parent)
@@ -155,7 +154,7 @@ class OutputStore:
 
 
 def is_without_room(error: Exception) -> bool:
-    """Whether a failure is of a disk that takes nothing more, from nobody."""
+    """Return whether the error means that the disk is full or read-only."""
     is_full = isinstance(error, OutputFailedError) and error.errno in _NO_ROOM
     return is_full or getattr(error, "code", "") == "storage_full"
 

@@ -1,4 +1,4 @@
-"""What a manifest has, as values: what was found, what is to be done, what was made."""
+"""Values in a manifest: found inputs, tasks, outputs and results."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """An input that was found.
+    """An input.
 
     Attributes:
-        input: How it is shown: the bytes of its path, else its fields as JSON.
-        fields: The fields that are its own, as canonical JSON.
-        stem: What the names of its outputs begin with, below the out folder.
-        size_bytes: Of its file; None where it has none.
+        input: Display name: the bytes of its path, else its fields as JSON.
+        fields: Its own fields, as canonical JSON.
+        stem: Start of its output names, relative to the output directory.
+        size_bytes: Size of its file; None without a file.
     """
 
     input: bytes
@@ -33,15 +33,15 @@ class Found(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A file that was made, or is about to be.
+    """A file that exists or is about to be created.
 
     Attributes:
-        number: Its place among those of its item, from 0.
-        name: Below the out folder.
-        ending: What follows the stem in it.
-        size_bytes: Its size.
-        sha256: Of its content.
-        is_own: Whether what lies there under that name may be replaced.
+        number: Index among the files of its item, from 0.
+        name: Path relative to the output directory.
+        ending: Part of the name after the stem.
+        size_bytes: Size in bytes.
+        sha256: Hash of the content.
+        is_own: Whether an existing file with this name may be replaced.
     """
 
     number: int
@@ -53,12 +53,12 @@ class Output(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A file that was made and has no name of its own yet.
+    """A file in the staging directory.
 
     Attributes:
-        ending: What follows the stem in its name: ``"-2.png"``.
-        size_bytes: Its size.
-        sha256: Of its content.
+        ending: Part of its final name after the stem, such as ``"-2.png"``.
+        size_bytes: Size in bytes.
+        sha256: Hash of the content.
     """
 
     ending: str
@@ -68,7 +68,7 @@ class Staged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An item as those who work on it need it."""
+    """An item, as needed for its processing."""
 
     id: int
     input: bytes
@@ -80,16 +80,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class StagedResult:
-    """What was staged for an item.
+    """The staged files of an item.
 
     Attributes:
         task: The item.
-        staged: Its files, in their order.
+        staged: Its files in order.
         identity: SHA-256 of operation, fields and content.
-        size_bytes: Of its input, when that was read; None where it has no file.
-        mtime_ns: Time of the input's last change; None where it has no file.
-        copied_from: Number of the item whose result it is; None where it was made for this one.
-        elapsed_s: How long that took, in seconds.
+        size_bytes: Size of the input when it was read; None without a file.
+        mtime_ns: Modification time of the input; None without a file.
+        copied_from: Number of the item whose result was copied; None if it was not copied.
+        elapsed_s: Duration in seconds.
     """
 
     task: Task
@@ -103,7 +103,7 @@ class StagedResult:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An item that has failed: its number, why, and how long that took, in seconds."""
+    """An item that failed, with error code, message and duration in seconds."""
 
     task: Task
     code: str
@@ -112,7 +112,7 @@ class Failed:
 
 
 class Counts(NamedTuple):
-    """How many items are in each state, and how large the files of all and of the ended are."""
+    """The number of items in each state, and the sizes of ended and of all inputs."""
 
     waiting: int
     done: int
@@ -122,12 +122,11 @@ class Counts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them."""
         return self.waiting + self.done + self.failed
 
 
 def counts_of(connection: sqlite3.Connection) -> Counts:
-    """How many items are in which state; those that are worked on count as waiting."""
+    """Count the items in each state. Items in progress count as waiting."""
     rows = connection.execute(
         "SELECT state, COUNT(*), TOTAL(size_bytes) FROM items GROUP BY state"
     ).fetchall()
@@ -143,12 +142,12 @@ def counts_of(connection: sqlite3.Connection) -> Counts:
 
 
 def task_of(row: sqlite3.Row) -> Task:
-    """A row of the items, for those who work on it."""
+    """Create a task from a row of the table `items`."""
     return Task(*(row[name] for name in Task.__slots__))
 
 
 def outputs_of(connection: sqlite3.Connection, item: int) -> list[Output]:
-    """The files of an item, in their order."""
+    """Return the files of an item in order."""
     rows = connection.execute(
         "SELECT number, name, ending, size_bytes, sha256, is_own FROM outputs WHERE item = ? "
         "ORDER BY number",
@@ -158,7 +157,7 @@ def outputs_of(connection: sqlite3.Connection, item: int) -> list[Output]:
 
 
 def item_of(connection: sqlite3.Connection, row: sqlite3.Row, out: Path) -> BatchItem:
-    """A row of the items, as callers know it."""
+    """Create an item for callers from a row of the table `items`."""
     is_done, has_failed = row["state"] == "done", row["state"] == "failed"
     names = connection.execute(
         "SELECT name FROM outputs WHERE item = ? ORDER BY number", (row["id"],)
@@ -179,7 +178,7 @@ def item_of(connection: sqlite3.Connection, row: sqlite3.Row, out: Path) -> Batc
 
 
 def failed_with(task: Task, error: Exception, elapsed_s: float) -> Failed:
-    """An item that has failed by an error, told without any key."""
+    """Create a failure from an exception, with keys redacted."""
     if isinstance(error, PolymuxError):
         return Failed(task, error.code, printable(str(error)), elapsed_s)
     words = redact(printable(f"{type(error).__name__}: {error}"))

@@ -1,4 +1,4 @@
-"""Tables of what became of every item: CSV, JSON lines, Parquet."""
+"""Reports of all items as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -18,54 +18,55 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-#: Name to type, as Arrow calls it.
+#: Maps names to Arrow types.
 COLUMNS = {
     "id": "int64", "input": "string", "state": "string", "outputs": "list",
     "copied_from": "int64", "error_code": "string", "error_message": "string", "tries": "int64",
     "elapsed_s": "float64", "size_bytes": "int64", "identity": "string",
 }  # fmt: skip
-#: What a spreadsheet would take for a formula.
+#: Spreadsheets treat cells with these prefixes as formulas (CSV injection).
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 _ROWS_TOGETHER = 5000
 
 
 def check_report(path: Path) -> None:
-    """Refuses a report that could not be written at the end of hours of work.
+    """Check the format of a report before the batch starts.
 
     Raises:
-        InvalidRequestError: Its name says no format that there is.
+        InvalidRequestError: The suffix is not supported.
         MissingDependencyError: The package for Parquet is not installed.
     """
     if path.suffix.lower() not in _WRITERS:
         raise InvalidRequestError(
-            f"a report is a .csv, .jsonl or .parquet, not '{display_name(path.name)}'"
+            f"report '{display_name(path.name)}': not supported (allowed .csv, .jsonl or .parquet)"
         )
     if path.suffix.lower() == ".parquet":
         _parquet_package()
 
 
 def check_place(path: Path) -> None:
-    """Refuses a report that has no place, once the folder of the outputs is there.
+    """Check that a report can be written. The output directory must exist.
 
     Raises:
-        OutputError: There is no such folder, nothing can be written to it, or something else than
-            a file has that name.
+        OutputError: The report's directory does not exist or is not writable, or the path is not a
+            file.
     """
     PendingFile(path, overwrite=True).discard()
 
 
 def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool) -> Path:
-    r"""Writes a table; it appears only when it is whole.
+    r"""Write a report. The file appears only when it is complete.
 
     The items are those of `BatchItem.to_dict`.
 
-    CSV has the bytes of names as they are; JSON has those that are no UTF-8 as lone surrogates,
-    which `os.fsencode` turns back; Parquet, which has UTF-8 alone, shows them as ``\xff``.
+    CSV contains the original bytes of names. JSON contains bytes that are not UTF-8 as lone
+    surrogates, which `os.fsencode` converts back. Parquet only supports UTF-8 and shows such bytes
+    as ``\xff``.
 
     Raises:
-        InvalidRequestError: Its name says no format that there is.
+        InvalidRequestError: The suffix is not supported.
         MissingDependencyError: The package for Parquet is not installed.
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written.
     """
     check_report(path)
     pending = PendingFile(path, overwrite=overwrite)
@@ -79,7 +80,7 @@ def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool
 
 
 def _csv(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
-    """RFC 4180, a line of names first; several outputs are joined by line ends."""
+    """Write RFC 4180 CSV with a header line. Several outputs of an item are joined by newlines."""
     text = io.TextIOWrapper(file, "utf-8", errors="surrogateescape", newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -130,8 +131,8 @@ def _parquet_package() -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingDependencyError(
-            "a report in Parquet needs the package pyarrow: pip install 'polymux[batch]', or give "
-            "a .csv or .jsonl"
+            "missing dependency: pyarrow, for Parquet reports. Run: pip install 'polymux[batch]', "
+            "or use .csv or .jsonl"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What a batch tells: of its items, of how far it is, and of its end."""
+"""Items, progress and results of a batch."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ State = Literal["waiting", "working", "done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """One input of a batch, and what became of it.
+    """One input of a batch with its state and outputs.
 
     Attributes:
-        id: Its number in the manifest, from 1.
-        input: The path of the file as it was found, undecodable bytes as surrogates; of an item
-            without a file, its fields as JSON.
+        id: Number in the manifest, from 1.
+        input: Path of the file as found, with undecodable bytes as surrogates; or, without a file,
+            the fields as JSON.
         state: ``"waiting"``, ``"working"``, ``"done"`` or ``"failed"``.
-        outputs: Where the results lie; empty unless it is done.
+        outputs: Paths of the outputs; empty unless the item is done.
         copied_from: Number of the item with the same content and fields whose result was copied;
-            None where the work was done for this one.
-        error_code: Stable name of what went wrong; None unless it failed.
-        error_message: The same in words; None unless it failed.
-        tries: How often it was taken up.
-        elapsed_s: How long the last try took, in seconds; None before its end.
-        size_bytes: Size of the input; None where it has no file.
-        identity: SHA-256, as 64 hexadecimal digits, of operation, fields and content; None until it
-            was taken up.
+            None if the item was processed itself.
+        error_code: Stable name of the error; None unless the item failed.
+        error_message: Error message; None unless the item failed.
+        tries: Number of attempts.
+        elapsed_s: Duration of the last attempt in seconds; None before its end.
+        size_bytes: Size of the input; None without a file.
+        identity: SHA-256 of operation, fields and content, as 64 hexadecimal digits; None before
+            the first attempt.
     """
 
     id: int
@@ -55,7 +55,7 @@ class BatchItem:
     identity: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values for JSON; what is None is left out.
+        """Return the item as JSON-compatible values without the None ones.
 
         Example:
             >>> from polymux.batches.results import BatchItem
@@ -68,26 +68,26 @@ class BatchItem:
         return {name: value for name, value in plain.items() if value is not None}
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Return a table for notebooks."""
         return _batch_item_html(self)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress(HtmlReprMixin):
-    """How far a batch is.
+    """The progress of a batch.
 
     Attributes:
-        done: Items that are done, those of runs before this one included.
-        failed: Items that have failed.
-        total: Items that are known.
-        is_counting: Whether inputs are still being looked for, so that `total` grows.
-        done_bytes: Size of the inputs that are done or have failed, in bytes.
-        total_bytes: Size of all known inputs; 0 where they have no files.
-        ended_here: Items that this run has brought to an end.
-        ended_here_bytes: Size of their inputs.
-        elapsed_s: Seconds since this run began.
-        paused_s: Seconds that it will still wait because the server asked for a pause; else 0.
-        is_stopping: Whether an interruption lets only what has begun come to its end.
+        done: Number of done items, including those of earlier runs.
+        failed: Number of failed items.
+        total: Number of known items.
+        is_counting: Whether inputs are still being listed and `total` may grow.
+        done_bytes: Size of the inputs that are done or failed, in bytes.
+        total_bytes: Size of all known inputs in bytes; 0 without files.
+        ended_here: Number of items that ended in this run.
+        ended_here_bytes: Size of their inputs in bytes.
+        elapsed_s: Seconds since the start of this run.
+        paused_s: Seconds left of a pause that the server requested, else 0.
+        is_stopping: Whether the batch was interrupted and only finishes running items.
     """
 
     done: int
@@ -104,14 +104,14 @@ class BatchProgress(HtmlReprMixin):
 
     @property
     def items_per_s(self) -> float:
-        """Items that this run brings to an end in a second."""
+        """Items that end per second in this run."""
         return self.ended_here / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds until the end, by bytes where they are known, else by items.
+        """Estimated seconds until the end, by bytes if known, else by items.
 
-        None while inputs are being looked for, and before anything has ended.
+        None while inputs are being listed, and before the first item has ended.
 
         Example:
             >>> from polymux.batches.results import BatchProgress
@@ -131,23 +131,23 @@ class BatchProgress(HtmlReprMixin):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What became of a batch.
+    """The result of a batch.
 
     Attributes:
-        manifest: Where everything is written down.
-        total: Items in the manifest.
-        done: Items that are done.
-        failed: Items that have failed; `polymux.batch` with ``retry_failed=True`` tries them again.
-        waiting: Items that were not taken up, or not brought to an end.
-        kept: Of `done`, those that were done before this run.
-        copied: Items of this run whose result was copied from one with the same content.
-        repeated: Inputs that were given more than once, or in an earlier run already.
-        ignored: Files of folders that the operation does not read.
-        unread: What kept folders from being read, in words, of 100 at most. What is in them is no
-            item yet: give the inputs again with `resume` when they can be read.
-        remade: Items that were done again: their input had changed, or their output was not there,
-            or not as it was made.
-        elapsed_s: How long this run took, in seconds.
+        manifest: Path of the manifest.
+        total: Number of items in the manifest.
+        done: Number of done items.
+        failed: Number of failed items; retry them with ``retry_failed=True`` in `polymux.batch`.
+        waiting: Number of items that were not started or not finished.
+        kept: Number of items in `done` from earlier runs.
+        copied: Number of items in this run whose result was copied from identical inputs.
+        repeated: Number of duplicate inputs, including those of earlier runs.
+        ignored: Number of files in directories that the operation does not support.
+        unread: Error messages of unreadable directories, at most 100. Their files are not items
+            yet: pass the inputs again with `resume` when the directories are readable.
+        remade: Number of items that were processed again, because their input had changed or an
+            output was missing or changed.
+        elapsed_s: Duration of this run in seconds.
     """
 
     manifest: Path
@@ -165,33 +165,33 @@ class BatchReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is done, and every folder was read."""
+        """Whether all items are done and all directories were read."""
         return self.done == self.total and not self.unread
 
     def items(self, state: State | None = None) -> Iterator[BatchItem]:
-        """The items, in the order in which they were found, read from the manifest piece by piece.
+        """Iterate over the items in the order in which they were found, read in pages.
 
         Args:
-            state: Only those in this state. Default: all.
+            state: Only items in this state. Default: all.
         """
         from polymux.batches.manifest import items_of
 
         return items_of(self.manifest, state)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Writes a table of all items; it appears only when it is whole.
+        """Write a report of all items. The file appears only when it is complete.
 
         Args:
-            path: Ends with ``.csv``, ``.jsonl`` or ``.parquet``, which needs ``polymux[batch]``.
+            path: Output path: ``.csv``, ``.jsonl`` or ``.parquet`` (requires ``polymux[batch]``).
             overwrite: Replace an existing file. Default: True.
 
         Returns:
             The path.
 
         Raises:
-            InvalidRequestError: Another ending.
-            MissingDependencyError: Parquet without the package for it.
-            OutputError: It cannot be written.
+            InvalidRequestError: The suffix is not supported.
+            MissingDependencyError: The package for Parquet is not installed.
+            OutputError: The file cannot be written.
         """
         from polymux.batches.reports import write_report
 
@@ -199,12 +199,12 @@ class BatchReport:
         return write_report(items, Path(path), overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        """Tables for notebooks: what became of all, and of those that failed."""
+        """Return tables for notebooks: a summary and the failed items."""
         return _batch_report_html(self)
 
 
 def _batch_item_html(item: BatchItem) -> str:
-    """An input and what became of it; the results are linked where a notebook can reach them."""
+    """Return a table of an item; outputs are links if a notebook can open them."""
     rows = [("input", escaped(_input(item)))]
     rows += [("output", linked_path(path, path.name)) for path in item.outputs[:MAX_ROWS]]
     if item.error_code is not None:
@@ -217,13 +217,13 @@ def _input(item: BatchItem) -> str:
 
 
 def _why(item: BatchItem) -> str:
-    """What went wrong, without the path that its own message begins with."""
+    """Return the error without the path at the start of its message."""
     message = (item.error_message or "").removeprefix(f"{item.input}: ")
     return f"{item.error_code}: {message}"
 
 
 def _batch_report_html(report: BatchReport) -> str:
-    """How a batch went, and which inputs failed and why: the first of them."""
+    """Return a summary of a batch, and its first failed items."""
     rows = [(name, escaped(getattr(report, name))) for name in ("total", "done")]
     others = ("failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
     rows += [(name, escaped(count)) for name in others if (count := getattr(report, name))]
@@ -236,5 +236,5 @@ def _batch_report_html(report: BatchReport) -> str:
             first = islice(report.items("failed"), MAX_ROWS)
             failed = [(escaped(_input(item)), escaped(_why(item))) for item in first]
         except PolymuxError as error:
-            failed = [("", escaped(error))]  # The manifest is gone; the counts are not.
+            failed = [("", escaped(error))]  # The manifest was deleted; show the counts anyway.
     return table(rows) + (table(failed, ("failed", "why")) if failed else "")

@@ -1,4 +1,4 @@
-"""The threads of a batch: one finds items, some do them, and the caller's own watches."""
+"""The threads of a batch: a finder, workers, a writer, and the caller's thread, which watches."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from polymux.batches.records import Found, Staged
     from polymux.batches.spec import BatchSpec
 
-#: After these nothing was done, and the same request may well succeed later.
+#: After these errors nothing was processed, and a retry may succeed.
 REFUSALS = (RateLimitError, OverloadedError, ConnectError)
-#: How long a server may refuse everything before the batch ends, to be resumed another time.
+#: If the server rejects all requests for this time, in seconds, the batch ends.
 PATIENCE_S = 900.0
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
 class RetryAfterGate:
-    """When the next request may be sent.
+    """Delays requests of all threads after the server rejects one for now.
 
     Args:
-        patience_s: How long nothing may succeed, and the longest pause that is kept.
-        clock: Seconds, never jumping.
+        patience_s: Maximum time without a success, and maximum requested pause, in seconds.
+        clock: Monotonic clock in seconds.
 
     Example:
         >>> import polymux
@@ -75,16 +75,16 @@ class RetryAfterGate:
         self._since: float | None = None
         self._refusals = 0
         self._is_over = False
-        #: How many requests have succeeded.
+        #: Number of successful requests.
         self.successes = 0
 
     @property
     def left_s(self) -> float:
-        """Seconds left of a pause; 0 outside of one. Takes no lock, for `Runner.progress`."""
+        """Seconds left of a pause, else 0. Takes no lock, because `Runner.progress` must not."""
         return max(0.0, self._until - self._clock())
 
     def refused(self, error: Exception) -> bool:
-        """Takes a refusal: everybody pauses; False where that would be beyond all patience."""
+        """Record a rejection and pause all threads. Return False if the patience is exhausted."""
         asked_s = retry_after_s(error.headers) if isinstance(error, APIStatusError) else None
         with self._changed:
             now = self._clock()
@@ -92,7 +92,7 @@ class RetryAfterGate:
                 self._since = now
             if max(now - self._since, asked_s or 0.0) > self._patience_s:
                 return False
-            if now >= self._until:  # Those who were refused together have asked for one pause.
+            if now >= self._until:  # Rejections during a pause count as one.
                 self._refusals += 1
             if asked_s is None:
                 asked_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2 ** (self._refusals - 1))
@@ -101,28 +101,28 @@ class RetryAfterGate:
             return True
 
     def succeeded(self) -> None:
-        """The server works."""
+        """Record a success."""
         with self._changed:
             self._since = None
             self._refusals = 0
             self.successes += 1
 
     def wait(self) -> bool:
-        """Waits while there is a pause; False where the batch is to end."""
+        """Wait for the end of a pause. Return False if the batch ends."""
         with self._changed:
             while not self._is_over and (left_s := self._until - self._clock()) > 0:
                 self._changed.wait(left_s)
             return not self._is_over
 
     def end(self) -> None:
-        """Nobody waits any longer."""
+        """End all waits."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait: a number, or until a date (RFC 9110, 10.2.3).
+    """Return the wait in Retry-After: seconds, or until a date (RFC 9110, 10.2.3).
 
     Example:
         >>> from polymux.batches.runner import retry_after_s
@@ -145,33 +145,33 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 _ADDED_TOGETHER = 500
 _LOOK_S = 0.2
 _GLANCE_S = 0.01
-#: With these no other item would fare better: always, or where nothing has succeeded before.
+#: Errors that affect all items: always, or if nothing has succeeded before.
 _ENDS_ALL = (AuthenticationError,)
 _ENDS_ALL_AT_FIRST = (NoBackendError, MissingDependencyError, PermissionDeniedError)
-#: How often an item may be refused while others are not.
+#: How often an item may be rejected while other items succeed.
 _CHANCES = 5
 
 
-#: What became of an item; a task was taken up and not tried.
+#: The outcome of an item; a task means that it was taken but not processed.
 _Outcome = StagedResult | Failed | Task
 _Given = int | _Outcome | None
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: the batch ends before this item's turn
-    """The item was not tried."""
+class _Stopped(Exception):  # noqa: N818 - not an error: the batch ends before this item
+    """The item was not processed."""
 
 
 class Runner:
     """One run of a batch.
 
     Args:
-        manifest: What there is to do.
-        storage: Where results go.
-        spec: What is to be done.
-        executor: Who does it.
-        workers: Items at a time; as many again are taken up and wait for these.
-        fail_fast: Take nothing more up once an item has failed.
-        overwrite: Replace files that this batch has not made, once all inputs are found.
+        manifest: The items.
+        storage: Stores the outputs.
+        spec: The operation and its common fields.
+        executor: Runs the items.
+        workers: Number of parallel items; the same number is taken in advance.
+        fail_fast: Start no more items after a failure.
+        overwrite: Replace files that are not from this batch, after all inputs are listed.
     """
 
     def __init__(
@@ -191,27 +191,27 @@ class Runner:
         self._pauses = RetryAfterGate()
         self._changed = threading.Condition()
         self._taken: deque[Task] = deque()
-        #: Numbers of all items between the manifest and their end, and the identities of those.
+        #: Numbers of all items in progress, and identities of those being processed.
         self._hand: set[int] = set()
         self._busy: dict[int, bytes] = {}
         self._left = workers
-        #: For the writer: numbers of items that were taken up, what became of them (of one that
-        #: was not tried, the task itself), and None as the last word.
+        #: Queue to the writer: numbers of items that start, outcomes (the task itself if it was
+        #: not processed), and None at the end.
         self._given: SimpleQueue[_Given] = SimpleQueue()
-        #: Of C, so that an interruption in the midst of it does no harm.
+        #: Implemented in C: an interruption cannot corrupt it.
         self._ended: SimpleQueue[int | None] = SimpleQueue()
         self._untold: deque[int | None] = deque()
         self._is_finding = True
         self._is_stopping = self._is_interrupted = False
         self._is_over = False
-        #: Whether threads were left to themselves: they write nothing down any more.
+        #: Whether running threads were abandoned. They must not write to the manifest any more.
         self.is_abandoned = False
         self._started = time.monotonic()
         counts = manifest.counts()
         self._done, self._failed, self._total = counts.done, counts.failed, counts.total
         self._done_bytes, self._total_bytes = counts.ended_bytes, counts.total_bytes
         self._ended_here = self._ended_here_bytes = 0
-        #: Why the batch has ended before its end; None where it has not.
+        #: The error that ended the batch early, if any.
         self.error: BaseException | None = None
         self.kept, self.copied, self.repeated, self.remade = counts.done, 0, 0, 0
 
@@ -224,14 +224,14 @@ class Runner:
         on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
-        """Runs to the end. An interruption lets what has begun come to its end, a second does not.
+        """Run until the end. The first interruption finishes running items, the second does not.
 
         Args:
-            finds: Finds the items, on a thread of its own.
-            inputs: Where.
-            checks_done: Look whether what was done by earlier runs still is.
-            on_ended: Told the number of each item that has ended, in this thread.
-            on_progress: Told a few times a second, in this thread.
+            finds: Finds the items, on a separate thread.
+            inputs: The inputs to search.
+            checks_done: Check whether the outputs of earlier runs still exist unchanged.
+            on_ended: Called with the number of each item that has ended, in this thread.
+            on_progress: Called a few times per second, in this thread.
         """
         names = [f"polymux-batch-{number}" for number in range(self._workers)]
         threads = [threading.Thread(target=self._work, name=one, daemon=True) for one in names]
@@ -256,7 +256,7 @@ class Runner:
             self.stop()
             raise
         finally:
-            # After a second interruption threads may still be at work, and nobody listens.
+            # After a second interruption, threads may still run without a listener.
             self.is_abandoned = not self._is_over
 
     def _watch(
@@ -264,10 +264,10 @@ class Runner:
         on_ended: Callable[[int], object],
         on_progress: Callable[[BatchProgress], object],
     ) -> None:
-        """Tells how it goes, to the end."""
+        """Report ended items and progress until the end."""
         while not self._is_over:
             with suppress(Empty):
-                # One step of C: interrupted between two, an item would be told to nobody.
+                # A single step in C: an interruption between two steps could lose an item.
                 self._untold.extend(starmap(self._ended.get, ((True, _LOOK_S),)))
             while self._untold:
                 one = self._untold[0]
@@ -275,14 +275,14 @@ class Runner:
                     if one is not None:
                         on_ended(one)
                 except Exception:
-                    self._untold.popleft()  # It was told, and the caller's own code failed at it.
+                    self._untold.popleft()  # It was reported; the caller's code raised.
                     raise
                 self._is_over = one is None
                 self._untold.popleft()
             on_progress(self.progress())
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Nothing more is taken up."""
+        """Start no more items."""
         with self._changed:
             self.error = self.error or error
             self._is_stopping = True
@@ -290,9 +290,9 @@ class Runner:
         self._pauses.end()
 
     def progress(self) -> BatchProgress:
-        """How far it is.
+        """Return the progress.
 
-        Without locks: a signal in the midst of taking one would leave it taken for ever.
+        Takes no locks: a signal handler's exception could leave a lock taken forever.
         """
         return BatchProgress(
             done=self._done,
@@ -309,7 +309,7 @@ class Runner:
         )
 
     def _find(self, finds: Inputs, inputs: Iterable[Any], checks_done: bool) -> None:  # noqa: FBT001
-        """The thread that fills the manifest; nobody waits for it to begin with the work."""
+        """Run the finder thread, which fills the manifest while workers already run."""
         found = finds.find(inputs)
         try:
             every = listed(found, self._manifest)
@@ -322,7 +322,7 @@ class Runner:
             added = 0.0
             for one in every:
                 some.append(one)
-                # Those who find them slowly are not waited for.
+                # Add items after some time even if they are found slowly.
                 if len(some) >= _ADDED_TOGETHER or time.monotonic() - added > _LOOK_S:
                     self._add(some)
                     some, added = [], time.monotonic()
@@ -333,7 +333,7 @@ class Runner:
         except BaseException as error:
             self.stop(error)
         finally:
-            found.close()  # What it reads from belongs to this thread.
+            found.close()  # Its resources belong to this thread.
             with self._changed:
                 self._is_finding = False
                 self._changed.notify_all()
@@ -355,15 +355,15 @@ class Runner:
             self._changed.notify_all()
 
     def _next(self) -> Task | None:
-        """The next item, or None at the end."""
+        """Return the next item, or None at the end."""
         with self._changed:
-            # What is replaced must be no input, also none that is found later.
+            # With overwrite, wait for all inputs: an output must not replace a later input.
             while self._overwrite and self._is_finding and not self._is_stopping:
                 self._changed.wait(_LOOK_S)
             while not self._is_stopping:
                 free = 2 * self._workers - len(self._hand)
                 if not self._taken and free > 0:
-                    # Asked before the manifest is: what comes in between is not missed.
+                    # Read this before the manifest: no item added in between is then missed.
                     is_all = not self._is_finding
                     found = self._manifest.next_ones(min(free, self._workers), self._hand)
                     self._hand.update(task.id for task in found)
@@ -376,7 +376,7 @@ class Runner:
             return None
 
     def _work(self) -> None:
-        """A thread that does items."""
+        """Run a worker thread."""
         try:
             while (task := self._next()) is not None:
                 self._do(task)
@@ -389,7 +389,7 @@ class Runner:
                     self._given.put(None)
 
     def _do(self, task: Task) -> None:
-        """Does an item and hands it to the writer; one that is not tried stays as it was."""
+        """Process an item and pass the outcome to the writer."""
         started = time.monotonic()
         self._given.put(task.id)
         try:
@@ -418,7 +418,7 @@ class Runner:
             self._given.put(made)
 
     def _ends_all(self, error: Exception) -> bool:
-        """Whether it says nothing of this item, and every other would fail as well."""
+        """Return whether an error affects all items, not only this one."""
         if isinstance(error, _ENDS_ALL):
             return True
         if isinstance(error, _ENDS_ALL_AT_FIRST):
@@ -427,14 +427,14 @@ class Runner:
         return is_without_room(error)
 
     def _wait_for_alike(self, identity: bytes, task: Task) -> None:
-        """Of items that are alike one is in hand at a time: the others find its result."""
+        """Wait until no identical item is in progress; its result can then be copied."""
         with self._changed:
             while identity in self._busy.values():
                 self._changed.wait()
             self._busy[task.id] = identity
 
     def _copied(self, task: Task, identity: bytes) -> tuple[int, tuple[Staged, ...]] | None:
-        """Stages the result of an item that is alike and done, where it lies there unchanged."""
+        """Stage a copy of the result of an identical item that is done and unchanged."""
         like = self._manifest.done_like(identity, task.id)
         if like is None:
             return None
@@ -452,7 +452,7 @@ class Runner:
         return item, tuple(staged)
 
     def _asked(self, task: Task, fields: dict[str, Any]) -> tuple[Staged, ...]:
-        """Has the executor do it, as often as it is refused for now; what it has staged."""
+        """Run the executor, with retries after temporary rejections. Return the staged files."""
         chances = _CHANCES
         while True:
             if not self._pauses.wait():
@@ -461,7 +461,7 @@ class Runner:
             try:
                 endings = self._executor.run(fields, task.id, self._storage)
             except REFUSALS as error:
-                # Where others fare better meanwhile, it is this item that is refused.
+                # If other items succeed meanwhile, the rejection concerns this item.
                 chances -= self._pauses.successes > before
                 if not chances:
                     raise
@@ -476,16 +476,15 @@ class Runner:
             )
 
     def _write(self) -> None:
-        """The thread that writes down what the others hand over, all that is there at once.
+        """Run the writer thread, which records all pending events in one transaction.
 
-        A change of the manifest waits for the disk several times, whether it is of one item or of
-        many: while this thread waits, others work, and what they have made meanwhile goes into the
-        next one.
+        A transaction waits for the disk several times, independent of its size. During this wait,
+        other threads work, and their outcomes go into the next transaction.
         """
         named: list[StagedResult] = []
         try:
             is_open = True
-            # What could not get its name is a failure that this thread hands to itself.
+            # This thread also queues failures itself, if files cannot be renamed.
             while is_open or named or not self._given.empty():
                 given = self._all_given(waits=is_open and not named)
                 is_open = is_open and None not in given
@@ -496,7 +495,7 @@ class Runner:
             self._tell(None)
 
     def _all_given(self, *, waits: bool) -> list[_Given]:
-        """Everything that is there; at least one thing where it is worth to wait for that."""
+        """Return all queued events; if `waits`, at least one."""
         given = [self._given.get()] if waits else []
         while True:
             try:
@@ -505,7 +504,7 @@ class Runner:
                 return given
 
     def _written(self, given: list[_Given], named: list[StagedResult]) -> list[StagedResult]:
-        """Writes everything down; gives the items whose files have got their names after that."""
+        """Record events and rename files. Return the items whose files were renamed."""
         failed = [one for one in given if isinstance(one, Failed)]
         returned = [one for one in given if isinstance(one, Task)]
         made = [one for one in given if isinstance(one, StagedResult)]
@@ -537,7 +536,7 @@ class Runner:
         return now_named
 
     def _over(self, ended: _Outcome) -> None:
-        """On the writer's thread: what became of an item is on the disk."""
+        """Update the counters after an outcome was recorded on the disk (writer thread)."""
         task = ended if isinstance(ended, Task) else ended.task
         is_done = isinstance(ended, StagedResult)
         with self._changed:
@@ -557,7 +556,7 @@ class Runner:
         self._tell(task.id)
 
     def _tell(self, ended: int | None) -> None:
-        """Tells the watching thread, once it has time."""
+        """Pass an ended item to the watching thread, and wait if that is too slow."""
         while self._ended.qsize() > 2 * self._workers and not self.is_abandoned:
             time.sleep(_GLANCE_S)
         self._ended.put(ended)

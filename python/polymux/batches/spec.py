@@ -1,4 +1,4 @@
-"""What a batch is about: an operation, the fields that all items share, and what makes them one."""
+"""The definition of a batch: operation, common fields, and the identity of items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequ
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Which kinds of files an operation on a kind of media reads: all that may have sound, or pictures.
+#: MIME types that an operation on a kind of media supports in directories.
 _READ = {"image": ("image/",), "audio": ("audio/", "video/"), "video": ("video/",)}
 _STREAMED = ("chat", "free_chat")
 
@@ -26,20 +26,20 @@ class BatchSpec:
 
     Args:
         operation: A method's name, a command, a path or its last segment.
-        fields: What all items have in common, by the names of the Python methods or of the wire.
+        fields: Fields of all items, by Python or wire name.
 
     Raises:
-        InvalidRequestError: There is no such operation or field, or a value that it does not take.
-        TypeError: A file that is no path.
+        InvalidRequestError: The operation or a field is unknown, or a value is invalid.
+        TypeError: A file is not a path.
 
     Attributes:
-        operation: Its name in the contract.
-        model: The model selector; None where none was given.
-        first: The field that an input is.
-        is_file: Whether that is a file; else it is text.
-        files: All fields that are files.
-        fields: The common fields by their names on the wire, files as absolute paths.
-        extra_body: Fields that the contract does not have.
+        operation: Name in the contract.
+        model: Model of the operation; None if not given.
+        first: Name of the field for the input.
+        is_file: Whether the input is a file; else it is a text.
+        files: Names of all fields that are files.
+        fields: The common fields by wire name, with files as absolute paths.
+        extra_body: Additional fields.
 
     Example:
         >>> from polymux.batches.spec import BatchSpec
@@ -65,14 +65,14 @@ class BatchSpec:
         self.extra_body: Mapping[str, Any] = given.pop("extra_body", {})
         self.fields = self.named(given)
         if self.operation in _STREAMED and self.fields.pop("stream", False):
-            raise InvalidRequestError("stream: the answers of a batch are stored whole")
+            raise InvalidRequestError("stream: not supported in a batch")
         self._check()
 
     def named(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields by their names on the wire, files as absolute paths.
+        """Return fields by wire name, with files as absolute paths.
 
         Raises:
-            TypeError: A file that is no path: it could not be found again later.
+            TypeError: A file is not a path. Other sources could not be read again on a resume.
         """
         named: dict[str, Any] = {}
         for name, value in fields.items():
@@ -82,11 +82,11 @@ class BatchSpec:
 
     def _path(self, name: str, value: Any) -> str:
         if not isinstance(value, (str, bytes, os.PathLike)):
-            raise TypeError(f"{name}: in a batch a file is a path, not {type(value).__name__}")
-        return os.path.abspath(os.fsdecode(value))  # noqa: PTH100 - links stay as they are
+            raise TypeError(f"{name}: invalid type (got {type(value).__name__}, allowed a path)")
+        return os.path.abspath(os.fsdecode(value))  # noqa: PTH100 - does not resolve links
 
     def _check(self) -> None:
-        """Refuses what would make every item fail; an item may bring fields of its own."""
+        """Reject common fields that would make every item fail. Items may add more fields."""
         given = {self.first: "x", **self.fields}
         try:
             name, _, variant, _, _ = core.choose_variant(self.operation, self.model, given)
@@ -99,21 +99,21 @@ class BatchSpec:
                 raise
 
     def reads(self, name: str | bytes) -> bool:
-        """Whether a file of that name, found in a folder, is one that the operation reads."""
+        """Return whether the operation supports a file in a directory, by its name."""
         kind: str = core.content_type_of(os.fsdecode(name).encode("ascii", "replace").decode())
         return kind.startswith(self._kinds)
 
     @property
     def described(self) -> tuple[str, str]:
-        """Operation with model, and the common fields as JSON: as the manifest has them."""
+        """Operation with model, and the common fields as JSON, as stored in the manifest."""
         name = f"{self.operation}?model={self.model}" if self.model else self.operation
         return name, canonical({**self.fields, **self.extra_body})
 
     def identity(self, fields: Mapping[str, Any]) -> bytes:
-        """SHA-256 of operation, model, all fields, and the content of every file among them.
+        """Return the SHA-256 of operation, model, all fields, and the content of all files.
 
         Args:
-            fields: All fields of an item, on the wire.
+            fields: All fields of an item by wire name.
 
         Raises:
             InputError: A file cannot be read.
@@ -133,10 +133,11 @@ class BatchSpec:
 
 
 def canonical(value: Any) -> str:
-    r"""A value as the one JSON text that all equal values have: ASCII, names sorted.
+    r"""Return canonical JSON, which is the same for equal values: ASCII, names sorted.
 
     Raises:
-        InvalidRequestError: It is nothing that JSON has.
+        InvalidRequestError: The value is not valid JSON.
+
 
     Example:
         >>> from polymux.batches.spec import canonical
@@ -147,26 +148,26 @@ def canonical(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(
-            f"in a batch all fields are values that JSON has, not {shown(value)} ({error})"
+            f"batch field: not valid JSON: {shown(value)} ({error})"
         ) from None
 
 
 def digest_of(path: str) -> bytes:
-    """SHA-256 of a file's content.
+    """Return the SHA-256 of a file's content.
 
     Raises:
-        InputNotFoundError: There is no such file.
-        InputUnreadableError: It is none, or cannot be read.
+        InputNotFoundError: The file does not exist.
+        InputUnreadableError: It is not a regular file, or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            # A device may have no end, and what is taken from a pipe is gone.
+            # Devices can be endless, and reading a pipe would consume its data.
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return hashlib.file_digest(file, "sha256").digest()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # The last: a zero byte.
-        raise InputNotFoundError("there is no such file", input_name=path) from None
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null byte.
+        raise InputNotFoundError("file not found", input_name=path) from None
     except OSError as error:
-        reason = error.strerror or "it cannot be read"
+        reason = error.strerror or "cannot be read"
         raise InputUnreadableError(reason, input_name=path, errno=error.errno) from error
-    raise InputUnreadableError("it is no regular file", input_name=path)
+    raise InputUnreadableError("not a regular file", input_name=path)

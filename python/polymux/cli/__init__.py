@@ -1,8 +1,8 @@
 """The `polymux` command.
 
-The table of commands is all that a start of the program needs. A command's module has `describe`,
-which describes the command to argparse and sets `run`, a function that returns the exit code. Only
-the module of the command that is run is imported.
+At startup, only the table of commands is loaded. Each command's module has `describe`, which adds
+the command's arguments to argparse and sets `run`, a function that returns the exit code. Only the
+module of the command in use is imported.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class Terminated(BaseException):
-    """The process was asked to end by SIGTERM."""
+    """Raised in the main thread by SIGTERM."""
 
 
-def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - as signal calls it
+def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a signal handler
     raise Terminated
 
 
 @contextmanager
 def termination_as_exception() -> Iterator[None]:
-    """While inside, SIGTERM raises `Terminated` in the main thread."""
+    """Make SIGTERM raise `Terminated` in the main thread within the block."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # Signals are the main thread's; whoever runs us elsewhere has them.
+        yield  # Only the main thread can set signal handlers.
         return
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -58,53 +58,73 @@ class _Command(NamedTuple):
     """One command of the program.
 
     Attributes:
-        name: As it is written.
+        name: The command's name.
         help: Its line in the program's help.
-        module: In `polymux.cli`; loaded for this command alone. Empty: nothing has to be loaded.
-        alias: Another name.
-        function: Of the module; describes the command to argparse, and sets `run`.
+        module: Module in `polymux.cli`, imported only for this command; empty if not needed.
+        group: Heading in the program's help.
+        alias: An alternative name.
+        function: Function of the module that adds the arguments to argparse and sets `run`.
     """
 
     name: str
     help: str
     module: str
+    group: str
     alias: str = ""
     function: str = "describe"
 
 
+_OPERATIONS = "Operations"
+_FILES_AND_JOBS = "Files, jobs and models"
+_SERVER_AND_SETUP = "Server and setup"
+
 _COMMANDS = (
     _Command(
-        "convert-to-mp3", "convert audio and video files to MP3", "convert", alias="convert2mp3"
+        "convert-to-mp3",
+        "convert audio and video files to MP3",
+        "convert",
+        _OPERATIONS,
+        alias="convert2mp3",
     ),
     *(
-        _Command(name, title[0].lower() + title[1:], "calls", alias)
-        for operation, name, alias, title in NAMES
+        _Command(name, help_[0].lower() + help_[1:], "calls", _OPERATIONS, alias)
+        for operation, name, alias, help_ in NAMES
         if operation != "convert_to_mp3"
     ),
-    _Command("batch", "run an operation on many inputs, and go on after any interruption", "batch"),
-    _Command("predictions", "look after the jobs of a server", "predictions"),
-    _Command("probe", "show what is in a media file", "probe"),
-    _Command("operations", "show the operations of the interface and their fields", "operations"),
-    _Command("request", "check a request and show it, without sending it", "request"),
-    _Command("serve", "serve the whole interface over HTTP", "serve"),
-    _Command("keys", "make, list, change and take away keys of a server", "keys"),
-    _Command("config", "check the settings of a server", "serve", function="describe_config"),
-    _Command("mcp", "serve the operations as tools of the Model Context Protocol", "mcp"),
-    _Command("models", "list, fetch, name and remove the models of engines", "models"),
-    _Command("songs", "keep a catalogue of your own music", "songs"),
-    _Command("doctor", "show what this installation can do and what is missing", "doctor"),
-    _Command("version", "print the version", ""),
-    _Command("completion", "print a script that completes commands in a shell", "completion"),
+    _Command("batch", "run an operation on many inputs, with resume", "batch", _FILES_AND_JOBS),
+    _Command(
+        "predictions", "list, wait for and cancel jobs of a server", "predictions", _FILES_AND_JOBS
+    ),
+    _Command("probe", "show format, streams and tags of media files", "probe", _FILES_AND_JOBS),
+    _Command("songs", "manage the index of your music library", "songs", _FILES_AND_JOBS),
+    _Command("models", "list, download, add and remove models", "models", _FILES_AND_JOBS),
+    _Command("operations", "list operations and their fields", "operations", _FILES_AND_JOBS),
+    _Command("request", "print a request without sending it", "request", _FILES_AND_JOBS),
+    _Command("serve", "start the HTTP server", "serve", _SERVER_AND_SETUP),
+    _Command("mcp", "start an MCP server (Model Context Protocol)", "mcp", _SERVER_AND_SETUP),
+    _Command("keys", "manage API keys of the server", "keys", _SERVER_AND_SETUP),
+    _Command(
+        "config",
+        "check a server configuration",
+        "serve",
+        _SERVER_AND_SETUP,
+        function="describe_config",
+    ),
+    _Command(
+        "doctor", "check the installation and list missing parts", "doctor", _SERVER_AND_SETUP
+    ),
+    _Command("completion", "print a shell completion script", "completion", _SERVER_AND_SETUP),
+    _Command("version", "print the version", "", _SERVER_AND_SETUP),
 )
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that prints no control characters, and can get its arguments late.
+    """A parser that adds its arguments on first use and prints no control characters.
 
     Args:
-        describe: Adds the arguments before the parser is used. A start of the program loads the
-            module of one command, and describes the arguments of one operation.
-        options: As `argparse.ArgumentParser` has them.
+        describe: Adds the arguments before the first use. It imports the command's module and
+            describes the arguments of one operation only.
+        options: Arguments of `argparse.ArgumentParser`.
     """
 
     def __init__(self, *, describe: Callable[[Parser], None] | None = None, **options: Any) -> None:
@@ -112,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         self._describe = describe
 
     def fill(self) -> None:
-        """Adds the arguments that were put off."""
+        """Add the deferred arguments."""
         describe, self._describe = self._describe, None
         if describe is not None:
             describe(self)
@@ -120,19 +140,29 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # narrower than its overloads
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parses; see `argparse`."""
         self.fill()
         found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
         return found
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Prints the help. argparse passes over that it could not be written, as to a full disk."""
+        """Print the help. Unlike argparse, raise if writing fails, for example on a full disk."""
         (file or sys.stdout).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program with the usage and the message."""
+        """Exit with the usage and the message."""
         self.print_usage(sys.stderr)
         self.exit(ExitCode.USAGE, f"{self.prog}: error: {printable(message)}\n")
+
+
+class _MainParser(Parser):
+    def format_help(self) -> str:
+        """Return the help with the commands in groups, without aliases, in at most 40 lines."""
+        lines = [f"{self.format_usage()}\n{self.description}"]
+        for group in dict.fromkeys(one.group for one in _COMMANDS):
+            lines.append(f"\n{group}:")
+            lines += [f"  {one.name:<17}{one.help}" for one in _COMMANDS if one.group == group]
+        lines.append("\nRun 'polymux COMMAND --help' for options and exit codes.\n")
+        return "\n".join(lines)
 
 
 def add_action(
@@ -142,17 +172,17 @@ def add_action(
     said: str,
     *,
     more: str = "",
-    json_help: str = "one JSON value",
+    json_help: str = "Print one JSON value",
 ) -> Parser:
-    """Adds an action of a command, with the options that all have.
+    """Add an action of a command with the options that all actions have.
 
     Args:
-        actions: What `add_subparsers` gave.
-        name: As it is written.
-        run: Does it; the exit code.
+        actions: The object that `add_subparsers` returned.
+        name: The action's name.
+        run: Runs the action and returns the exit code.
         said: Its line in the command's help.
-        more: What comes before the exit codes at the end of its own.
-        json_help: What `--json` prints.
+        more: Text before the exit codes at the end of its help.
+        json_help: Help of `--json`.
     """
     made: Parser = actions.add_parser(
         name,
@@ -162,7 +192,7 @@ def add_action(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
-    made.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    made.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
     made.set_defaults(run=run)
     return made
 
@@ -174,15 +204,16 @@ def _describe(command: _Command, parser: Parser) -> None:
 
 
 def parser() -> Parser:
-    """The whole command line."""
-    main_parser = Parser(
+    """Return the parser of the whole command line."""
+    main_parser = _MainParser(
         prog="polymux",
-        description="AI and media tools behind one interface.",
-        epilog=EPILOG,
+        description="Run AI and media operations on this computer or on a polymux server.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    main_parser.add_argument("--version", action="store_true", help="print the version and leave")
-    commands = main_parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    main_parser.add_argument("--version", action="store_true", help="Print the version and exit")
+    commands = main_parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", parser_class=Parser
+    )
     for one in _COMMANDS:
         commands.add_parser(
             one.name,
@@ -195,10 +226,10 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
-        arguments: Words of the command line without the program's name. Default: `sys.argv`.
+        arguments: Arguments of the command line without the program's name. Default: `sys.argv`.
 
     Returns:
         The exit code; see `polymux.cli.errors.ExitCode`.
@@ -221,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PolymuxError as error:
         return errors.report(error)
     except OSError as error:
-        errors.say(f"writing to standard output failed: {error.strerror or error}")
+        errors.say(f"standard output: writing failed: {error.strerror or error}")
         _abandon_standard_output()
         return ExitCode.FAILURE
     except Exception as error:
@@ -233,7 +264,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         options = main_parser.parse_args(with_new_command(arguments))
     except SystemExit:
-        sys.stdout.flush()  # Help that nobody could read was none.
+        sys.stdout.flush()  # Report it if the help could not be written.
         raise
     if options.version or options.command == "version":
         write_line(f"polymux {__version__}")
@@ -246,19 +277,19 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Something harmless in the place of closed streams, and an escape for what they cannot say."""
+    """Replace closed standard streams, and escape characters that stdout cannot encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
     if isinstance(sys.stdout, TextIOWrapper):
-        # What Python sets in the C locale gives back bytes, and has no word for other letters.
+        # Python's surrogateescape in the C locale cannot encode other characters.
         narrow = sys.stdout.encoding.lower().replace("-", "") != "utf8"
         if sys.stdout.errors == "strict" or (narrow and sys.stdout.errors == "surrogateescape"):
             sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _abandon_standard_output() -> None:
-    """Keeps the interpreter from complaining when it flushes what nobody takes any more."""
+    """Redirect standard output to the null device, so the flush at exit does not fail."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

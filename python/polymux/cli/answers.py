@@ -1,4 +1,4 @@
-"""Answers on standard output and in files: texts, addresses, saved files, transcripts, or JSON."""
+"""Prints results to standard output or files: text, URLs, saved files, transcripts or JSON."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}")
 
 
 def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | None = None) -> int:
-    """Prints a result of an operation, and saves its files.
+    """Print the result of an operation and save its files.
 
     Args:
-        result: What the client gave.
-        screen: For what is no part of the answer.
-        as_json: Print the whole answer as one JSON value.
-        saver: Saves files, whose paths are printed then in the place of their addresses.
+        result: The client's result.
+        screen: Standard error, for messages.
+        as_json: Print the whole result as one JSON value.
+        saver: Saves the files. Their paths are then printed instead of their URLs.
 
     Returns:
         The exit code.
@@ -63,7 +63,7 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
             return code
     if saver is not None:
         if lacks_files:
-            screen.complain("polymux: there is no file in the answer that could be saved")
+            screen.complain("polymux: missing output: the result contains no file to save")
             return ExitCode.SERVER_FAILED
         return _save(files, saver, screen, as_json=as_json)
     for _, file in files:
@@ -73,19 +73,19 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
 
 
 def show_job(result: Any, screen: Screen, *, as_json: bool) -> bool:
-    """Prints the id of a job that nobody waits for; False where the result is no job."""
+    """Print the ID of a running job. Return False if the result is not a job."""
     if not isinstance(result, Prediction):
         return False
     if as_json:
         write_json(result.json())
     else:
         write_line(result.id or "")
-        screen.say(f"the job is {printable(result.status)}")
+        screen.say(f"job status: {printable(result.status)}")
     return True
 
 
 def _should_have_files(result: Any) -> bool:
-    """Whether it is what an operation gives that makes files: a list of texts, or of nothing."""
+    """Return whether the output is a list of strings (or empty), as with operations on files."""
     output = result.output if isinstance(result, Prediction) else None
     return isinstance(output, list) and all(isinstance(one, str) for one in output)
 
@@ -93,23 +93,23 @@ def _should_have_files(result: Any) -> bool:
 def _save(
     files: list[tuple[str, MediaFile]], saver: Saver, screen: Screen, *, as_json: bool
 ) -> int:
-    """Fetches each file, whatever became of the others; the exit code of the first failure.
+    """Download each file even if others fail. Return the exit code of the first failure.
 
-    The work is done and perhaps paid for: nobody shall have to ask for it again.
+    The operation is done and may have cost money, so a failed download must not require a new call.
     """
     code = ExitCode.SUCCESS
     for number, (label, file) in enumerate(files):
-        screen.draw(f"fetching {file}")
+        screen.draw(f"downloading {file}")
         try:
             path = display_name(str(saver.save(file, label)))
         except PolymuxError as error:
             screen.clear()
-            screen.complain(f"polymux: the file is at {file}")
+            screen.complain(f"polymux: the file is still available at {file}")
             code = code or errors.report(error)
             continue
         except BaseException:  # Ctrl-C too
             for _, left in files[number:]:
-                screen.complain(f"polymux: the file is at {left}")
+                screen.complain(f"polymux: the file is still available at {left}")
             raise
         screen.clear()
         screen.say(f"saved {path}") if as_json else write_line(path)
@@ -121,7 +121,7 @@ def _text(result: Any, screen: Screen) -> int:
         for song in result:
             _song(song)
         if not result:
-            screen.say("nothing was found")
+            screen.say("no results")
     elif isinstance(result, Song):
         _song(result)
     elif isinstance(result, ChatCompletion):
@@ -134,7 +134,7 @@ def _text(result: Any, screen: Screen) -> int:
 
 
 def write_whole(text: str) -> None:
-    """A text with a line end at its end, for terminals and programs that read lines."""
+    """Write a text and make sure that it ends with a newline."""
     write_text(text if text.endswith("\n") else text + "\n")
 
 
@@ -146,7 +146,7 @@ def _song(song: Song) -> None:
 def _prediction(job: Prediction, screen: Screen) -> int:
     output = job.output
     if output is None:
-        screen.complain("polymux: the job has come to its end and has made nothing")
+        screen.complain("polymux: the job ended without output")
         return ExitCode.SERVER_FAILED
     readable = isinstance(output, (str, list)) or (isinstance(output, dict) and "text" in output)
     if readable and not (isinstance(output, list) and any(isinstance(o, str) for o in output)):
@@ -169,27 +169,27 @@ def _completion(completion: ChatCompletion, screen: Screen) -> None:
 
 
 def tell_end(reason: str | None, calls: list[tuple[str, str]], screen: Screen) -> None:
-    """Says how an answer ended, where that is more than its good end."""
+    """Report tool calls, and an answer that was cut off."""
     for name, arguments in calls:
-        screen.say(f"the model asks for {display_name(name)}({printable(arguments)})")
+        screen.say(f"tool call: {display_name(name)}({printable(arguments)})")
     if reason == "length":
-        screen.say("the answer is cut: it has reached its longest length")
+        screen.say("the answer is incomplete: maximum length reached")
     elif reason == "content_filter":
-        screen.say("the answer is cut: the server's filter stopped it")
+        screen.say("the answer is incomplete: stopped by the content filter")
 
 
 def add_output_argument(group: Any, files: str) -> None:
-    """Adds `--output-dir`; `files` says which."""
+    """Add `--output-dir`. `files`: a phrase for the files that it saves."""
     output = group.add_argument(
         "--output-dir",
-        metavar="FOLDER",
-        help=f"fetch {files} into a folder and print their paths; nothing is overwritten",
+        metavar="DIR",
+        help=f"Directory to save {files} to; prints their paths and never overwrites files",
     )
     add_old_option(group, "--save", output)
 
 
 def stem_of(text: str) -> str:
-    """A text as the beginning of a file's name: letters, digits, dashes; empty where none is left.
+    """Convert text to the stem of a file name (letters, digits, dashes); may be empty.
 
     Example:
         >>> from polymux.cli.answers import stem_of
@@ -207,7 +207,7 @@ def stem_of(text: str) -> str:
 
 
 def name_in(url: str) -> tuple[str, str]:
-    """Stem and suffix of the file that an address names; either may be empty."""
+    """Return stem and suffix of the file name in a URL; both may be empty."""
 
     last = unquote(path_in(url)).rpartition("/")[2]
     stem, suffix = os.path.splitext(_NO_NAME.sub("-", last))  # noqa: PTH122 - no path yet
@@ -217,11 +217,11 @@ def name_in(url: str) -> tuple[str, str]:
 
 
 class Saver:
-    """Saves files into a folder, which is made where it is missing.
+    """Saves files to a directory and creates it if necessary.
 
     Args:
-        folder: Where to.
-        stem: What the names begin with; default: the names in the addresses.
+        folder: Output directory.
+        stem: Start of the file names. Default: the names in the URLs.
     """
 
     def __init__(self, folder: str, stem: str = "") -> None:
@@ -229,28 +229,28 @@ class Saver:
         self._stem = stem
 
     def prepare(self) -> None:
-        """Makes the folder, before anything is asked for that could not be saved then.
+        """Create the directory before the operation is called.
 
         Raises:
-            OutputFailedError: It cannot be made, or is no folder.
+            OutputFailedError: It cannot be created or is not a directory.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self._folder, os.W_OK | os.X_OK):
-                raise PermissionError("no permission to write in it")
+                raise PermissionError("permission denied")
         except OSError as error:
             name = display_name(os.fspath(self._folder))
             reason = error.strerror or str(error)
             raise OutputFailedError(
-                f"cannot save into the folder '{name}': {reason}", errno=error.errno
+                f"output directory '{name}': not writable: {reason}", errno=error.errno
             ) from None
 
     def save(self, file: MediaFile, label: str = "") -> Path:
-        """Fetches a file, under the first name that is free; nothing is ever overwritten.
+        """Download a file under the first unused name. Never overwrites files.
 
         Args:
-            file: What a server has made.
-            label: What tells it from other files of the same answer.
+            file: The file.
+            label: Distinguishes the file from others of the same result.
 
         Returns:
             The path.
@@ -262,9 +262,9 @@ class Saver:
                 continue
             try:
                 return file.save(path, overwrite=False)
-            except OutputExistsError:  # Somebody took the name meanwhile.
+            except OutputExistsError:  # Another process created it in the meantime.
                 continue
-        raise AssertionError("numbers came to an end")
+        raise AssertionError("unreachable")
 
     def _paths(self, stem: str, suffix: str) -> Iterator[Path]:
         yield self._folder / f"{stem}{suffix}"
@@ -273,26 +273,26 @@ class Saver:
 
 
 def add_transcript_arguments(group: Any) -> None:
-    """Describes the options to argparse."""
     group.add_argument(
         "--format",
         dest="transcript_format",
         choices=FORMATS,
         default="txt",
-        help="text (default), subtitles, or text and times as JSON",
+        help="Format: plain text (txt), subtitles (srt, vtt), or text with times as JSON "
+        "(default: txt)",
     )
     group.add_argument(
         "-o",
         "--output",
         dest="transcript_file",
         metavar="FILE",
-        help="write it to a file (- is standard output)",
+        help="Output file; - is standard output (default: -)",
     )
-    group.add_argument("--overwrite", action="store_true", help="replace an existing FILE")
+    group.add_argument("--overwrite", action="store_true", help="Replace an existing output file")
 
 
 class Transcript(NamedTuple):
-    """Form and place of a transcript."""
+    """Format and output file of a transcript."""
 
     form: str
     whole: bool
@@ -300,7 +300,7 @@ class Transcript(NamedTuple):
     overwrite: bool
 
     def show(self, job: Prediction) -> int:
-        """Prints or writes the transcript; the exit code."""
+        """Print or write the transcript. Return the exit code."""
         text = self._text(job)
         if self.file is None:
             write_text(text)
@@ -309,7 +309,7 @@ class Transcript(NamedTuple):
         try:
             write_atomically(Path(self.file), data, overwrite=self.overwrite)
         except OutputError:
-            write_text(text)  # The work is done: nobody shall have to ask for it again.
+            write_text(text)  # Do not lose the finished transcript.
             raise
         return ExitCode.SUCCESS
 
@@ -326,28 +326,28 @@ class Transcript(NamedTuple):
             return job.text.strip() + "\n"
         if not job.chunks and job.text:
             raise DecodeError(
-                "the answer has a text without times, of which no subtitles can be made; "
-                "--format txt takes it"
+                "transcript: subtitles are not possible, because the response has no times. "
+                "Use --format txt"
             )
         return (subtitles.srt if self.form == "srt" else subtitles.vtt)(job.chunks)
 
 
 def transcript_of(options: argparse.Namespace) -> Transcript:
-    """What the options ask for, refused before anything is sent where it cannot be.
+    """Validate the transcript options before anything is sent.
 
     Raises:
         InvalidRequestError: The options contradict each other.
-        OutputError: The file exists, or cannot be written.
+        OutputError: The file already exists or cannot be written.
     """
     form, file = options.transcript_format, options.transcript_file
     if file == "-":
         file = None
     if options.as_json and form != "txt":
-        raise InvalidRequestError("--json and --format: give one of them")
+        raise InvalidRequestError("--json and --format cannot be used together")
     if file is not None and not options.wait_for_end:
-        raise InvalidRequestError("-o needs the end of the job: leave out --no-wait")
+        raise InvalidRequestError("--output and --no-wait cannot be used together")
     if file is not None and not options.overwrite and os.path.lexists(file):
-        raise OutputExistsError("it exists already; --overwrite replaces it", input_name=file)
+        raise OutputExistsError("already exists. Use --overwrite to replace it", input_name=file)
     if file is not None:
         PendingFile(Path(file), overwrite=options.overwrite).discard()
     return Transcript(form, options.as_json, file, options.overwrite)

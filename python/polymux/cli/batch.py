@@ -1,4 +1,4 @@
-"""`polymux batch`: one operation on many inputs."""
+"""`polymux batch`: run one operation on many inputs."""
 
 from __future__ import annotations
 
@@ -29,43 +29,47 @@ if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
 
 _EPILOG = """\
-INPUT is a file, a folder (all below it that the operation reads, by their names), a pattern in
-quotes ('music/**/*.flac'), or - for a list on standard input, one path a line, or with -0 between
-zero bytes. For operations on texts it is a file with one text a line, or one JSON object of fields
-a line where it is named .jsonl; - is such a list of texts.
+INPUT is a file, a directory (searched recursively for files that the operation supports), a quoted
+glob pattern ('music/**/*.flac'), or - for a list of paths on standard input, one per line, or
+separated by null bytes with -0. For operations on text, INPUT is a file with one text per line, or
+with one JSON object of fields per line if its name ends with .jsonl; - reads such a file from
+standard input.
 
-Everything is written down in a manifest, polymux-batch.db in the folder of the outputs. Whatever
-ends the command, --resume goes on, and does nothing twice. Ctrl-C lets what has begun come to its
-end; a second one does not. What the server asks for pauses is waited for.
+A manifest (polymux-batch.db in the output directory) records the progress. After an interruption,
+run the command again with --resume to skip finished items. Press Ctrl-C once to finish the running
+items and stop, twice to stop at once. If the server is rate limited, the batch waits.
 
-Everything is done on this computer unless --server names one that does it; a server is never taken
-from the environment here, so that no file leaves this computer unasked. --ray spreads the work over
-the machines of a Ray cluster; before INPUT it is written --ray=ADDRESS or --ray=local.
+The batch runs on this computer unless you set --server. POLYMUX_BASE_URL is ignored here, so that
+files do not leave this computer by accident. --ray distributes the work over a Ray cluster; write
+--ray=ADDRESS or --ray=local if INPUT follows.
 
-With --json, each line of standard output is one object:
+With --json, each line of standard output is one JSON object:
   {"status": "done" | "failed", "id", "input", "outputs", "copied_from", "error_code", ...}
   {"status": "summary", "total", "done", "failed", "waiting", "kept", "copied", ...} (the last line)
-
 """
 _EXAMPLES = """\
 examples:
   polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k
   polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k --resume --retry-failed
   find . -name '*.wav' -print0 | polymux batch transcribe -0 - --output-dir texts/ --workers 2
-  polymux batch generate-image prompts.txt --output-dir pictures/ --server https://server.example
+  polymux batch generate-image prompts.txt --output-dir images/ --server https://server.example
   polymux batch --show mp3/polymux-batch.db --report mp3.csv
 
 """
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse; the arguments of an operation only if it is run."""
+    """Add the command's arguments to argparse, and those of an operation only if it is used."""
     parser.allow_abbrev = False
-    parser.description = "Runs one operation on many inputs; 'polymux batch OPERATION --help'."
+    parser.description = "Run one operation on many inputs. See 'polymux batch OPERATION --help'."
     parser.epilog = _EPILOG + _EXAMPLES + EPILOG
-    parser.add_argument("--show", metavar="FILE", help="a manifest: say how things stand in it")
-    parser.add_argument("--report", metavar="FILE", help="with --show: write a table of its items")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="with --show: as JSON")
+    parser.add_argument("--show", metavar="FILE", help="Manifest whose status to print")
+    parser.add_argument(
+        "--report", metavar="FILE", help="With --show: output file for an item table"
+    )
+    parser.add_argument(
+        "--json", dest="as_json", action="store_true", help="With --show: print JSON"
+    )
     parser.set_defaults(run=partial(_show, parser))
     operations = parser.add_subparsers(title="operations", metavar="OPERATION", dest="operation")
     for _, name, alias, title in NAMES:
@@ -85,66 +89,73 @@ def _describe_operation(name: str, parser: Parser) -> None:
     parser.set_defaults(run=partial(run, command))
     parser.description = command.summary
     parser.epilog = _EPILOG + EPILOG
-    what = "a file, folder, pattern or -" if first.kind == "file" else "a file of texts, or -"
-    parser.add_argument("inputs", metavar="INPUT", nargs="*", help=f"{what}; see below")
+    what = "a file, directory, pattern or -" if first.kind == "file" else "a file of texts, or -"
+    parser.add_argument("inputs", metavar="INPUT", nargs="*", help=f"Input: {what}; see below")
     _add_arguments(parser.add_argument_group("batch"))
     own = [one for one in others if one.name != "stream" or one.kind != "boolean"]
     add_arguments(parser, command._replace(arguments=tuple(own)))
-    server.add_arguments(parser, where="have it done by this server; default: done here")
+    server.add_arguments(parser, where="URL of the server to use (default: run locally)")
 
 
 def _add_arguments(group: Any) -> None:
     output = group.add_argument(
-        "--output-dir", metavar="FOLDER", required=True, help="where the outputs go"
+        "--output-dir", metavar="DIR", required=True, help="Output directory"
     )
     add_old_option(group, "--out", output)
     group.add_argument(
         "--workers",
         type=int,
         metavar="N",
-        help="inputs at a time (default: twice the cores for conversions here, else 4)",
+        help="Number of inputs to process in parallel (default: twice the CPU cores for local "
+        "conversions, else 4)",
     )
     group.add_argument(
         "--ray",
         metavar="ADDRESS",
         nargs="?",
         const="local",
-        help="have it done by a Ray cluster: HOST:PORT, 'auto' for the one that this computer is "
-        "part of; without ADDRESS, a Ray of its own",
+        help="Ray cluster that runs the batch: HOST:PORT, 'auto' for the cluster of this computer, "
+        "or 'local' for a new local Ray instance (default without ADDRESS: local)",
     )
     group.add_argument(
-        "--ray-cpus", type=float, metavar="N", default=1.0, help="for each worker (default: 1)"
+        "--ray-cpus", type=float, metavar="N", default=1.0, help="CPUs per worker (default: 1)"
     )
     group.add_argument(
-        "--ray-gpus", type=float, metavar="N", default=0.0, help="for each worker, such as 0.25"
+        "--ray-gpus", type=float, metavar="N", default=0.0, help="GPUs per worker, such as 0.25"
     )
     group.add_argument(
-        "--resume", action="store_true", help="go on with what the manifest has; nothing twice"
+        "--resume", action="store_true", help="Continue the batch and skip finished items"
     )
     group.add_argument(
-        "--retry-failed", action="store_true", help="go on, and try again what has failed"
+        "--retry-failed", action="store_true", help="Continue the batch and retry failed items"
     )
     group.add_argument(
-        "--fail-fast", action="store_true", help="take nothing more up once an input has failed"
+        "--fail-fast", action="store_true", help="Start no more items after a failure"
     )
     group.add_argument(
-        "--overwrite", action="store_true", help="replace files that this batch has not made"
+        "--overwrite",
+        action="store_true",
+        help="Replace existing files that are not from this batch",
     )
     group.add_argument(
-        "--manifest", metavar="FILE", help="default: polymux-batch.db in the folder of --output-dir"
+        "--manifest",
+        metavar="FILE",
+        help="Manifest file (default: polymux-batch.db in the output directory)",
     )
     group.add_argument(
-        "--report", metavar="FILE", help="a table of all items: .csv, .jsonl or .parquet"
+        "--report", metavar="FILE", help="Output file for an item table: .csv, .jsonl or .parquet"
     )
     group.add_argument(
-        "-0", dest="by_zeros", action="store_true", help="the list on standard input has zero bytes"
+        "-0", dest="by_zeros", action="store_true", help="Read a null-separated list from stdin"
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    group.add_argument("--json", dest="as_json", action="store_true", help="one JSON object a line")
+    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
+    group.add_argument(
+        "--json", dest="as_json", action="store_true", help="Print one JSON object per line"
+    )
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
-    """Runs a batch; the exit code."""
+    """Run a batch. Return the exit code."""
     from polymux.batches.api import batch
 
     own = command._replace(
@@ -154,18 +165,18 @@ def run(command: Command, options: argparse.Namespace) -> int:
     if command.models and options.selected_model is not None:
         fields["model"] = options.selected_model
     if not options.inputs and not (options.resume or options.retry_failed):
-        raise InvalidRequestError("give INPUT, or --resume to go on with those of the manifest")
+        raise InvalidRequestError("INPUT: missing. Pass inputs, or --resume to continue a batch")
     if options.inputs.count("-") > 1:
-        raise InvalidRequestError("standard input (-) can be read once only")
+        raise InvalidRequestError("INPUT: standard input (-) can be used only once")
     screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
     with ExitStack() as stack:
         client = None
         if options.server is not None and options.ray is not None:
-            raise InvalidRequestError("--server and --ray: one of them does it")
+            raise InvalidRequestError("--server and --ray cannot be used together")
         if options.server is not None:
             client = stack.enter_context(server.connected(options, f"batch {command.name}"))
         else:
-            server.refuse_without_server(options, "no server is named, give --server URL")
+            server.refuse_without_server(options, "only with --server URL")
             errors.is_done_here()
         stack.callback(screen.clear)
         report = batch(
@@ -203,9 +214,9 @@ def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
 
 
 def _show(parser: Parser, options: argparse.Namespace) -> int:
-    """Says how things stand in a manifest; the exit code."""
+    """Print the status of a manifest. Return the exit code."""
     if options.show is None:
-        parser.error("give an OPERATION, or --show MANIFEST")
+        parser.error("missing OPERATION or --show MANIFEST")
     screen = BatchScreen(quiet=False, as_json=options.as_json)
     report = report_of(options.show)
     if options.report is not None:
@@ -222,12 +233,14 @@ _COUNTS = ("total", "done", "failed", "waiting", "kept", "copied", "repeated", "
 
 
 class BatchScreen:
-    """A line of progress, drawn again on a terminal, said now and then elsewhere; and failures.
+    """Shows progress and failures.
+
+    The progress line is redrawn on a terminal, else printed from time to time.
 
     Args:
-        quiet: Show errors only.
-        as_json: Write one JSON object for each item to standard output.
-        clock: Seconds, never jumping.
+        quiet: Show only errors.
+        as_json: Print one JSON object for each item to standard output.
+        clock: Monotonic clock in seconds.
     """
 
     def __init__(
@@ -240,10 +253,9 @@ class BatchScreen:
         self._is_stopping = False
 
     def on_progress(self, now: BatchProgress) -> None:
-        """Takes how far it is."""
         if now.is_stopping and not self._is_stopping:
             self._is_stopping = True
-            self._screen.say("polymux: what has begun comes to its end; Ctrl-C ends that too")
+            self._screen.say("polymux: finishing the running items. Press Ctrl-C again to stop now")
         every_s = _DRAWN_EVERY_S if self._screen.draws else _SAID_EVERY_S
         if self._clock() - self._shown_at < every_s:
             return
@@ -254,7 +266,7 @@ class BatchScreen:
             self._screen.say(f"polymux: {progress_line(now)}")
 
     def on_item(self, item: BatchItem) -> None:
-        """Takes an item that has ended, or that a manifest has."""
+        """Show an item that has ended, or an item of a manifest."""
         if self.as_json:
             write_json({"status": item.state} | item.to_dict())
         elif item.state == "failed":
@@ -262,11 +274,11 @@ class BatchScreen:
             self._screen.complain(f"polymux: {words if name in words else f'{name}: {words}'}")
 
     def clear(self) -> None:
-        """Removes the line of progress."""
+        """Remove the progress line."""
         self._screen.clear()
 
     def summarise(self, report: BatchReport) -> None:
-        """Says what became of all."""
+        """Print a summary."""
         counts = {name: getattr(report, name) for name in _COUNTS}
         if self.as_json:
             elapsed_s = round(report.elapsed_s, 3)
@@ -281,10 +293,10 @@ class BatchScreen:
             words_
             for name, words_ in (
                 ("kept", "{} of them in earlier runs"),
-                ("copied", "{} copied from those with the same content"),
-                ("remade", "{} made again"),
-                ("repeated", "{} input{s} known already"),
-                ("ignored", "{} file{s} of other kinds left out"),
+                ("copied", "{} copied from inputs with the same content"),
+                ("remade", "{} processed again"),
+                ("repeated", "{} input{s} already known"),
+                ("ignored", "{} file{s} of other types ignored"),
             )
             if counts[name]
             for words_ in [words_.format(counts[name], s="" if counts[name] == 1 else "s")]
@@ -294,16 +306,16 @@ class BatchScreen:
         if more:
             self._screen.say(f"  {', '.join(more)}")
         if report.unread:
-            self._screen.say("  --resume with the same INPUT goes on when the folders can be read")
+            self._screen.say("  use --resume with the same INPUT when the directories are readable")
         if report.failed:
             manifest = display_name(os.fsencode(report.manifest))
             self._screen.say(
-                f"  --retry-failed tries those that failed again; 'polymux batch --show {manifest}'"
+                f"  use --retry-failed to retry, or 'polymux batch --show {manifest}' for details"
             )
 
 
 def progress_line(now: BatchProgress) -> str:
-    """Done, failed and all, how fast it goes, and the time that is left.
+    """Return counts, speed and remaining time.
 
     Example:
         >>> from polymux.batches.results import BatchProgress
@@ -318,7 +330,7 @@ def progress_line(now: BatchProgress) -> str:
     if now.items_per_s:
         parts.append(f"{now.items_per_s:.1f}/s")
     if now.paused_s > 0:
-        parts.append(f"the server asks for a pause of {now.paused_s:.0f} s")
+        parts.append(f"server rate limited, waiting {now.paused_s:.0f} s")
     elif now.eta_s is not None:
         parts.append(f"{clock(now.eta_s)} left")
     return "  ".join(parts)

@@ -1,4 +1,4 @@
-"""The operations as commands: `polymux generate-image "a lighthouse"`, on a server or here."""
+"""The operations as commands, such as `polymux generate-image "a lighthouse"`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from polymux.cli import Parser
     from polymux.cli.operation_arguments import Command
 
-#: What may be long where the computer is not made for it.
+#: Operations that can take long without a GPU; --local limits their duration.
 _GENERATIONS = ("generate_image", "upscale_image", "generate_video", "generate_music")
-#: What stands in the names of files that were made of a text.
+#: Operations whose output names are derived from the input text.
 _MADE_OF_TEXT = ("generate_image", "generate_video", "generate_music", "download_music")
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command that the parser is named after to argparse."""
+    """Add the arguments of the operation in the parser's name to argparse."""
     from polymux.cli import identify  # It calls `run`.
 
     command = find_command(parser.prog.rpartition(" ")[2])
@@ -44,31 +44,31 @@ def describe(parser: Parser) -> None:
     add_arguments(parser, command)
     if is_of_songs:
         identify.add_arguments(parser, command)
-    group = parser.add_argument_group("answer")
+    group = parser.add_argument_group("output")
     if command.operation == "transcribe":
         answers.add_transcript_arguments(group)
     elif RESULTS[command.operation] in ("MediaFile", "Prediction"):
-        answers.add_output_argument(group, "the files")
+        answers.add_output_argument(group, "the output files")
     if command.operation in JOBS:
         group.add_argument(
             "--no-wait",
             dest="wait_for_end",
             action="store_false",
-            help="print the job's id and leave; 'polymux predictions' looks after it",
+            help="Print the job's ID and exit; see 'polymux predictions'",
         )
     if is_chat:
         chat.add_arguments(group)
     group.add_argument(
-        "--json", dest="as_json", action="store_true", help="the whole answer as one JSON value"
+        "--json", dest="as_json", action="store_true", help="Print the whole result as JSON"
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
+    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
     server.add_arguments(parser, local=True)
     if command.operation in _GENERATIONS:
         server.add_max_generation(parser)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
-    """Asks a server, or this computer, and shows the answer; the exit code."""
+    """Run the operation on a server or locally and show the result. Return the exit code."""
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
     saver = _saver(command, options, values)
@@ -76,7 +76,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
     if options.local and makes_files and getattr(options, "output_dir", "") is None:
         raise InvalidRequestError(
-            "with --local files go with the command: give --output-dir FOLDER"
+            "--local: output files are deleted at the end of the command. Use --output-dir DIR"
         )
     with server.answering(options, command.name) as client:
         result = ask(client, command, values, options, screen)
@@ -94,7 +94,7 @@ def _saver(command: Command, options: argparse.Namespace, values: dict[str, Any]
     if folder is None:
         return None
     if not getattr(options, "wait_for_end", True):
-        raise InvalidRequestError("--output-dir needs the end of the job: leave out --no-wait")
+        raise InvalidRequestError("--output-dir and --no-wait cannot be used together")
     first = command.arguments[0]
     value, stem = values.get(first.name), ""
     if first.kind == "file":

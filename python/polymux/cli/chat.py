@@ -1,4 +1,4 @@
-"""`polymux chat` and `polymux free-chat`: one answer, or a conversation on a terminal."""
+"""`polymux chat` and `polymux free-chat`: one answer, or a conversation in the terminal."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("chat", "free_chat")
 HELP = """\
-The answer goes to standard output as it comes, and nothing else does; the model's thinking and all
-notices go to standard error. MESSAGES is a text, a JSON list of messages, or @FILE with such a
-list; - reads the text from standard input, and so does leaving it out where that is no terminal.
+The answer is streamed to standard output; reasoning and messages go to standard error. MESSAGES is
+a text, a JSON list of messages, or @FILE with such a list. Use - to read the text from standard
+input, which is also the default if standard input is not a terminal.
 
-Without MESSAGES on a terminal this is a conversation: it keeps what was said, Ctrl-C ends the
-answer that is coming, Ctrl-D the conversation, and /help lists what else there is.
+Without MESSAGES in a terminal, an interactive conversation starts. Ctrl-C stops the current answer,
+Ctrl-D ends the conversation, and /help lists more commands.
 
 examples:
   polymux chat "Why is the sky blue?"
@@ -45,20 +45,20 @@ _MAX_TEXT_BYTES = 64 << 20
 _PROMPT = "> "
 _COMMAND = re.compile(r"/[a-z]+")
 _COMMANDS_HELP = """\
-/clear          forget what was said
-/system TEXT    tell the model something before all else; without TEXT, show what it is told
-/save FILE      write the conversation: as JSON to a .json for 'polymux chat @FILE', else as text
-/quit           end the conversation, as Ctrl-D does
-Ctrl-C ends the answer that is coming; twice, the conversation."""
+/clear          start a new conversation
+/system TEXT    set the system prompt; without TEXT, show it
+/save FILE      save the conversation: .json for 'polymux chat @FILE', otherwise as text
+/quit           end the conversation (also Ctrl-D)
+Ctrl-C stops the current answer; press it twice to end the conversation."""
 
 
 def add_arguments(group: Any) -> None:
-    """Describes what the chats have beside the operation's fields."""
-    group.add_argument("--system", metavar="TEXT", help="what the model is told before all else")
+    """Add the chat options that are not fields of the operations."""
+    group.add_argument("--system", metavar="TEXT", help="System prompt")
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
-    """Answers once, or holds a conversation; the exit code."""
+    """Answer once, or hold a conversation. Return the exit code."""
     given = options.messages
     talks = given is None and sys.stdin.isatty()
     if given == "-" or (given is None and not talks):
@@ -90,9 +90,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
 
 
 def _streams(values: dict[str, Any], options: argparse.Namespace, *, talks: bool) -> bool:
-    """Whether the answer is streamed, which is the default where pieces make sense."""
+    """Return whether to stream the answer. Default: True for a single answer as text."""
     if talks and options.as_json:
-        raise InvalidRequestError("--json is for one answer: give MESSAGES, or - to read them")
+        raise InvalidRequestError("--json requires a single answer: pass MESSAGES, or - for stdin")
     wanted = values.pop("stream", None)
     if wanted is None:
         return not options.as_json and values.get("n", 1) == 1
@@ -100,7 +100,7 @@ def _streams(values: dict[str, Any], options: argparse.Namespace, *, talks: bool
 
 
 def with_system(messages: Any, system: str | None) -> Any:
-    """The messages after what the model is told first."""
+    """Put the system prompt before the messages."""
     if system is None:
         return messages
     if isinstance(messages, str):
@@ -112,23 +112,23 @@ def with_system(messages: Any, system: str | None) -> Any:
 def _from_standard_input() -> str:
     data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1)
     if len(data) > _MAX_TEXT_BYTES:
-        raise InvalidRequestError("standard input has more than 64 MiB")
+        raise InvalidRequestError("standard input: too large (allowed 64 MiB)")
     try:
         text = data.decode().removeprefix("\ufeff").rstrip("\r\n")
     except UnicodeDecodeError as error:
         byte = shown(data[error.start : error.start + 1])
         raise InvalidRequestError(
-            f"standard input is no UTF-8: {byte} at byte {error.start}"
+            f"standard input: invalid UTF-8: {byte} at byte {error.start}"
         ) from None
     if not text.strip():
         raise InvalidRequestError(
-            "there is no text: give MESSAGES, or write them to standard input"
+            "MESSAGES: missing text. Pass it as an argument or on standard input"
         )
     return text
 
 
 def print_stream(stream: ChatStream, screen: Screen) -> None:
-    """Prints the first choice of a stream as it comes, and how it ended where that matters."""
+    """Print the first choice of a stream while it arrives, and how it ended if that matters."""
     calls = ToolCalls()
     last = "\n"
     try:
@@ -140,7 +140,7 @@ def print_stream(stream: ChatStream, screen: Screen) -> None:
                 screen.think(chunk.reasoning)
             if chunk.content:
                 screen.think("")
-                last = chunk.content[-1]  # Before a signal can come between.
+                last = chunk.content[-1]  # Before the write, which a signal can interrupt.
                 write_text(chunk.content)
                 sys.stdout.flush()
     finally:
@@ -152,13 +152,13 @@ def print_stream(stream: ChatStream, screen: Screen) -> None:
 
 
 class ToolCalls:
-    """Calls that a model asks for, put together from their pieces."""
+    """Assembles tool calls from the chunks of a stream."""
 
     def __init__(self) -> None:
         self._by_index: dict[Any, list[str]] = {}
 
     def add(self, pieces: tuple[Any, ...]) -> None:
-        """Takes the pieces of a chunk."""
+        """Add the tool calls of a chunk."""
         for piece in pieces:
             function = piece.get("function") or {}
             name, arguments = (str(function.get(one) or "") for one in ("name", "arguments"))
@@ -168,18 +168,18 @@ class ToolCalls:
 
     @property
     def found(self) -> list[tuple[str, str]]:
-        """Name and arguments of each."""
+        """Names and arguments of the tool calls."""
         return [(name, arguments) for name, arguments in self._by_index.values()]
 
 
 class Conversation:
-    """Reads lines, asks the model with all that was said before, and prints its answers.
+    """An interactive conversation with a model.
 
     Args:
-        ask: Asks the model, with all messages.
-        system: What the model is told before all else.
-        screen: For all that is no answer.
-        streams: Print answers as they come.
+        ask: Calls the model with all messages.
+        system: System prompt.
+        screen: Standard error, for messages.
+        streams: Stream the answers.
     """
 
     def __init__(
@@ -192,10 +192,10 @@ class Conversation:
         self._said: list[dict[str, str]] = []
 
     def run(self) -> int:
-        """Goes on until it is ended; the exit code."""
+        """Run the conversation until it ends. Return the exit code."""
         with suppress(ImportError):
             import readline  # noqa: F401 - `input` edits lines with it
-        self._screen.say("Ctrl-D or /quit ends the conversation, /help lists what else there is")
+        self._screen.say("Ctrl-D or /quit ends the conversation, /help lists all commands")
         interrupted = False
         while True:
             try:
@@ -207,7 +207,7 @@ class Conversation:
                 self._screen.complain("")
                 if interrupted:
                     return ExitCode.INTERRUPTED
-                self._screen.say("Ctrl-C once more, Ctrl-D or /quit ends the conversation")
+                self._screen.say("press Ctrl-C again, Ctrl-D or /quit to end the conversation")
                 interrupted = True
                 continue
             interrupted = False
@@ -220,7 +220,7 @@ class Conversation:
                 interrupted = not self._answer(line)
 
     def _read(self) -> str:
-        """A line; the prompt is no part of what a redirected standard output gets."""
+        """Read a line. The prompt goes to standard error if standard output is redirected."""
         if sys.stdout.isatty():
             return input(_PROMPT)
         sys.stderr.write(_PROMPT)
@@ -228,7 +228,7 @@ class Conversation:
         return input()
 
     def _answer(self, text: str) -> bool:
-        """Asks and prints; False where Ctrl-C ended the answer."""
+        """Call the model and print the answer. Return False if Ctrl-C stopped the answer."""
         self._said.append({"role": "user", "content": text})
         answered = ""
         stream = None
@@ -244,12 +244,12 @@ class Conversation:
                 answered = result.text
         except KeyboardInterrupt:
             answered = "" if stream is None else stream.text
-            self._screen.complain("(the answer was ended)")
+            self._screen.complain("(answer stopped)")
             return False
         except PolymuxError as error:
             report(error)
         finally:
-            # What has no answer is taken back, so that roles go on taking turns.
+            # Without an answer, remove the question: user and assistant must alternate.
             if answered:
                 self._said.append({"role": "assistant", "content": answered})
             else:
@@ -261,22 +261,22 @@ class Conversation:
             self._screen.say_text(_COMMANDS_HELP)
         elif word == "/clear":
             self._said.clear()
-            self._screen.say("all that was said is forgotten")
+            self._screen.say("conversation cleared")
         elif word == "/system":
             self._system = rest or self._system
-            self._screen.say(f"the model is told: {self._system or 'nothing'}")
+            self._screen.say(f"system prompt: {self._system or 'none'}")
         elif word == "/save":
             self._save(rest)
         else:
-            self._screen.complain(f"there is no {word}; /help lists what there is")
+            self._screen.complain(f"unknown command {word}. /help lists all commands")
 
     def _save(self, name: str) -> None:
         if not name:
-            self._screen.complain("/save needs the name of a file")
+            self._screen.complain("/save: missing file name")
             return
         messages = with_system(list(self._said), self._system)
         path = Path(name)
-        with suppress(RuntimeError):  # ~ of nobody: a file may be called so
+        with suppress(RuntimeError):  # "~name" of an unknown user: a normal file name
             path = path.expanduser()
         text = json.dumps(messages, indent=2, ensure_ascii=False) + "\n"
         if path.suffix != ".json":

@@ -1,4 +1,4 @@
-"""`polymux completion`: scripts with which a shell completes the command line."""
+"""`polymux completion`: shell completion scripts."""
 
 from __future__ import annotations
 
@@ -22,41 +22,40 @@ examples:
   polymux completion fish > ~/.config/fish/completions/polymux.fish
 
 """
-_FILES = ("FILE", "FILE_OR_FOLDER", "IMAGE", "INPUT", "JSON", "SOURCE", "TEXT|JSON")
+_FILES = ("FILE", "FILE_OR_DIR", "IMAGE", "INPUT", "JSON", "SOURCE", "TEXT|JSON")
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
-    parser.description = "Print a script that makes a shell complete commands, options and choices."
+    parser.description = "Print a shell completion script for commands, options and choices."
     parser.epilog = _EPILOG + EPILOG
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="Shell: bash, zsh or fish")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the script; the exit code."""
+    """Print the script. Return the exit code."""
     try:
         import shtab
     except ImportError as error:
         raise MissingDependencyError(
-            "completion needs shtab: install it with pip install 'polymux[completion]'"
+            "missing dependency: shtab. Run: pip install 'polymux[completion]'"
         ) from error
     from polymux.cli.operation_commands import COMMANDS
 
     whole = parser()
-    places = dict.fromkeys(_FILES, shtab.FILE) | {"FOLDER": shtab.DIRECTORY}
+    places = dict.fromkeys(_FILES, shtab.FILE) | {"DIR": shtab.DIRECTORY}
     _prepare(whole, {command.name: command for command in COMMANDS}, places)
     sys.stdout.write(shtab.complete(whole, options.shell))
     return ExitCode.SUCCESS
 
 
 def _prepare(parser: Parser, commands: dict[str, Command], places: dict[str, Any]) -> None:
-    """Tells shtab which arguments are files, and the choices that argparse does not check.
+    """Mark file arguments for shtab, and add choices that argparse does not check.
 
     Args:
-        parser: Of a command; those below it are prepared too.
-        commands: The operations.
-        places: Metavars of files and folders to shtab's word for them.
+        parser: The parser; its subparsers are prepared as well.
+        commands: The operations by command name.
+        places: shtab's completion type by metavar.
     """
     parser.fill()
     command = commands.get(parser.prog.partition(" ")[2])
@@ -64,7 +63,7 @@ def _prepare(parser: Parser, commands: dict[str, Command], places: dict[str, Any
     if command is not None:
         choices = {one.name: one.choices for one in command.arguments}
         choices["selected_model"] = command.models
-    for action in parser._actions:  # noqa: SLF001 - argparse has no public way
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public API for this
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for one in set(action.choices.values()):
                 _prepare(one, commands, places)
@@ -73,7 +72,7 @@ def _prepare(parser: Parser, commands: dict[str, Command], places: dict[str, Any
         elif action.metavar == "OPERATION":
             action.choices = tuple(commands)
         elif choices.get(action.dest):
-            # Bash would split the others.
+            # Bash splits choices with spaces.
             action.choices = tuple(one for one in choices[action.dest] if " " not in one)
         elif isinstance(action.metavar, str) and action.metavar in places:
             action.complete = places[action.metavar]  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Conversions to MP3: which inputs there are with their outputs, and how each goes.
+"""Conversions to MP3: plan inputs and outputs, and run the conversions.
 
-Inputs are converted here, several at a time, or by a server, one after the other.
+Local conversions run in parallel, conversions on a server one after the other.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Item:
     Attributes:
         name: Path of the input as given or found; "-" is standard input.
         output: Path of the output; "-" is standard output.
-        found: It was found in a folder, so that it need not be media at all.
-        skipped: Why nothing is to be done; empty otherwise.
-        error: Why nothing can be done; None otherwise.
+        found: Whether it was found in a directory and may not be media.
+        skipped: Reason to skip it; empty otherwise.
+        error: Error that prevents its conversion; None otherwise.
     """
 
     name: str
@@ -78,19 +78,19 @@ class Item:
 def plan(
     names: list[str], output: str | None, *, recursive: bool, skip_existing: bool
 ) -> list[Item]:
-    """Every input with its output, in the order of the command line.
+    """Return all inputs with their outputs, in the order of the command line.
 
     Args:
-        names: Files, folders, and "-".
-        output: What -o gave: a file, a folder, "-", or None for next to each input.
-        recursive: Take the files in folders.
-        skip_existing: Leave out what has an output already.
+        names: Files, directories, and "-".
+        output: Value of -o: a file, a directory, "-", or None for next to each input.
+        recursive: Convert the files in directories.
+        skip_existing: Skip inputs whose output exists.
 
     Raises:
-        InvalidRequestError: The combination makes no sense.
+        InvalidRequestError: The arguments contradict each other.
     """
     if names.count(STREAM) > 1:
-        raise InvalidRequestError("standard input (-) can be converted once only")
+        raise InvalidRequestError("INPUT: standard input (-) can be used only once")
     into_folder = _is_folder_wanted(names, output)
     taken: dict[str, str] = {}
     return [
@@ -101,18 +101,18 @@ def plan(
 
 
 def _is_folder_wanted(names: list[str], output: str | None) -> bool:
-    """Whether -o names a folder, judged before anything is created."""
+    """Return whether -o is a directory. Checked before anything is created."""
     if output is None:
         return False
     several = len(names) > 1 or (names[0] != STREAM and Path(names[0]).is_dir())
     if output == STREAM:
         if several:
-            raise InvalidRequestError("only one file can be written to standard output")
+            raise InvalidRequestError("--output: only one file can be written to standard output")
         return False
     place = Path(output)
     if several and place.exists() and not place.is_dir():
         raise InvalidRequestError(
-            f"several inputs need a folder for -o, and '{display_name(output)}' is a file"
+            f"--output: '{display_name(output)}' is a file, but several inputs need a directory"
         )
     return several or output.endswith(os.sep) or place.is_dir()
 
@@ -142,8 +142,7 @@ def _items_of(
 
 def _is_a_folder(name: str) -> InputUnreadableError:
     return InputUnreadableError(
-        f"cannot read '{display_name(name)}': it is a folder; add --recursive to convert the "
-        "files in it"
+        f"cannot read '{display_name(name)}': is a directory. Use --recursive to convert its files"
     )
 
 
@@ -157,7 +156,7 @@ def _item(name: str, output: str | None, *, found: bool) -> Item:
     return Item(
         name,
         error=OutputRefusedError(
-            f"'{display_name(name)}' is an MP3 already; give -o to convert it into another file"
+            f"'{display_name(name)}' is already an MP3. Use --output to write to another file"
         ),
     )
 
@@ -167,7 +166,7 @@ def _mp3(path: Path) -> Path:
 
 
 def _files_below(folder: Path, output: str | None) -> Iterator[Path]:
-    """Regular files, sorted; hidden ones and the output folder itself are left out."""
+    """Yield regular files in sorted order, without hidden ones and the output directory."""
     leave_out = os.path.realpath(output) if output is not None else None
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(
@@ -182,7 +181,7 @@ def _files_below(folder: Path, output: str | None) -> Iterator[Path]:
 
 
 def _settled(item: Item, taken: dict[str, str], *, skip_existing: bool) -> Item:
-    """The item, or why it will not be converted."""
+    """Return the item, or the reason not to convert it."""
     if item.skipped or item.error or item.output == STREAM:
         return item
     key = os.path.realpath(item.output)
@@ -196,17 +195,17 @@ def _settled(item: Item, taken: dict[str, str], *, skip_existing: bool) -> Item:
 
 def _output_taken(item: Item, other: str) -> OutputRefusedError:
     return OutputRefusedError(
-        f"'{display_name(item.name)}' and '{display_name(other)}' would both be written to "
-        f"'{display_name(item.output)}'; convert them separately with -o"
+        f"'{display_name(item.name)}' and '{display_name(other)}' have the same output "
+        f"'{display_name(item.output)}'. Convert them separately with --output"
     )
 
 
 def run_here(options: argparse.Namespace, native: _media.ConvertOptions) -> int:
-    """Converts every input on this computer; the exit code.
+    """Convert all inputs locally. Return the exit code.
 
     Args:
-        options: Parsed.
-        native: What they say of the encoding.
+        options: Parsed command line.
+        native: Encoding options.
     """
     from polymux.media.conversion import checked_concurrency
 
@@ -221,7 +220,7 @@ def run_here(options: argparse.Namespace, native: _media.ConvertOptions) -> int:
 
 
 def run_elsewhere(options: argparse.Namespace) -> int:
-    """Has a server convert every input, or converts what lies at an address; the exit code."""
+    """Convert all inputs on a server, or convert a URL. Return the exit code."""
     _refuse_what_is_for_files_here(options)
     return _RemoteConversions(_remote_items(options), options).run()
 
@@ -233,10 +232,10 @@ def _refuse_what_is_for_files_here(options: argparse.Namespace) -> None:
         if getattr(options, name) != options.parser.get_default(name)
     ]
     if given:
-        where = "on this computer only, without --server"
+        where = "only supported without --server"
         if options.server is None:
-            where = "with an INPUT only, without --url"
-        raise InvalidRequestError(f"{', '.join(given)}: works {where}")
+            where = "only supported without --url"
+        raise InvalidRequestError(f"{', '.join(given)}: {where}")
 
 
 def _remote_items(options: argparse.Namespace) -> list[Item]:
@@ -248,8 +247,8 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
             skip_existing=options.skip_existing,
         )
     if options.inputs:
-        raise InvalidRequestError("give either an INPUT or --url")
-    from polymux.cli.answers import name_in  # A conversion here starts without the client.
+        raise InvalidRequestError("INPUT and --url cannot be used together")
+    from polymux.cli.answers import name_in  # Local conversions do not import the client.
 
     output = options.output or f"{name_in(options.url)[0] or 'converted'}.mp3"
     if output != STREAM and (output.endswith(os.sep) or Path(output).is_dir()):
@@ -259,23 +258,23 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
 
 
 class _Conversions:
-    """The conversions of one command, and their bookkeeping.
+    """The conversions of one command with their counters.
 
     Args:
-        items: What was planned.
-        options: Parsed.
+        items: The planned inputs.
+        options: Parsed command line.
 
     Raises:
-        InvalidRequestError: An MP3 would go to a terminal, or where JSON goes.
+        InvalidRequestError: An MP3 would be written to a terminal, or together with JSON.
     """
 
     def __init__(self, items: list[Item], options: argparse.Namespace) -> None:
         if any(item.output == STREAM for item in items):
             if options.json:
-                raise InvalidRequestError("--json and an MP3 cannot both go to standard output")
+                raise InvalidRequestError("--json: not possible if standard output is the MP3")
             if sys.stdout.isatty():
                 raise InvalidRequestError(
-                    "an MP3 is not written to a terminal: redirect standard output or give -o FILE"
+                    "standard output is a terminal. Redirect it or use -o FILE"
                 )
         self._items = items
         self._options = options
@@ -286,16 +285,16 @@ class _Conversions:
 
     @contextmanager
     def _folders(self) -> Iterator[None]:
-        """Removes the folders that had to be made, and in which nothing was written."""
+        """Remove the created directories that are still empty at the end."""
         try:
             yield
         finally:
             for folder in reversed(self._made):
-                with suppress(OSError):  # Only those in which nothing was written are empty.
+                with suppress(OSError):  # Fails for directories that are not empty.
                     folder.rmdir()
 
     def _make_folder_of(self, output: str) -> OutputFailedError | None:
-        """Makes the folder that the output lies in, and notes each one made."""
+        """Create the directory of the output and remember each new directory."""
         missing = []
         folder = Path(output).parent
         while not folder.exists():
@@ -306,7 +305,7 @@ class _Conversions:
                 path.mkdir()
             except OSError as error:
                 return OutputFailedError(
-                    f"cannot make the folder '{display_name(os.fspath(path))}': {error.strerror}",
+                    f"cannot create directory '{display_name(os.fspath(path))}': {error.strerror}",
                     errno=error.errno,
                 )
             self._made.append(path)
@@ -334,7 +333,7 @@ class _Conversions:
 
 
 class _LocalConversions(_Conversions):
-    """Conversions on this computer, several at a time."""
+    """Local conversions, several at a time."""
 
     def __init__(self, items: list[Item], options: argparse.Namespace) -> None:
         super().__init__(items, options)
@@ -344,7 +343,7 @@ class _LocalConversions(_Conversions):
         self._finished_s = 0.0
 
     def run(self, native: _media.ConvertOptions, concurrency: int) -> int:
-        """Converts everything; the exit code."""
+        """Convert all inputs. Return the exit code."""
         from polymux.media.conversion import JobGroup
 
         for item in self._items:
@@ -412,7 +411,7 @@ class _LocalConversions(_Conversions):
         if not self._json:
             advice = ""
             if isinstance(error, OutputExistsError):
-                advice = " (--overwrite replaces it, --skip-existing leaves such inputs out)"
+                advice = ". Use --overwrite to replace it or --skip-existing to skip the input"
             self._screen.complain(f"polymux: {error}{advice}")
 
     def _draw(self, group: JobGroup) -> None:
@@ -433,7 +432,7 @@ class _LocalConversions(_Conversions):
 
 
 class _RemoteConversions(_Conversions):
-    """Conversions by a server, or of an address, one after the other."""
+    """Conversions on a server or of a URL, one after the other."""
 
     def __init__(self, items: list[Item], options: argparse.Namespace) -> None:
         super().__init__(items, options)
@@ -442,7 +441,7 @@ class _RemoteConversions(_Conversions):
         self._fields = {name: value for name, value in given.items() if value is not None}
 
     def run(self) -> int:
-        """Converts everything; the exit code."""
+        """Convert all inputs. Return the exit code."""
         with self._folders(), self._answering() as client:
             for item in self._items:
                 self._run(client, item)
@@ -452,27 +451,27 @@ class _RemoteConversions(_Conversions):
 
     @contextmanager
     def _answering(self) -> Iterator[Operations]:
-        """The server that is named on the command line; else this computer."""
+        """Yield the client of `--server`, else a local one."""
         if self._options.server is not None:
             with server.connected(self._options, "convert-to-mp3 --server") as client:
                 yield client
             return
         from polymux.local.sync_local import Local
 
-        server.refuse_without_server(self._options, "no server is named, give --server URL")
+        server.refuse_without_server(self._options, "only with --server URL")
         errors.is_done_here()
         with Local() as local:
             yield local
 
     def _run(self, client: Operations, item: Item) -> None:
-        """Converts one input; only what concerns all of them is raised."""
+        """Convert one input. Raise only errors that affect all inputs."""
         if item.skipped:
             self._count("skipped", item, reason=item.skipped)
             return
         try:
             url, count = self._convert(client, item)
         except InvalidRequestError:
-            raise  # So it would be with every other input.
+            raise  # All other inputs would fail the same way.
         except PolymuxError as error:
             self._code = errors.code_of(error)
             self._count("failed", item, error=error.to_dict())
@@ -480,7 +479,7 @@ class _RemoteConversions(_Conversions):
                 self._screen.clear()
                 errors.say(errors.message_of(error))
             return
-        # Of what was made here the address is one that goes with the command.
+        # URLs of local outputs are not shown, because they end with the command.
         more = {"url": url} if self._options.server is not None else {}
         self._count("converted", item, output=item.output, **more)
         self._say_converted(item, size(count))
@@ -500,7 +499,7 @@ class _RemoteConversions(_Conversions):
                 on_upload=waiting.on_upload,
                 on_progress=waiting.on_progress,
             )
-        self._screen.draw(f"fetching {made}")
+        self._screen.draw(f"downloading {made}")
         if item.output == STREAM:
             count = 0
             for piece in made:
@@ -513,15 +512,15 @@ class _RemoteConversions(_Conversions):
         return str(made), count
 
     def _prepare(self, output: str) -> None:
-        """Refuses what could not be saved later, before anything is sent."""
+        """Check that the output can be saved before anything is sent."""
         if not self._options.overwrite and os.path.lexists(output):
             raise OutputExistsError(
-                "it exists already (--overwrite replaces it, --skip-existing leaves such inputs "
-                "out)",
+                "already exists. Use --overwrite to replace it or --skip-existing to skip the "
+                "input",
                 input_name=output,
             )
         if error := self._make_folder_of(output):
             raise error
         if not Path(output).parent.is_dir():
             folder = display_name(str(Path(output).parent))
-            raise OutputFailedError(f"cannot write into '{folder}': it is no folder")
+            raise OutputFailedError(f"cannot write into '{folder}': not a directory")

@@ -1,4 +1,4 @@
-"""`polymux convert-to-mp3`."""
+"""`polymux convert-to-mp3`: convert audio and video files."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from polymux.media.options import EncodingOptions
 
 _EPILOG = """\
-The output stands next to the input, with .mp3 in the place of its suffix, unless -o says
-otherwise. Existing files are kept unless --overwrite is given. With --recursive, files that are no
-media, or have no audio, are counted and left out; folders of the input appear below -o FOLDER.
+The output is written next to the input with the suffix .mp3, unless you set --output. Existing
+files are kept unless you set --overwrite. With --recursive, files that are not media or have no
+audio are skipped and counted; subdirectories are recreated in the directory of --output.
 
-Everything is done on this computer unless --server names one that does it; options that only this
-computer has are refused then. A server is never taken from the environment here, so that no file
-leaves this computer unasked.
+Conversions run on this computer unless you set --server. Options that only work locally are then
+rejected. POLYMUX_BASE_URL is ignored here, so that files do not leave this computer by accident.
 
-With --url the output has the name that the address ends with, in this folder unless -o says
-otherwise. What lies in this computer's own network is refused, and so are options that a server
-does not have: they are for files.
+With --url, the output gets the file name in the URL, in the current directory unless you set
+--output. URLs of private networks are blocked (SSRF protection), and options that only work for
+files are rejected.
 
-With --json, each line of standard output is one object ("report" is of files that are converted
-here; of a server's there is its "url"):
+With --json, each line of standard output is one JSON object. Local conversions have a "report",
+conversions on a server have the "url" of the output:
   {"status": "converted", "input", "output", "report": {duration_s, frames, bytes, warnings, ...}}
   {"status": "failed", "input", "error": {"type", "code", "message", ...}}
   {"status": "skipped", "input", "reason": "exists" | "is_mp3" | "not_media"}
@@ -49,96 +48,112 @@ examples:
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Converts any audio or video to MP3, with the frames of the ffmpeg program."
+        "Convert audio and video files to MP3, with the same frames as the ffmpeg program."
     )
     parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
-        "inputs", metavar="INPUT", nargs="*", help="a file, a folder, or - for standard input"
+        "inputs", metavar="INPUT", nargs="*", help="File, directory, or - for standard input"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE_OR_FOLDER", help="where to write; - is standard output"
+        "-o", "--output", metavar="FILE_OR_DIR", help="Output file or directory; - is stdout"
     )
     _add_file_arguments(parser)
     _add_encoding_arguments(parser)
     _add_content_arguments(parser)
     add_limit_argument(parser)
-    parser.add_argument("--url", help="address of a media file or a page, instead of INPUT")
-    server.add_arguments(parser, where="have it done by this server; default: done here")
+    parser.add_argument("--url", help="URL of a media file or page, instead of INPUT")
+    server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run, parser=parser)
 
 
 def _add_file_arguments(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("files")
     group.add_argument(
-        "-r", "--recursive", action="store_true", help="convert what is in folders, at any depth"
+        "-r", "--recursive", action="store_true", help="Convert files in directories, recursively"
     )
     existing = group.add_mutually_exclusive_group()
-    existing.add_argument("--overwrite", action="store_true", help="replace existing outputs")
+    existing.add_argument("--overwrite", action="store_true", help="Replace existing output files")
     existing.add_argument(
-        "--skip-existing", action="store_true", help="leave out inputs that have an output"
+        "--skip-existing", action="store_true", help="Skip inputs whose output already exists"
     )
     group.add_argument(
-        "-j", "--jobs", type=int, metavar="N", help="files at a time (default: twice the cores)"
+        "-j",
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="Parallel conversions (default: twice the cores)",
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="show errors only")
-    group.add_argument("--json", action="store_true", help="one JSON object per line")
+    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
+    group.add_argument("--json", action="store_true", help="Print one JSON object per line")
 
 
 def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("encoding")
-    group.add_argument("-b", "--bitrate", metavar="RATE", help="constant, such as 128k or 128000")
+    group.add_argument(
+        "-b", "--bitrate", metavar="RATE", help="Constant bitrate, such as 128k or 128000"
+    )
     group.add_argument(
         "-V",
         "--vbr-quality",
         type=float,
         metavar="Q",
-        help="variable bitrate, 0 (best) to below 10 (default: 0 without --bitrate)",
+        help="Variable bitrate quality, 0 (best) to below 10 (default: 0 without --bitrate)",
     )
-    group.add_argument("--abr", action="store_true", help="make --bitrate an average")
+    group.add_argument("--abr", action="store_true", help="Use --bitrate as an average bitrate")
     group.add_argument(
-        "--preset", choices=("ffmpeg", "best", "fast"), default="ffmpeg", help="default: ffmpeg"
+        "--preset",
+        choices=("ffmpeg", "best", "fast"),
+        default="ffmpeg",
+        help="Encoder preset (default: ffmpeg)",
     )
-    group.add_argument("--sample-rate", type=int, metavar="HZ", help="8000 to 48000")
-    group.add_argument("--channels", type=int, metavar="N", help="1 or 2")
+    group.add_argument(
+        "--sample-rate", type=int, metavar="HZ", help="Sample rate, 8000 to 48000 Hz"
+    )
+    group.add_argument("--channels", type=int, metavar="N", help="Number of channels, 1 or 2")
     group.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="maximum number of threads for one file; at a constant bitrate 1 makes every frame "
-        "ffmpeg's (default: all cores)",
+        help="Maximum number of threads per file; at a constant bitrate, 1 makes all frames "
+        "identical to ffmpeg's (default: all cores)",
     )
     group.add_argument(
         "--exact",
         action="store_true",
-        help="with --abr or variable bitrate: one encoder from beginning to end, so that every "
-        "frame is ffmpeg's also in files over 15 s (with --bitrate alone, use --threads 1)",
+        help="With --abr or a variable bitrate: encode sequentially, which makes all frames "
+        "identical to ffmpeg's even in files over 15 s (with only --bitrate, use --threads 1)",
     )
     group.add_argument(
         "--verify",
         choices=("first-seam", "all"),
-        help="compare every frame of the segment behind the first seam of parallel encoding, or "
-        "behind all; costs time (default: only the frames at the seam)",
+        help="Segments of parallel encoding to verify completely against a sequential encoder: the "
+        "one after the first seam, or all; slower (default: only the frames at the seams)",
     )
     group.add_argument(
         "--identical-file",
         action="store_true",
-        help="make the whole file, tags included, equal to that of 'ffmpeg -vn'; at average or "
-        "variable bitrate this means --exact too",
+        help="Make the whole file, including tags, identical to that of 'ffmpeg -vn'; implies "
+        "--exact for an average or variable bitrate",
     )
 
 
 def _add_content_arguments(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("content")
     group.add_argument(
-        "--audio-stream", type=int, metavar="INDEX", help="as 'polymux probe' numbers"
+        "--audio-stream",
+        type=int,
+        metavar="INDEX",
+        help="Index of the stream to convert; see 'polymux probe' (default: the best audio stream)",
     )
-    group.add_argument("--start", metavar="TIME", help="seconds, or [HH:]MM:SS[.mmm]")
-    group.add_argument("--end", metavar="TIME", help="seconds, or [HH:]MM:SS[.mmm]")
+    group.add_argument("--start", metavar="TIME", help="Start: seconds, or [HH:]MM:SS[.mmm]")
+    group.add_argument("--end", metavar="TIME", help="End: seconds, or [HH:]MM:SS[.mmm]")
     text = group.add_mutually_exclusive_group()
     text.add_argument(
-        "--tags", choices=("copy", "none"), default="copy", help="the input's tags; default: copy"
+        "--tags",
+        choices=("copy", "none"),
+        default="copy",
+        help="Tags of the input (default: copy)",
     )
     text.add_argument(
         "--tag",
@@ -146,13 +161,18 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         type=partial(_pair, "KEY=VALUE"),
-        help="replaces the input's text tags; may be repeated",
+        help="Text tag that replaces those of the input; repeatable",
     )
     group.add_argument(
-        "--cover", choices=("copy", "none"), default="copy", help="the picture; default: copy"
+        "--cover",
+        choices=("copy", "none"),
+        default="copy",
+        help="Cover image of the input (default: copy)",
     )
-    group.add_argument("--id3v2-version", type=int, choices=(3, 4), default=3, help="default: 3")
-    group.add_argument("--strict", action="store_true", help="damaged input is an error")
+    group.add_argument(
+        "--id3v2-version", type=int, choices=(3, 4), default=3, help="ID3v2 version (default: 3)"
+    )
+    group.add_argument("--strict", action="store_true", help="Fail on damaged input")
 
 
 def _encoding(options: argparse.Namespace) -> EncodingOptions:
@@ -179,44 +199,41 @@ def _encoding(options: argparse.Namespace) -> EncodingOptions:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Converts every input; the exit code."""
+    """Convert all inputs. Return the exit code."""
     if not options.inputs and options.url is None:
         options.parser.error("the following arguments are required: INPUT")
     from polymux.cli import conversions
 
     if options.server is not None or options.url is not None:
         return conversions.run_elsewhere(options)
-    server.refuse_without_server(
-        options, "no server is named, give --server URL", has_deadline=False
-    )
+    server.refuse_without_server(options, "only with --server URL", has_deadline=False)
     return conversions.run_here(options, native_options(_encoding(options)))
 
 
 def add_limit_argument(command: argparse.ArgumentParser) -> None:
-    """Adds `--limit NAME=NUMBER`, which may be repeated."""
     command.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="NAME=NUMBER",
         type=partial(_pair, "NAME=NUMBER"),
-        help="what an input may cost: probe_bytes, streams, duration_s, sample_rate_hz, channels, "
-        "tag_bytes or chapters, as in polymux.Limits; may be repeated",
+        help="Limit on inputs: probe_bytes, streams, duration_s, sample_rate_hz, channels, "
+        "tag_bytes or chapters, as in polymux.Limits; repeatable",
     )
 
 
 def _pair(form: str, text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not of the form {form}")
+        raise argparse.ArgumentTypeError(f"invalid value {shown(text)} (expected {form})")
     return name, value
 
 
 def limits_of(options: argparse.Namespace) -> Limits | None:
-    """The limits that were asked for; None for the defaults.
+    """Return the limits of the command line; None for the defaults.
 
     Raises:
-        InvalidRequestError: There is no such limit, or the value is not a number.
+        InvalidRequestError: A limit is unknown, or its value is not a number.
     """
     if not options.limit:
         return None
@@ -225,10 +242,10 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     for name, text in options.limit:
         if name not in known:
             raise InvalidRequestError(
-                f"there is no limit {shown(name)}; there are {', '.join(sorted(known))}"
+                f"--limit: unknown limit {shown(name)} (known: {', '.join(sorted(known))})"
             )
         try:
             values[name] = float(text) if name == "duration_s" else int(text)
         except ValueError:
-            raise InvalidRequestError(f"--limit {name} is a number, not {shown(text)}") from None
+            raise InvalidRequestError(f"--limit {name}: not a number: {shown(text)}") from None
     return Limits(**values)

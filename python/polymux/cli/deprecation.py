@@ -1,4 +1,4 @@
-"""Old spellings of options and commands: they work, with a line on standard error, until 0.3."""
+"""Deprecated names of options and commands, supported with a warning until 0.3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polymux.cli.errors import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: A group and the old name of a command in it to the new name.
+#: Maps (group, old command name) to the new name.
 _COMMANDS = {("keys", "change"): "update", ("songs", "remove"): "rm"}
 
 
@@ -44,12 +44,12 @@ class _OldOption(argparse.Action):
 def add_old_option(
     parser: argparse._ActionsContainer, old: str, new: argparse.Action
 ) -> argparse.Action:
-    """Accepts an option's old spelling, which help and completion do not show."""
+    """Accept an option's old name, hidden from help and completion."""
     return parser.add_argument(old, action=_OldOption, new=new)
 
 
 def with_new_command(arguments: Sequence[str] | None) -> Sequence[str]:
-    """The words of a command line, with the new name of a renamed command."""
+    """Replace the old name of a renamed command in the arguments."""
     words = sys.argv[1:] if arguments is None else arguments
     group, command = words[:1], words[1:2]
     new = _COMMANDS.get((group[0], command[0])) if group and command else None

@@ -1,4 +1,4 @@
-"""`polymux doctor`: what this installation is, and what it can do."""
+"""`polymux doctor`: report what this installation supports."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ _PROGRAM_TIMEOUT_S = 5.0
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
-    parser.description = "Shows what this installation can do, what is missing, and how to get it."
-    parser.epilog = "Exit code 0 when conversions work, 3 when something they need is missing."
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.description = "Show what this installation supports, what is missing and how to get it."
+    parser.epilog = "Exit code: 0 if conversions work, 3 if a dependency for them is missing."
+    parser.add_argument("--json", action="store_true", help="Print one JSON object")
     parser.add_argument(
-        "--config", metavar="FILE", help="settings of a server: its upstreams and songs too"
+        "--config", metavar="FILE", help="Server configuration whose upstreams and songs to check"
     )
     parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Prints the findings; the exit code says whether conversions work."""
+    """Print the findings. Return the exit code, which depends on conversions only."""
     found = findings(options.config)
     if options.json:
         write_json(found)
@@ -59,13 +58,13 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 def findings(config: str | None = None) -> dict[str, Any]:
-    """What there is, as JSON-able values.
+    """Return the findings as JSON-compatible values.
 
     Args:
-        config: The file of a server's settings, whose upstreams are told of. Default: none.
+        config: Server configuration whose upstreams are included. Default: none.
 
     Raises:
-        InvalidRequestError: Something in that file is wrong.
+        InvalidRequestError: The configuration is invalid.
     """
     settings = None if config is None else read_settings(Path(config))
     return {
@@ -82,7 +81,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "mcp": _has_module("mcp"),
         "downloads": downloads_health.downloads(),
         "songs": reader.health(None if settings is None else settings.songs.catalogue),
-        # What settings can name; without any named, none is asked.
+        # Providers that settings can enable. None is used by default.
         "song_search": {
             "providers": list(SEARCH_PROVIDERS),
             "remedy": "[song_search], see docs/guides/recognize-and-search-songs.md",
@@ -107,7 +106,7 @@ def _ffmpeg_program() -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        done = subprocess.run(  # noqa: S603 - the program that PATH gives, without a shell
+        done = subprocess.run(  # noqa: S603 - ffmpeg from PATH, without a shell
             [path, "-hide_banner", "-version"],
             capture_output=True,
             check=False,
@@ -128,7 +127,7 @@ def _engines() -> dict[str, Any]:
     found = {}
     for name, spec in ENGINES.items():
         if name == "media" or spec.has_roles:
-            continue  # Reported on their own.
+            continue  # Reported separately.
         found[name] = {
             "ok": spec.is_installed,
             "does": spec.title,
@@ -138,7 +137,7 @@ def _engines() -> dict[str, Any]:
 
 
 def _models_of(engine: str) -> dict[str, Any]:
-    """The names of an engine's models, and one to pull; nothing for an engine that needs none."""
+    """Return an engine's models and one to pull; empty if it needs no models."""
     if engine not in FAMILIES:
         return {}
     names = [
@@ -149,14 +148,14 @@ def _models_of(engine: str) -> dict[str, Any]:
 
 
 def _generation(settings: ServerSettings | None) -> dict[str, Any]:
-    """By the models that the settings of an engine for it name, where they name one."""
+    """Report on the models in the settings of a generation engine, else on the defaults."""
     engines = {} if settings is None else settings.engines or {}
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
     return generation_health.generation(named[0] if named else None)
 
 
 def _upstreams(settings: ServerSettings) -> list[dict[str, Any]]:
-    """The upstreams that settings name, and whether their keys are there; none is asked."""
+    """Report the configured upstreams and whether their API keys exist, without any request."""
     found = []
     for name, one in settings.upstreams.items():
         told: dict[str, Any] = {"name": name, "kind": one.kind, "does": list(one.does)}
@@ -172,7 +171,7 @@ def _upstream_line(one: dict[str, Any]) -> str:
     if not one["ok"]:
         return f"missing  {one['problem']}"
     key = "with a key" if one["key"] else "without a key"
-    return f"ok       the upstream {one['name']} ({one['kind']}, {key}): {', '.join(one['does'])}"
+    return f"ok       upstream {one['name']} ({one['kind']}, {key}): {', '.join(one['does'])}"
 
 
 def _confinement() -> list[str]:
@@ -183,24 +182,24 @@ def _confinement() -> list[str]:
 
 
 def _confinement_lines(in_force: list[str]) -> list[str]:
-    """Of what opens strangers' files, and of processes with models: those keep their files."""
+    """Report the sandbox of untrusted files, and of model processes, which can read files."""
     files = [one for one in in_force if one.startswith("landlock")]
     network = [one for one in in_force if one in (NO_NETWORK, NO_TCP)]
     remedy = (
-        "Landlock wants Linux 5.13, and 6.7 to deny TCP; a network namespace the right to make one"
+        "Landlock requires Linux 5.13, or 6.7 to block TCP; a network namespace needs privileges"
     )
     grade = "ok      "
     if not (files and network):
         grade = "absent  "
     elif NO_TCP in network:
-        grade, remedy = "partly  ", "UDP is open: a network namespace wants the right to make one"
+        grade, remedy = "partly  ", "UDP is not blocked: a network namespace needs privileges"
     words = ", ".join(files + network) or "nothing"
-    lines = [f"{grade} confinement of what opens strangers' files: {words}"]
+    lines = [f"{grade} sandbox for untrusted files: {words}"]
     if not network:
-        lines.append("absent   models' processes without a network: theirs is open")
+        lines.append("absent   network isolation of model processes")
     else:
         grade = "ok      " if NO_NETWORK in network else "partly  "
-        lines.append(f"{grade} models' processes without a network: {network[0]}")
+        lines.append(f"{grade} network isolation of model processes: {network[0]}")
     if NO_NETWORK not in network or not files:
         lines[0] += f" ({remedy})"
     return lines
@@ -210,8 +209,8 @@ def _with_models(engine: dict[str, Any]) -> str:
     if "models" not in engine:
         return ""
     if engine["models"]:
-        return f", with {', '.join(engine['models'])}"
-    return f", once it has a model ('polymux models pull {engine['pull']}')"
+        return f", models: {', '.join(engine['models'])}"
+    return f", needs a model: run 'polymux models pull {engine['pull']}'"
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -231,31 +230,29 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"missing  {media['problem']}")
     if program is None:
         lines.append(
-            "absent   the ffmpeg program (not needed to convert; the tests compare with it: "
+            "absent   ffmpeg program (not required for conversions; the tests compare with it: "
             "on Debian and Ubuntu 'apt install ffmpeg')"
         )
     else:
-        lines.append(f"ok       the ffmpeg program {program['version']} at {program['path']}")
+        lines.append(f"ok       ffmpeg program {program['version']} at {program['path']}")
     if found["numpy"]:
         lines.append("ok       NumPy, for PcmAudio.to_numpy")
     else:
-        lines.append("absent   NumPy (only PcmAudio.to_numpy needs it: 'pip install numpy')")
+        lines.append("absent   NumPy (only for PcmAudio.to_numpy: 'pip install numpy')")
     for name, engine in found["engines"].items():
         if engine["ok"]:
-            lines.append(f"ok       the engine {name}: {engine['does']}{_with_models(engine)}")
+            lines.append(f"ok       engine {name}: {engine['does']}{_with_models(engine)}")
         else:
-            lines.append(f"absent   the engine {name}: {engine['does']} ('{engine['remedy']}')")
+            lines.append(f"absent   engine {name}: {engine['does']} ('{engine['remedy']}')")
     lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(
-        "ok       the server"
-        if found["server"]
-        else "absent   the server ('pip install polymux[server]')"
+        "ok       server" if found["server"] else "absent   server ('pip install polymux[server]')"
     )
     lines.append(
-        "ok       the Model Context Protocol: 'polymux mcp', and /mcp of servers"
+        "ok       Model Context Protocol: 'polymux mcp', and /mcp of servers"
         if found["mcp"]
-        else "absent   the Model Context Protocol: 'polymux mcp', and /mcp of servers "
+        else "absent   Model Context Protocol: 'polymux mcp', and /mcp of servers "
         "('pip install polymux[mcp]')"
     )
     lines += downloads_health.lines(found["downloads"])
@@ -265,7 +262,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         ("recognition", found["song_recognition"]),
     ):
         lines.append(
-            f"off      song {what}, but where settings name "
+            f"off      song {what} providers (enable in the settings): "
             f"{', '.join(others['providers'])} ({others['remedy']})"
         )
     lines += [_upstream_line(one) for one in found["upstreams"]]

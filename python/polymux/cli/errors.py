@@ -1,4 +1,4 @@
-"""From an exception to the line that people read and the exit code that programs read."""
+"""Converts exceptions to error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from polymux.errors import (
 
 
 class ExitCode:
-    """What the exit codes of the commands mean."""
+    """Exit codes of the commands; see `EPILOG`."""
 
     SUCCESS = 0
     FAILURE = 1
@@ -44,20 +44,20 @@ class ExitCode:
 
 EPILOG = """\
 exit codes:
-  0    everything was done (what was skipped as asked counts as done)
-  1    at least one input failed, or the reader of the output went away
-  2    the command line is wrong; nothing was done
-  3    a part of this installation is missing; 'polymux doctor' says which
-  4    no server is named, or the configuration is wrong; nothing was done
-  5    the input, song, job or file does not exist (a server's status 404, too)
-  6    the server refuses the request or the key (other statuses from 400 to 499)
-  7    there is no connection to the server, or it broke off
-  8    a deadline passed
-  9    the server or its job failed, or cannot do this (status 500 and above)
-  130  interrupted by Ctrl-C; nothing partial is left behind
-  143  ended by SIGTERM; nothing partial is left behind
+  0    success (skipped inputs count as success)
+  1    at least one input failed, or standard output was closed
+  2    invalid command line or request; nothing was done
+  3    missing dependency; 'polymux doctor' shows which
+  4    no server configured, or invalid configuration; nothing was done
+  5    not found: an input, song, job or file (also HTTP 404)
+  6    rejected by the server, such as an invalid API key (other HTTP 4xx)
+  7    connection failed or lost
+  8    timed out
+  9    the server or its job failed, or does not support this (HTTP 5xx)
+  130  interrupted (Ctrl-C); no partial files are left
+  143  terminated (SIGTERM); no partial files are left
 """
-#: The first that fits counts.
+#: The first matching class determines the code.
 _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
     (MissingDependencyError, ExitCode.MISSING_DEPENDENCY),
     (InvalidRequestError, ExitCode.USAGE),
@@ -73,32 +73,32 @@ _CODES: tuple[tuple[type[PolymuxError], int], ...] = (
     (StreamInterruptedError, ExitCode.NO_CONNECTION),
 )
 _SECRETS: list[str] = []
-#: Shorter ones would be found in the middle of other words.
+#: Shorter secrets could match parts of other words.
 _MIN_SECRET_CHARACTERS = 4
 _is_here = False
-_STATUS_WORDS = "the server answered with status"
+_STATUS_WORDS = "the server returned status"
 
 
 class ConfigurationError(PolymuxError):
-    """No server is named, or what the environment or the configuration file says is wrong."""
+    """No server is configured, or the environment or configuration file is invalid."""
 
     code = "not_configured"
 
 
 def is_done_here() -> None:
-    """There is no server of which messages could speak."""
-    global _is_here  # Of this process, which is one command.
+    """Record that the command runs locally, so messages do not mention a server."""
+    global _is_here  # One process runs one command.
     _is_here = True
 
 
 def hide(secret: str | None) -> None:
-    """Has a key left out of everything that is said from now on, unless it is hardly one."""
+    """Redact a key in all further messages, unless it is too short to be one."""
     if secret and len(secret) >= _MIN_SECRET_CHARACTERS and secret not in _SECRETS:
         _SECRETS.append(secret)
 
 
 def say(text: str) -> None:
-    """One line on standard error, without control characters and without any key."""
+    """Print a line to standard error, with control characters escaped and keys redacted."""
     for secret in _SECRETS:
         text = text.replace(secret, "***")
     with suppress(OSError):
@@ -107,32 +107,31 @@ def say(text: str) -> None:
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code for an exception."""
     if isinstance(error, ConfigurationError):
         return ExitCode.NOT_CONFIGURED
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILURE)
 
 
 def message_of(error: PolymuxError) -> str:
-    """What to say about an exception: what was wrong, and what can be done."""
+    """Return the message for an exception, with facts that help to fix the problem."""
     text = str(error)
     if isinstance(error, MissingDependencyError):
-        return f"{text} ('polymux doctor' shows what is there)"
+        return f"{text} (run 'polymux doctor' for details)"
     if _is_here or not isinstance(error, APIStatusError):
         return text
     facts = [] if text.startswith(_STATUS_WORDS) else [f"status {error.status}"]
     if error.request_id:
         facts.append(f"request {error.request_id}")
     if error.headers.get("retry-after"):
-        facts.append(f"it asks for a pause of {error.headers['retry-after']}")
+        facts.append(f"retry after {error.headers['retry-after']}")
     if isinstance(error, AuthenticationError):
-        facts.append("the key comes from POLYMUX_API_KEY or the configuration file")
-    text = text if text.startswith(_STATUS_WORDS) else f"the server says: {text}"
+        facts.append("set the key in POLYMUX_API_KEY or the configuration file")
+    text = text if text.startswith(_STATUS_WORDS) else f"server error: {text}"
     return f"{text} ({'; '.join(facts)})" if facts else text
 
 
 def report(error: Exception) -> int:
-    """Says what went wrong; the exit code."""
+    """Print an exception's message. Return the exit code."""
     if os.environ.get("POLYMUX_DEBUG") == "1":
         from traceback import format_exc
 
@@ -142,5 +141,5 @@ def report(error: Exception) -> int:
         say(message_of(error))
     else:
         what = f"{type(error).__name__}: {error}"
-        say(f"this is a defect of polymux: {what} (POLYMUX_DEBUG=1 shows where it happened)")
+        say(f"bug in polymux: {what} (set POLYMUX_DEBUG=1 for a traceback)")
     return code_of(error)

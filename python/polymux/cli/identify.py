@@ -1,4 +1,4 @@
-"""`polymux identify-song` and `polymux search-music` on the catalogue of this computer."""
+"""`polymux identify-song` and `polymux search-music` on the local song index."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("identify_song", "search_music")
 HELP = """\
-With --local, --catalogue or --listen the catalogue of this computer is asked, which 'polymux songs
-add' fills; --json then has all that it knows of a song, and of identify-song also offset_s, speed,
-tempo, pitch, confidence and runner_up.
+With --local, --catalogue or --listen, the command uses the local song index, which 'polymux songs
+add' creates. --json then prints all data of a song; identify-song adds offset_s, speed, tempo,
+pitch, confidence and runner_up.
 
 """
 _MAX_LISTENING_S = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Adds what the catalogue needs to an operation's own arguments."""
-    group = parser.add_argument_group("catalogue")
-    songs.add_catalogue_argument(group, "ask the catalogue in this folder")  # type: ignore[arg-type]
+    """Add the options of the song index to an operation's arguments."""
+    group = parser.add_argument_group("song index")
+    songs.add_catalogue_argument(group, "Directory of the song index to use")  # type: ignore[arg-type]
     if command.operation == "identify_song":
         group.add_argument(
             "--listen",
             dest="listen_s",
             type=_seconds,
             metavar="SECONDS",
-            help="ask about what the microphone hears, in the place of a file",
+            help="Record from the microphone for this time, instead of a file",
         )
         confidence = group.add_argument(
             "--min-confidence",
             type=float,
             metavar="SHARE",
-            help="from which confidence on the catalogue names a song, 0.5 to 0.99 (default: 0.85)",
+            help="Minimum confidence of a match, 0.5 to 0.99 (default: 0.85)",
         )
         add_old_option(group, "--least-confidence", confidence)
 
@@ -58,30 +58,30 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 1 <= seconds <= _MAX_LISTENING_S:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no number of seconds from 1 to 600")
+        raise argparse.ArgumentTypeError(f"out of range: {shown(text)} (allowed 1 to 600 seconds)")
     return seconds
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
-    """Asks the catalogue of this computer, or what every operation asks; the exit code."""
+    """Use the local song index if requested, else a server. Return the exit code."""
     listens = getattr(options, "listen_s", None) is not None
     if not (options.local or options.catalogue is not None or listens):
         if getattr(options, "min_confidence", None) is not None:
             raise InvalidRequestError(
-                "--min-confidence is for the catalogue of this computer: add --local, --catalogue "
-                "or --listen"
+                "--min-confidence: requires the local song index. Add --local, --catalogue or "
+                "--listen"
             )
         return calls.run(command, options)
-    # Of a catalogue that nobody has made, `Local` says what else could be asked.
+    # Without a song index, `Local` reports the alternatives.
     if not listens and served_folder(options.catalogue) is None:
         return calls.run(command, options)
-    instead = "the catalogue of this computer is asked, and no server"
+    instead = "the local song index needs no server"
     if options.server is not None:
-        raise InvalidRequestError(f"no use for --server: {instead}")
-    # Of the time too: the search is one call, which nothing ends in its midst.
+        raise InvalidRequestError(f"--server: not supported: {instead}")
+    # This includes --timeout, because the search is one call that cannot be interrupted.
     server.refuse_without_server(options, instead, has_deadline=False)
     if extra_body_of(options):
-        raise InvalidRequestError("the catalogue of this computer takes no --extra-body")
+        raise InvalidRequestError("--extra-body: not supported by the local song index")
     errors.is_done_here()
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
@@ -95,7 +95,7 @@ def _identify(
 ) -> int:
     source: Any = values.get("file")
     if (source is None) == (options.listen_s is None):
-        raise InvalidRequestError("give either a file or --listen SECONDS")
+        raise InvalidRequestError("pass either a file or --listen SECONDS")
     if source is None:
         from polymux.cli.record import recorded
 
@@ -104,9 +104,9 @@ def _identify(
         source = standard_input()
     match = catalogue.identify(source, min_confidence=options.min_confidence)
     if match is None:
-        words = "no song of the catalogue is like this"
+        words = "no song in the index matches"
         if next(catalogue.songs(), None) is None:
-            words = "the catalogue is empty: 'polymux songs add FOLDER' fills it"
+            words = "the song index is empty. Run 'polymux songs add DIR' to fill it"
         raise NoMatchError(words)
     if options.as_json:
         write_json(match.to_dict())
@@ -117,12 +117,12 @@ def _identify(
 
 
 def _show(song: CatalogueSong) -> None:
-    """As songs of servers are shown, with the file in the place of a page."""
+    """Print a song like one from a server, with its file instead of a URL."""
     write_text(f"{printable(song.name)}\t{display_name(os.fsencode(song.path))}\n")
 
 
 def _explain(match: Match, screen: Screen) -> None:
-    facts = [f"from {clock(match.offset_s)} on", f"confidence {match.confidence:.2f}"]
+    facts = [f"offset {clock(match.offset_s)}", f"confidence {match.confidence:.2f}"]
     for name in ("tempo", "pitch"):
         factor = getattr(match, name)
         if round(factor, 3) != 1:
@@ -134,7 +134,7 @@ def _search(
     options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
 ) -> int:
     if "song" not in values:
-        raise InvalidRequestError("give what to look for: a title, an artist, or both")
+        raise InvalidRequestError("SONG: missing. Pass a title, an artist, or both")
     found = catalogue.search(values["song"], values.get("limit", 5))
     if options.as_json:
         write_json([song.to_dict() for song in found])
@@ -142,5 +142,5 @@ def _search(
     for song in found:
         _show(song)
     if not found:
-        screen.say("nothing was found")
+        screen.say("no results")
     return ExitCode.SUCCESS

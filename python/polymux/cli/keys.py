@@ -1,4 +1,4 @@
-"""`polymux keys`: who may use a server."""
+"""`polymux keys`: manage the API keys of a server."""
 
 from __future__ import annotations
 
@@ -31,37 +31,34 @@ _QUOTAS = {
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Keys of a server. A key is shown once, when it is made; what is kept is its "
-        "SHA-256. A running server sees changes at once."
+        "Manage the API keys of a server.\nA key's secret is shown only once, when the key is "
+        "created; the server stores its SHA-256.\nA running server applies changes at once."
     )
     parser.epilog = EPILOG
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
-    add = actions.add_parser("add", help="make a key and print it")
-    add.add_argument("name", metavar="NAME", type=_name, help="what people call it")
+    add = actions.add_parser("add", help="create an API key and print its secret")
+    add.add_argument("name", metavar="NAME", type=_name, help="Name of the key")
     _add_rights(add, float, int)
-    listed = actions.add_parser("list", help="show the keys, without themselves")
-    listed.add_argument("--json", action="store_true", help="one JSON array")
+    listed = actions.add_parser("list", help="list API keys (secrets are hidden)")
+    listed.add_argument("--json", action="store_true", help="Print one JSON array")
     change = actions.add_parser(
         "update",
-        help="give a key another name, other scopes or quotas, or another end",
-        description="Changes what is given and leaves the rest. The key itself stays as it is; "
-        "its scopes are those that are named here, and 'none' takes any other bound away.",
+        help="change the name, scopes, quotas or expiry of a key",
+        description="Change the given properties of a key. The secret stays the same. --scope "
+        "replaces all scopes; 'none' removes any other limit.",
         argument_default=argparse.SUPPRESS,
     )
-    change.add_argument("key", metavar="NAME_OR_ID")
-    change.add_argument(
-        "--name", metavar="NAME", type=_name, help="what people call it from now on"
-    )
+    change.add_argument("key", metavar="NAME_OR_ID", help="Name or ID of the key")
+    change.add_argument("--name", metavar="NAME", type=_name, help="New name of the key")
     _add_rights(change, _number_or_none, _count_or_none)
-    actions.add_parser("rm", help="take a key away").add_argument("key", metavar="NAME_OR_ID")
-    actions.add_parser(
-        "rotate", help="put a new key in the place of one, and print it"
-    ).add_argument("key", metavar="NAME_OR_ID")
+    actions.add_parser("rm", help="revoke an API key").add_argument("key", metavar="NAME_OR_ID")
+    actions.add_parser("rotate", help="replace an API key and print the new secret").add_argument(
+        "key", metavar="NAME_OR_ID"
+    )
     for action in actions.choices.values():
-        action.add_argument("--config", metavar="FILE", default=None, help="settings of the server")
-        action.add_argument("--store", metavar="FOLDER", default=None, help="the server's folder")
+        action.add_argument("--config", metavar="FILE", default=None, help="Server configuration")
+        action.add_argument("--store", metavar="DIR", default=None, help="Server data directory")
         action.set_defaults(run=run_keys)
 
 
@@ -70,23 +67,27 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
         "--scope",
         metavar="OPERATION",
         action="append",
-        help="an operation that it may use, 'predictions', 'metrics' or 'administration'; "
-        "repeatable; 'all' is for all that there are, which a new key has by default",
+        help="Operation that the key may use, 'predictions', 'metrics' or 'administration'; "
+        "repeatable; 'all' allows everything (default for a new key)",
     )
-    action.add_argument("--requests-per-minute", metavar="N", type=number)
-    action.add_argument("--concurrent", metavar="N", type=count, help="requests at once")
+    action.add_argument(
+        "--requests-per-minute", metavar="N", type=number, help="Maximum requests per minute"
+    )
+    action.add_argument("--concurrent", metavar="N", type=count, help="Maximum parallel requests")
     estimate = action.add_argument(
         "--max-estimate",
         metavar="SECONDS",
         type=number,
-        help="refuse what is thought to take longer, by engines that estimate",
+        help="Maximum estimated duration of a request, for engines that estimate it",
     )
     add_old_option(action, "--longest-estimate", estimate)
-    action.add_argument("--expires", metavar="DAYS", type=number, help="end it after so many days")
+    action.add_argument(
+        "--expires", metavar="DAYS", type=number, help="Lifetime of the key in days"
+    )
 
 
 def _name(text: str) -> str:
-    """A key's name, by the rule of those that are made over HTTP."""
+    """Validate a key's name with the rule of the HTTP API."""
     from polymux.server.routes.api_keys import key_values
 
     try:
@@ -103,19 +104,19 @@ def _count_or_none(text: str) -> int | None:
     return None if text == _NONE else int(text)
 
 
-# What argparse calls them where a value is none.
+# argparse shows these names in error messages.
 _number_or_none.__name__ = "number or 'none'"
 _count_or_none.__name__ = "count or 'none'"
 
 
 def run_keys(options: argparse.Namespace) -> int:
-    """Does what was asked with keys; the exit code."""
+    """Run an action on keys. Return the exit code."""
     file = KeyFile(settings_of(options).key_file)
     if options.action == "list":
         _list(file.keys(), as_json=options.json)
     elif options.action == "rm":
         gone = file.remove(options.key)
-        write_line(f"{gone.id} ({gone.name}) opens nothing any more")
+        write_line(f"key {gone.id} ({gone.name}) revoked")
     elif options.action == "update":
         _change(file, options)
     else:
@@ -123,9 +124,9 @@ def run_keys(options: argparse.Namespace) -> int:
             text, key = file.add(options.name, **_rights(vars(options)))
         else:
             text, key = file.rotate(options.key)
-        # Alone on standard output, for programs; it is shown this once.
+        # Only the secret goes to standard output, for scripts.
         write_line(text)
-        say(f"key {key.id} ({key.name}); it is not shown again")
+        say(f"key {key.id} ({key.name}); the secret is not shown again")
     return ExitCode.SUCCESS
 
 
@@ -135,16 +136,18 @@ def _change(file: KeyFile, options: argparse.Namespace) -> None:
     if "name" in given:
         values["name"] = options.name
     if not values:
-        raise InvalidRequestError("nothing is to be changed: --name, --scope, quotas or --expires")
+        raise InvalidRequestError(
+            "nothing to change. Use --name, --scope, --expires or a quota option"
+        )
     changed = file.change(options.key, **values)
     write_line(_line(_plain(changed)))
 
 
 def _rights(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given of scopes, quotas and end, as attributes of a key.
+    """Return the given scopes, quotas and expiry as attributes of a key.
 
     Raises:
-        InvalidRequestError: A scope is none, or a number out of its bounds.
+        InvalidRequestError: A scope is unknown, or a number is out of range.
     """
     found: dict[str, Any] = {}
     if "scope" in given:
@@ -165,7 +168,7 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
     for scope in given:
         if scope not in known:
             raise InvalidRequestError(
-                f"--scope {shown(scope)}: there is {', '.join(sorted(known))}"
+                f"--scope: unknown scope {shown(scope)} (known: {', '.join(sorted(known))})"
             )
     return tuple(dict.fromkeys(given))
 
@@ -173,15 +176,16 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
 def _bounded(name: str, value: Any) -> Any:
     if value is not None and not 0 < value <= LARGEST_QUOTA:
         raise InvalidRequestError(
-            f"--{name.replace('_', '-')} {value:g}: must be above 0, and at most {LARGEST_QUOTA:,}"
+            f"--{name.replace('_', '-')}: out of range (got {value:g}, allowed above 0 up to "
+            f"{LARGEST_QUOTA:,})"
         )
     return value
 
 
 def _plain(key: Key) -> dict[str, Any]:
-    """A key without itself."""
+    """Return a key's data without its hash."""
     one = {name: value for name, value in asdict(key).items() if name != "sha256"}
-    one["longest_estimate_s"] = key.max_estimate_s  # Its old name, until 0.3.
+    one["longest_estimate_s"] = key.max_estimate_s  # Deprecated name, until 0.3.
     times = {"created_at": moment(key.created_at), "expires_at": moment(key.expires_at)}
     return one | times
 

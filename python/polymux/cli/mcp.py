@@ -1,4 +1,4 @@
-"""`polymux mcp`: the operations as tools, for programs that speak the Model Context Protocol."""
+"""`polymux mcp`: serve the operations as MCP tools (Model Context Protocol)."""
 
 from __future__ import annotations
 
@@ -22,54 +22,53 @@ if TYPE_CHECKING:
     from polymux.cli import Parser
 
 _EPILOG = """\
-A client starts this command and speaks to it over standard input and output;
-docs/integrations/mcp.md has its configuration. Everything is done on this computer unless --server
-names one that does it; a server is never taken from the environment here, so that no file leaves
-this computer unasked. Its key comes from POLYMUX_API_KEY, then api_key in the configuration file.
+An MCP client starts this command and communicates over standard input and output. See
+docs/integrations/mcp.md for its configuration. Operations run on this computer unless you set
+--server. POLYMUX_BASE_URL is ignored here, so that files do not leave this computer by accident. The server's
+API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
-Files are read from the folders that the client announces as its roots, else from the current
-folder; with --folder from those instead of the current one. Results are kept until the command
-ends; with --output-dir they stay.
+Tools may read files in the directories that the client announces as its roots, else in the
+directories of --folder, by default the current directory. Results are deleted when the command
+ends, unless you set --output-dir.
 
 """
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Serves the operations as tools of the Model Context Protocol over standard "
-        "input and output, until the input ends."
+        "Serve the operations as tools of the Model Context Protocol over standard input and "
+        "output\nuntil the input ends."
     )
     parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
         "--folder",
-        metavar="FOLDER",
+        metavar="DIR",
         action="append",
         default=[],
-        help="files may be read from here; repeatable; default: the current folder",
+        help="Directory whose files tools may read; repeatable (default: the current directory)",
     )
     output = parser.add_argument(
-        "--output-dir", metavar="FOLDER", help="keep what was made in this folder, beyond the end"
+        "--output-dir", metavar="DIR", help="Directory in which to keep results"
     )
     add_old_option(parser, "--keep", output)
-    server.add_arguments(parser, where="have it done by this server; default: done here")
+    server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serves; the exit code."""
+    """Serve until the input ends. Return the exit code."""
     if not mcp.is_installed():
         raise MissingDependencyError(
-            f"the Model Context Protocol needs its SDK: install it with {mcp.REMEDY}"
+            f"missing dependency: the Model Context Protocol SDK. Run: {mcp.REMEDY}"
         )
     if options.server is None:
-        instead = "no server is named, give --server"
+        instead = "only with --server URL"
         server.refuse_without_server(options, instead, has_deadline=False)
     if options.server is not None and options.output_dir is not None:
-        raise InvalidRequestError("--output-dir is for what is made here: leave out --server")
+        raise InvalidRequestError("--output-dir and --server cannot be used together")
     folders = [_folder(one) for one in options.folder]
     if sys.stdin.isatty():
-        say("a client of the Model Context Protocol starts this and speaks to it; Ctrl-D ends it")
+        say("waiting for an MCP client on standard input; press Ctrl-D to stop")
     try:
         asyncio.run(_serve(options, folders))
     except asyncio.CancelledError:
@@ -78,14 +77,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(text: str) -> Path:
-    path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - leaves what Path raises for
+    path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - Path.expanduser can raise
     if not path.is_dir():
-        raise InvalidRequestError(f"--folder {display_name(text)}: there is no such folder")
+        raise InvalidRequestError(f"--folder: directory not found: {display_name(text)}")
     return path
 
 
 async def _serve(options: argparse.Namespace, folders: list[Path]) -> None:
-    # They need the SDK, which is an extra.
+    # Imported here because they need the optional SDK.
     from polymux.mcp import stdio
     from polymux.mcp.executor import remote_executor
 

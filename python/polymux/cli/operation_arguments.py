@@ -21,16 +21,16 @@ MAX_JSON_BYTES = 64 << 20
 
 
 class Argument(NamedTuple):
-    """One field of an operation, as the command line takes it.
+    """One field of an operation as an argument of a command.
 
     Attributes:
-        name: The field's name on the wire.
-        kind: ``"text"``, ``"texts"`` (may be given several times), ``"integer"``, ``"number"``,
-            ``"boolean"``, ``"file"``, ``"json"`` or ``"text or json"``.
-        help: What it is, with its bounds.
-        metavar: Of a positional argument: its name in the usage. Empty for options.
-        options: Its spellings as an option.
-        choices: The only values, of any variant; empty where there is a choice of all.
+        name: The field's name.
+        kind: ``"text"``, ``"texts"`` (repeatable), ``"integer"``, ``"number"``, ``"boolean"``,
+            ``"file"``, ``"json"`` or ``"text or json"``.
+        help: Description with bounds.
+        metavar: Name of a positional argument in the usage; empty for options.
+        options: Names of the option.
+        choices: Allowed values of all variants; empty if any value is allowed.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Command(NamedTuple):
 
     Attributes:
         operation: Its name in the contract.
-        name: The command.
-        alias: Another name of it: the path's last segment.
-        summary: One sentence.
-        models: Values of ``--model``; empty where there is no choice.
-        arguments: Its fields, the positional one first.
+        name: The command's name.
+        alias: Alternative name: the path's last segment.
+        summary: Description.
+        models: Values of ``--model``; empty if there is no choice.
+        arguments: The operation's fields, the positional one first.
     """
 
     operation: str
@@ -62,24 +62,24 @@ class Command(NamedTuple):
 
 
 def find_command(name: str) -> Command:
-    """The command of that name or alias.
+    """Return the command of that name or alias.
 
     Raises:
-        InvalidRequestError: There is none.
+        InvalidRequestError: Unknown operation.
     """
-    from polymux.cli.operation_commands import COMMANDS  # It is made of the classes above.
+    from polymux.cli.operation_commands import COMMANDS  # It imports the classes above.
 
     wanted = name.replace("_", "-")
     for one in COMMANDS:
         if wanted == one.name or name == one.alias:
             return one
     near = get_close_matches(wanted, [one.name for one in COMMANDS], n=1)
-    hint = f"; did you mean {near[0]}?" if near else "; 'polymux operations' lists them"
-    raise InvalidRequestError(f"there is no operation {shown(name)}{hint}")
+    hint = f"Did you mean {near[0]}?" if near else "Run 'polymux operations' to list them"
+    raise InvalidRequestError(f"unknown operation {shown(name)}. {hint}")
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Describes the operation's fields to argparse."""
+    """Add the operation's fields as arguments to argparse."""
     for one in command.arguments:
         if one.metavar:
             parser.add_argument(one.name, metavar=one.metavar, nargs="?", help=_help(one))
@@ -102,22 +102,22 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     if command.models:
         models = ", ".join(command.models)
         parser.add_argument(
-            "--model", dest="selected_model", metavar="MODEL", help=f"Which model: {models}."
+            "--model", dest="selected_model", metavar="MODEL", help=f"Model to use: {models}."
         )
     parser.add_argument(
         "--extra-body",
         metavar="JSON",
-        help="Fields that the contract does not have, sent as they are: a JSON object or @FILE.",
+        help="Additional fields, sent without validation: a JSON object or @FILE.",
     )
 
 
 def values_of(command: Command, options: argparse.Namespace) -> dict[str, Any]:
-    """Wire name to value of the fields that were given.
+    """Return the given fields by name.
 
     Raises:
-        InvalidRequestError: A text that is not what its field needs.
-        InputNotFoundError: A file of JSON does not exist.
-        InputUnreadableError: A file of JSON cannot be read.
+        InvalidRequestError: A value is invalid.
+        InputNotFoundError: A JSON file does not exist.
+        InputUnreadableError: A JSON file cannot be read.
     """
     values: dict[str, Any] = {}
     problems: list[str] = []
@@ -135,10 +135,10 @@ def values_of(command: Command, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def extra_body_of(options: argparse.Namespace) -> dict[str, Any] | None:
-    """What ``--extra-body`` says.
+    """Return the value of ``--extra-body``.
 
     Raises:
-        InvalidRequestError: It is no JSON object.
+        InvalidRequestError: It is not a JSON object.
         InputNotFoundError: Its file does not exist.
         InputUnreadableError: Its file cannot be read.
     """
@@ -171,7 +171,7 @@ def _help(one: Argument) -> str:
     if one.kind == "file":
         text += " A path, or - for standard input."
     if one.kind == "texts":
-        text += " May be given several times."
+        text += " Repeatable."
     if "json" in one.kind:
         text += " @FILE reads JSON from a file."
     return text.replace("%", "%%")
@@ -185,7 +185,7 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{shown(text)} is no whole number") from None
+        raise ValueError(f"not an integer: {shown(text)}") from None
 
 
 def _number(text: str) -> int | float:
@@ -194,7 +194,7 @@ def _number(text: str) -> int | float:
             return kind(text)
         except ValueError:
             continue
-    raise ValueError(f"{shown(text)} is no number")
+    raise ValueError(f"not a number: {shown(text)}")
 
 
 def _file(text: str) -> Any:
@@ -208,11 +208,11 @@ def _texts(given: list[str]) -> str | list[str]:
 def _text_or_json(text: str) -> Any:
     if text.startswith("@") and (
         os.path.isfile(text[1:])  # noqa: PTH113 - no pathlib for --help
-        or (text.endswith(".json") and len(text.split()) == 1)  # Meant for one, and not there.
+        or (text.endswith(".json") and len(text.split()) == 1)  # Probably a missing file.
     ):
         return _json_text(text)
     if text.lstrip().startswith(("{", "[")):
-        with suppress(ValueError):  # It only looked like it.
+        with suppress(ValueError):  # Not JSON: a text that starts with a bracket.
             return _json_text(text)
     return text
 
@@ -224,12 +224,12 @@ def _json_text(text: str) -> Any:
             with open(path, "rb") as file:  # noqa: PTH123
                 body = file.read(MAX_JSON_BYTES + 1)
         except FileNotFoundError:
-            raise InputNotFoundError("there is no such file", input_name=path) from None
+            raise InputNotFoundError("no such file", input_name=path) from None
         except OSError as error:
-            reason = error.strerror or "it cannot be read"
+            reason = error.strerror or "cannot be read"
             raise InputUnreadableError(reason, input_name=path, errno=error.errno) from None
         if len(body) > MAX_JSON_BYTES:
-            raise ValueError(f"{shown(path)} has more than 64 MiB")
+            raise ValueError(f"{shown(path)} is too large (allowed 64 MiB)")
         source = f"the content of {shown(path)}"
     else:
         body = text.encode("utf-8", "surrogatepass")
@@ -237,9 +237,9 @@ def _json_text(text: str) -> Any:
     try:
         return json.loads(body)
     except RecursionError:
-        raise ValueError(f"{source} is nested too deep") from None
+        raise ValueError(f"{source} is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"{source} is no JSON: {error}") from None
+        raise ValueError(f"{source} is not valid JSON: {error}") from None
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

@@ -1,22 +1,47 @@
-"""Names of commands. Made by scripts/generate from contract/; change it there.
+"""Names of commands. Made by scripts/generate from contract/; do not edit.
 
-Apart from their arguments, of which most commands need none.
+Separate from the arguments, because starting the program only needs the names.
 """
 
-#: Operation, command, alias, and title.
+#: Operation, command, alias, line in the help.
 NAMES = (
-    ("chat", "chat", "chatcompletion", "Chat completion"),
-    ("free_chat", "free-chat", "freellm", "Chat with failover"),
-    ("search_music", "search-music", "musicsearch", "Music search"),
-    ("generate_image", "generate-image", "imagegeneration", "Image generation"),
-    ("upscale_image", "upscale-image", "imageupscale", "Image upscaling"),
-    ("transcribe", "transcribe", "stt", "Speech to text"),
-    ("generate_video", "generate-video", "videogeneration", "Video generation"),
-    ("generate_music", "generate-music", "musicgeneration", "Music generation"),
-    ("identify_song", "identify-song", "songid", "Song recognition"),
-    ("download_video", "download-video", "downloadvideo", "Video download"),
-    ("summarize_video", "summarize-video", "videosummarization", "Video summary"),
-    ("download_music", "download-music", "downloadmusic", "Music download"),
-    ("convert_to_mp3", "convert-to-mp3", "convert2mp3", "Conversion to MP3"),
-    ("read_text", "read-text", "image2text", "Image to text"),
+    ("chat", "chat", "chatcompletion", "Generate the next message of a conversation"),
+    (
+        "free_chat",
+        "free-chat",
+        "freellm",
+        "Generate the next message of a conversation as plain text",
+    ),
+    ("search_music", "search-music", "musicsearch", "Search for songs by title or artist"),
+    ("generate_image", "generate-image", "imagegeneration", "Generate images from a text prompt"),
+    ("upscale_image", "upscale-image", "imageupscale", "Increase the resolution of an image"),
+    ("transcribe", "transcribe", "stt", "Transcribe speech"),
+    (
+        "generate_video",
+        "generate-video",
+        "videogeneration",
+        "Generate a short video from a text prompt",
+    ),
+    (
+        "generate_music",
+        "generate-music",
+        "musicgeneration",
+        "Generate a few seconds of music from a prompt",
+    ),
+    ("identify_song", "identify-song", "songid", "Identify the song in an audio or video file"),
+    ("download_video", "download-video", "downloadvideo", "Download an online video"),
+    (
+        "summarize_video",
+        "summarize-video",
+        "videosummarization",
+        "Summarize the content of an online video",
+    ),
+    (
+        "download_music",
+        "download-music",
+        "downloadmusic",
+        "Download the best match for a query as MP3",
+    ),
+    ("convert_to_mp3", "convert-to-mp3", "convert2mp3", "Convert an audio or video file to MP3"),
+    ("read_text", "read-text", "image2text", "Extract the text in an image (OCR)"),
 )

@@ -1,4 +1,4 @@
-"""`polymux operations`: the contract, for people and for programs."""
+"""`polymux operations`: print the contract as text or JSON."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ if TYPE_CHECKING:
 _JSON_HELP = """\
 With --json, standard output is one JSON list of {"path", "method", "variants": [{"model",
 "encoding", "accepts", "fields": [{"name", "type", "required", "default", "minimum", "maximum",
-"choices", "unit", "extension", "doc"}]}]}.
+"choices", "unit", "extension", "title", "doc"}]}]}.
 
 """
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
-    parser.description = "Shows every operation of the interface, or one with all its fields."
+    parser.description = "List all operations, or show one operation with all its fields."
     parser.epilog = _JSON_HELP + EPILOG
     parser.add_argument(
         "operation",
         metavar="OPERATION",
         nargs="?",
-        help="a method's name, a command, a path or its last segment",
+        help="Method name, command, path or the path's last segment",
     )
-    parser.add_argument("--json", action="store_true", help="the contract as JSON")
+    parser.add_argument("--json", action="store_true", help="Print the contract as JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the contract; the exit code."""
+    """Print the contract. Return the exit code."""
     if options.json:
         for line in json.dumps(contract.describe(options.operation), indent=2).splitlines():
             write_line(line)
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _operation(one: Operation) -> Iterator[str]:
     yield f"{one.title}: {one.summary}"
-    yield f"  POST {one.path}, gives {one.result}"
+    yield f"  POST {one.path}, returns {one.result}"
     for variant in one.variants:
         yield from _variant(variant)
 
@@ -67,7 +66,7 @@ def _variant(one: Variant) -> Iterator[str]:
     model = f"?model={one.model}, " if one.model else ""
     others = [encoding for encoding in one.accepts if encoding != one.encoding]
     also = f" (or {', '.join(others)})" if others else ""
-    yield f"{name}{model}sent as {one.encoding}{also}"
+    yield f"{name}{model}encoding {one.encoding}{also}"
     if one.summary:
         yield f"  {one.summary}"
     for field in one.fields:
@@ -93,7 +92,7 @@ def _field(field: Field) -> Iterator[str]:
     if field.choices:
         facts.append("one of " + ", ".join(json.dumps(choice) for choice in field.choices))
     if field.aliases:
-        facts.append("also " + ", ".join(field.aliases))
+        facts.append("aliases " + ", ".join(field.aliases))
     if field.extension:
         facts.append("extension")
     yield from textwrap.wrap(

@@ -1,4 +1,4 @@
-"""`polymux predictions`: jobs on a server, listed, looked at, waited for and cancelled."""
+"""`polymux predictions`: list, inspect, wait for and cancel jobs of a server."""
 
 from __future__ import annotations
 
@@ -35,31 +35,30 @@ examples:
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Jobs that models work on: what --no-wait starts, and all others of the key."
+        "Manage the jobs of your API key on a server, such as those started with --no-wait."
     )
     parser.epilog = _EPILOG + server.KEY_HELP + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    listed = _add(actions, "list", _list, "print id, status, model and time of each, newest first")
+    listed = _add(actions, "list", _list, "list ID, status, model and time of jobs, newest first")
     listed.add_argument(
         "--limit",
         dest="most",
         type=int,
         default=_MAX_LISTED,
         metavar="N",
-        help=f"how many at most (default: {_MAX_LISTED})",
+        help=f"Maximum number of jobs (default: {_MAX_LISTED})",
     )
-    _add(actions, "get", _get, "print what is known of a job")
-    _add(actions, "cancel", _get, "ask for the end of a job")
-    waited = _add(actions, "wait", _wait, "wait for the end of a job and print what it made")
-    answers.add_output_argument(waited, "its files")
+    _add(actions, "get", _get, "show details of a job")
+    _add(actions, "cancel", _get, "cancel a job")
+    waited = _add(actions, "wait", _wait, "wait until a job ends and print its output")
+    answers.add_output_argument(waited, "its output files")
 
 
 def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
     parser = add_action(actions, name, partial(_run, act), said, more=server.KEY_HELP)
     if name != "list":
-        parser.add_argument("id", metavar="ID", help="the job's id, as --no-wait prints it")
+        parser.add_argument("id", metavar="ID", help="ID of the job, as --no-wait prints it")
     server.add_arguments(parser)
     return parser
 
@@ -71,22 +70,22 @@ def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
 
 def _list(client: Client, options: argparse.Namespace, screen: Screen) -> int:
     if options.most < 1:
-        raise InvalidRequestError("--limit must be at least 1")
+        raise InvalidRequestError(f"--limit: out of range (got {options.most}, allowed 1 or more)")
     jobs = islice(client.predictions.list(), min(options.most, sys.maxsize))
     if options.as_json:
         write_json([job.json() for job in jobs])
         return ExitCode.SUCCESS
     count = 0
-    for count, job in enumerate(jobs, 1):  # noqa: B007 - how many there were
+    for count, job in enumerate(jobs, 1):  # noqa: B007 - used after the loop
         facts = (job.id, job.status, job.model, job.created_at)
         write_text("\t".join(printable(fact or "-") for fact in facts) + "\n")
     if not count:
-        screen.say("there are no jobs")
+        screen.say("no jobs")
     return ExitCode.SUCCESS
 
 
 def _get(client: Client, options: argparse.Namespace, screen: Screen) -> int:  # noqa: ARG001
-    """Prints a job, after it was asked to end where that is the action."""
+    """Print a job. The action "cancel" cancels it first."""
     act = client.predictions.cancel if options.action == "cancel" else client.predictions.get
     job = act(options.id)
     if options.as_json:

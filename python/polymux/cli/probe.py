@@ -1,4 +1,4 @@
-"""`polymux probe`: what is in a file."""
+"""`polymux probe`: show the properties of media files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
     from polymux.media.results import MediaInfo, StreamInfo
 
 _JSON_HELP = """\
-With --json, each line of standard output is one object: {"input": NAME, "info": {...}} with the
-fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "message", ...}}.
+With --json, each line of standard output is one JSON object: {"input": NAME, "info": {...}} with
+the fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "message", ...}}.
 
 """
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
-    parser.description = "Shows container, streams, tags, chapters and cover, without decoding."
+    parser.description = (
+        "Show container, streams, tags, chapters and cover of media files, without decoding."
+    )
     parser.epilog = _JSON_HELP + EPILOG
-    parser.add_argument("inputs", metavar="FILE", nargs="+", help="a media file, or - for stdin")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("inputs", metavar="FILE", nargs="+", help="Media file, or - for stdin")
+    parser.add_argument("--json", action="store_true", help="Print one JSON object per line")
     add_limit_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Probes every input; the exit code."""
+    """Probe all inputs. Return the exit code."""
     screen = Screen()
     code = ExitCode.SUCCESS
     for name in options.inputs:

@@ -1,4 +1,4 @@
-"""What is shown while a server works, or this computer: the upload, then the job and its time."""
+"""Progress of an operation: the upload, then the job and the elapsed time."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ if TYPE_CHECKING:
     from polymux.client.responses import Prediction
 
 _TICK_S = 0.5
-_ADVICE = "'polymux predictions wait {0}' waits for it, 'polymux predictions cancel {0}' ends it"
+_ADVICE = (
+    "Use 'polymux predictions wait {0}' to wait for it, 'polymux predictions cancel {0}' to stop it"
+)
 
 
 class Waiting:
-    """A progress line, drawn where standard error is a terminal, and gone when its block ends.
+    """A progress line, drawn if standard error is a terminal, and removed at the end of the block.
 
-    A thread of its own moves the clock, as the one that waits is in the native core.
+    A separate thread updates the elapsed time, because the main thread waits in the native core.
 
     Args:
-        screen: Where it is drawn.
-        is_here: Whether this computer works: then a job ends with its command. Default: False.
+        screen: Where to draw it.
+        is_here: Whether the operation runs locally; the job then ends with the command. Default:
+            False.
     """
 
     def __init__(self, screen: Screen, *, is_here: bool = False) -> None:
         self._screen = screen
         self._is_here = is_here
-        self._state = "beginning" if is_here else "waiting for the server"
+        self._state = "starting" if is_here else "waiting for the server"
         self._sent: tuple[int, int | None] | None = None
         self._started = monotonic()
         self._lock = threading.Lock()
@@ -45,13 +48,11 @@ class Waiting:
         self._job: Prediction | None = None
 
     def on_upload(self, sent: int, total: int | None) -> None:
-        """Takes how much of the request was sent."""
         with self._lock:
             self._sent = None if sent == total else (sent, total)
             self._draw()
 
     def on_progress(self, job: Prediction) -> None:
-        """Takes what became of the job."""
         last = next((line for line in reversed(job.logs.splitlines()) if line.strip()), "")
         with self._lock:
             self._job = job
@@ -89,7 +90,7 @@ class Waiting:
         job = None if self._is_here else self._job
         if error is not None and job is not None and job.id and not job.finished:
             name = display_name(job.id)
-            self._screen.complain(f"polymux: the job {name} goes on: {_ADVICE.format(name)}")
+            self._screen.complain(f"polymux: job {name} is still running. {_ADVICE.format(name)}")
 
 
 def ask(
@@ -99,7 +100,7 @@ def ask(
     options: argparse.Namespace,
     screen: Screen,
 ) -> Any:
-    """Runs the operation, showing how it goes; what the client gives."""
+    """Run the operation and show its progress. Return the client's result."""
     with Waiting(screen, is_here=options.local) as waiting:
         return client.request(
             command.operation,

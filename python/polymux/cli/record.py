@@ -1,4 +1,4 @@
-"""A few seconds from the microphone, by whatever program of this computer records."""
+"""Records from the microphone with an installed recording program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from polymux.errors import InputUnreadableError, MissingDependencyError
 if TYPE_CHECKING:
     from polymux.cli.terminal import Screen
 
-#: What a program needs to start and to end, beyond the recording.
+#: Additional time for a program to start and to end, in seconds.
 _GRACE_S = 10.0
-#: Programs, how they record so many seconds into a file of WAV, and whether they end by themselves.
+#: Programs, their arguments to record a WAV file, and whether they end by themselves.
 _PROGRAMS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
     ("arecord", ("-q", "-f", "S16_LE", "-r", "44100", "-c", "1", "-d", "{whole}", "{file}"), True),
     ("parecord", ("--rate=44100", "--channels=1", "--file-format=wav", "{file}"), False),
@@ -29,28 +29,28 @@ _PROGRAMS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
 
 
 def recorded(seconds: float, screen: Screen) -> bytes:
-    """What the microphone hears, as the bytes of a WAV file.
+    """Record from the microphone and return a WAV file.
 
     Args:
-        seconds: How long.
-        screen: Told that it listens.
+        seconds: Duration in seconds.
+        screen: Shows that the recording runs.
 
     Raises:
-        MissingDependencyError: No program that records is installed.
+        MissingDependencyError: No recording program is installed.
         InputUnreadableError: There is no microphone, or it cannot be used.
     """
     found = [one for one in _PROGRAMS if shutil.which(one[0]) is not None]
     if not found:
         names = ", ".join(dict.fromkeys(name for name, _, _ in _PROGRAMS))
         raise MissingDependencyError(
-            f"there is no program that records ({names}): install one, such as alsa-utils, or give "
-            "a file"
+            f"missing dependency: a recording program ({names}). Install one, such as alsa-utils, "
+            "or pass a file"
         )
     reasons: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="polymux-listen-") as folder:
         for name, words, ends in found:
             file = Path(folder) / "heard.wav"
-            screen.draw(f"listening for {seconds:g} s")
+            screen.draw(f"recording for {seconds:g} s")
             try:
                 reason = _record(name, words, file, seconds, ends=ends)
             finally:
@@ -59,14 +59,14 @@ def recorded(seconds: float, screen: Screen) -> bytes:
                 return file.read_bytes()
             reasons[name] = reason
     told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    raise InputUnreadableError(f"nothing could be recorded: is there a microphone? ({told})")
+    raise InputUnreadableError(f"recording failed. Check the microphone ({told})")
 
 
 def _record(name: str, words: tuple[str, ...], file: Path, seconds: float, *, ends: bool) -> str:
-    """Runs a program; gives why nothing was recorded, empty where something was."""
+    """Run a program. Return an error message; empty on success."""
     places = {"file": str(file), "seconds": f"{seconds:g}", "whole": str(max(1, round(seconds)))}
     command = [name, *(word.format(**places) for word in words)]
-    with subprocess.Popen(  # noqa: S603 - of our own words
+    with subprocess.Popen(  # noqa: S603 - arguments from the table above
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         try:
@@ -82,4 +82,4 @@ def _record(name: str, words: tuple[str, ...], file: Path, seconds: float, *, en
     if in_time and process.returncode <= 0 and file.exists() and file.stat().st_size > 0:
         return ""
     lines = said.decode(errors="replace").strip().splitlines()
-    return shortened(printable(lines[-1] if lines else f"it ended with {process.returncode}"))
+    return shortened(printable(lines[-1] if lines else f"exit code {process.returncode}"))

@@ -1,4 +1,4 @@
-"""`polymux request`: the HTTP request of an operation, checked and shown but not sent."""
+"""`polymux request`: validate and print the HTTP request of an operation."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ example:
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
     parser.description = (
-        "Checks a request of an operation and shows it as it would be sent: as HTTP, "
-        "as a curl command or as JSON. 'polymux request OPERATION --help' lists the "
-        "operation's fields."
+        "Validate a request of an operation and print it without sending it: as HTTP, as a "
+        "curl command or as JSON.\n'polymux request OPERATION --help' lists the operation's "
+        "fields."
     )
     parser.epilog = _EPILOG + EPILOG
+    parser.add_argument("operation", metavar="OPERATION", help="Method name, command or alias")
     parser.add_argument(
-        "operation", metavar="OPERATION", help="a method's name, a command or an alias"
+        "words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="Fields of the operation"
     )
-    parser.add_argument("words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="its fields")
     parser.set_defaults(run=run, parser_class=type(parser))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Shows the request; the exit code."""
+    """Print the request. Return the exit code."""
     command = find_command(options.operation)
     given = _parser(command, options.parser_class).parse_args(options.words)
     values = values_of(command, given)
@@ -58,14 +57,14 @@ def run(options: argparse.Namespace) -> int:
         for line in _http(request, written=given.output is not None):
             write_line(line)
     if given.output is not None:
-        with open(given.output, "wb") as file:  # noqa: PTH123 - the name as it was given
+        with open(given.output, "wb") as file:  # noqa: PTH123 - accepts any path
             pieces = (request.body,) if isinstance(request.body, bytes) else request.body
             file.writelines(pieces)
     return ExitCode.SUCCESS
 
 
 def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> Any:
-    """The operation's own command line; only the one that is asked for is made."""
+    """Return the parser of one operation's fields."""
     parser = parser_class(
         prog=f"polymux request {command.name}",
         description=command.summary,
@@ -76,9 +75,9 @@ def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> An
         "--show",
         choices=("http", "curl", "json"),
         default="http",
-        help="the request as HTTP (default), as a curl command, or as one JSON object",
+        help="Output format: HTTP, a curl command or one JSON object (default: http)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the body to a file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="Output file for the body")
     return parser
 
 
@@ -91,7 +90,7 @@ def _http(request: Request, *, written: bool) -> Iterator[str]:
     if isinstance(request.body, bytes):
         yield request.body.decode()
     elif not written:
-        yield "(a body of files and fields; -o FILE writes it to a file)"
+        yield "(multipart body; use --output FILE to write it to a file)"
 
 
 def _described(request: Request) -> dict[str, Any]:
@@ -125,13 +124,13 @@ def _curl(command: Command, request: Request, values: dict[str, Any]) -> Iterato
 def _curl_file(value: Any) -> str:
     if isinstance(value, tuple):
         return "@-"
-    # curl takes a quoted name as it is, but for these two.
+    # curl's quoted file names need escapes only for these two characters.
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'@"{escaped}"'
 
 
 def _word(text: str) -> str:
-    """The text as one word of a shell; what no terminal should see is spelt out for bash."""
+    """Quote a text as one shell word; unprintable characters are escaped for bash."""
     if text.isprintable():
         return shlex.quote(text)
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
@@ -140,6 +139,6 @@ def _word(text: str) -> str:
 
 def _escape(char: str) -> str:
     code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:  # A byte of a file name that is no UTF-8.
+    if 0xDC80 <= code <= 0xDCFF:  # A byte of a file name that is not UTF-8.
         return f"\\x{code - 0xDC00:02x}"
     return f"\\U{code:08x}"

@@ -1,4 +1,4 @@
-"""`polymux serve` and `config`: a server, and what it was told."""
+"""`polymux serve` and `polymux config`: run a server and check its settings."""
 
 from __future__ import annotations
 
@@ -21,62 +21,65 @@ if TYPE_CHECKING:
 
     from polymux.cli import Parser
 
-#: Settings to the options that are checked like them.
+#: Maps settings to options that are validated with the same rules.
 _CHECKED = {"allowed_origins": "--allow-origin", "port": "--port", "public_url": "--public-url"}
 
 
 def describe(parser: Parser) -> None:
-    """Describes `polymux serve` to argparse."""
     parser.description = (
-        "Serves the whole interface over HTTP until SIGTERM or Ctrl-C. On a loopback "
-        "address the first start makes a key that commands of this account find by themselves."
+        "Start the HTTP server. Stop it with SIGTERM or Ctrl-C.\nOn a loopback address, the first "
+        "start creates an API key that\ncommands of the same user account find automatically."
     )
     parser.epilog = EPILOG
-    parser.add_argument("--config", metavar="FILE", help="settings in TOML; read again at SIGHUP")
-    parser.add_argument("--host", help="address to listen on; default 127.0.0.1")
-    parser.add_argument("--port", type=int, help="port; 0 takes any that is free; default 8000")
-    parser.add_argument("--public-url", metavar="URL", help="what links to files begin with")
-    parser.add_argument("--store", metavar="FOLDER", help="where jobs, files and keys are kept")
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key, PEM")
+    parser.add_argument(
+        "--config", metavar="FILE", help="Configuration file (TOML); SIGHUP reloads it"
+    )
+    parser.add_argument("--host", help="IP address to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, help="Port to listen on; 0 selects a free one (default: 8000)"
+    )
+    parser.add_argument("--public-url", metavar="URL", help="Base URL of links to output files")
+    parser.add_argument("--store", metavar="DIR", help="Data directory for jobs, files and keys")
+    parser.add_argument("--tls-cert", metavar="FILE", help="TLS certificate (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="TLS private key (PEM)")
     parser.add_argument(
         "--allow-origin",
         metavar="ORIGIN",
         action="append",
-        help="web page that may ask; repeatable",
+        help="Web origin that may use the API (CORS); repeatable",
     )
     parser.add_argument(
         "--ray",
         metavar="ADDRESS",
         nargs="?",
         const="",
-        help="have a Ray cluster do the work: HOST:PORT, 'local' for a Ray of the server's own; "
-        "without ADDRESS, as [ray] says, else 'auto': the one that this machine is part of",
+        help="Ray cluster that runs the operations: HOST:PORT, 'local' for a Ray instance of the "
+        "server, or 'auto' for the cluster of this computer (default without ADDRESS: [ray] in "
+        "the configuration file, else auto)",
     )
     levels = ("debug", "info", "warning", "error")
     parser.add_argument(
-        "--log", choices=levels, default="info", help="what is logged; default info"
+        "--log", choices=levels, default="info", help="Minimum log level (default: info)"
     )
     parser.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text",
-        help="lines of text, or a JSON object on each line; default text",
+        help="Log format: text lines, or one JSON object per line (default: text)",
     )
     parser.set_defaults(run=run_serve)
 
 
 def describe_config(parser: Parser) -> None:
-    """Describes `polymux config` to argparse."""
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
-    check = actions.add_parser("check", help="say what is wrong with a file of settings")
-    check.add_argument("file", metavar="FILE")
+    check = actions.add_parser("check", help="validate a configuration file")
+    check.add_argument("file", metavar="FILE", help="Configuration file (TOML)")
     check.set_defaults(run=run_config_check)
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """Serves; the exit code."""
-    signals.hold_reload()  # Before what takes long: a reload must not end what is being started.
+    """Run the server. Return the exit code."""
+    signals.hold_reload()  # First: SIGHUP would otherwise end the process during startup.
     settings = settings_of(options)
     given = {
         "host": options.host,
@@ -98,7 +101,7 @@ def run_serve(options: argparse.Namespace) -> int:
         raise InvalidRequestError("--tls-cert and --tls-key must be used together")
     from polymux import server
 
-    _ = server.lifespan  # Names the extra `server` if it is missing.
+    _ = server.lifespan  # Raises an error that names the extra `server` if it is missing.
     from polymux.server import run
 
     run.set_up_logging(options.log, options.log_format)
@@ -108,20 +111,20 @@ def run_serve(options: argparse.Namespace) -> int:
 
 def _tell_ready(_: object, address: str) -> None:
     freeze_gc()
-    say(f"serving on {address}; Ctrl-C stops it")
+    say(f"serving on {address}; press Ctrl-C to stop")
 
 
 def run_config_check(options: argparse.Namespace) -> int:
-    """Says that a file of settings is right; what is wrong is raised."""
-    # A server begins without them, as they may come later; who asks wants to know.
+    """Validate a configuration file; problems are raised."""
+    # A server starts without these files, because they may appear later. Here they are reported.
     for one in missing_files(read_settings(Path(options.file)).engines or {}):
-        say(f"{one}, so far")
-    write_line(f"{options.file}: nothing is wrong")
+        say(f"{one} (the server starts anyway)")
+    write_line(f"{options.file}: valid")
     return ExitCode.SUCCESS
 
 
 def settings_of(options: argparse.Namespace) -> ServerSettings:
-    """The settings that ``--config`` and ``--store`` name."""
+    """Return the settings of ``--config`` and ``--store``."""
     if options.config is None and options.store is not None:
         return ServerSettings(store=StoreSettings(Path(options.store)))
     settings = ServerSettings() if options.config is None else read_settings(Path(options.config))

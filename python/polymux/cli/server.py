@@ -1,4 +1,4 @@
-"""Options of the commands that speak to a server, and what answers them: it, or this computer."""
+"""Options for the connection to a server, and clients for a server or this computer."""
 
 from __future__ import annotations
 
@@ -24,61 +24,62 @@ if TYPE_CHECKING:
     from polymux.config import Configuration
 
 KEY_HELP = """\
-The server's address comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration
-file (POLYMUX_CONFIG, else polymux/config.toml in the folder of configurations). Its key comes from
-POLYMUX_API_KEY, then api_key in that file: never from the command line, which others can see.
---ca-file, --client-certificate, --server-proxy have the variables POLYMUX_CA_FILE,
-POLYMUX_CLIENT_CERTIFICATE and POLYMUX_PROXY, and ca_file, client_certificate and proxy in the file.
-With --local there is no server: engines that are installed here do it ('polymux doctor').
+The server's URL comes from --server, then POLYMUX_BASE_URL, then base_url in the configuration file
+(POLYMUX_CONFIG, by default polymux/config.toml in $XDG_CONFIG_HOME or ~/.config). The API key comes
+from POLYMUX_API_KEY, then api_key in that file. It is never an option, because other users can see
+command lines. Instead of --ca-file, --client-certificate and --server-proxy, you can set
+POLYMUX_CA_FILE, POLYMUX_CLIENT_CERTIFICATE and POLYMUX_PROXY, or ca_file, client_certificate and
+proxy in that file. With --local, an installed engine runs the operation without a server; see
+'polymux doctor'.
 
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bool = False) -> None:
-    """Adds `--server` and what goes with it; `where` is what the address is for.
+    """Add `--server` and the options of the connection; `where` is the help of `--server`.
 
-    With `local` also `--local`, where it can be done without a server.
+    With `local`, also add `--local`.
     """
     group = parser.add_argument_group("server")
     if local:
         group.add_argument(
-            "--local", action="store_true", help="without a server, by the engines that are here"
+            "--local", action="store_true", help="Run with a local engine, without a server"
         )
-    group.add_argument("--server", metavar="URL", help=where or "its address; default: see below")
+    group.add_argument("--server", metavar="URL", help=where or "URL of the server; see below")
     group.add_argument(
         "--timeout",
         dest="deadline_s",
         type=_seconds,
         metavar="SECONDS",
-        help="that everything may take, waiting for a job included",
+        help="Total timeout, including the wait for a job",
     )
     group.add_argument(
         "--retries",
         type=_count,
         metavar="N",
-        help="how often a request is sent again at most (default: 2)",
+        help="Maximum number of retries (default: 2)",
     )
     group.add_argument(
-        "--ca-file", metavar="FILE", help="of the certificates (PEM) that the server is trusted by"
+        "--ca-file", metavar="FILE", help="CA certificates that verify the server (PEM)"
     )
     group.add_argument(
-        "--client-certificate", metavar="FILE", help="to show to the server, with its key (PEM)"
+        "--client-certificate", metavar="FILE", help="Client certificate with its key (PEM)"
     )
-    # Operations that search have a field `proxy`, which is the server's way and not ours.
+    # Not --proxy: some operations have a field `proxy`, which is used by the server.
     group.add_argument(
-        "--server-proxy", metavar="URL", help="on the way to the server: http or socks"
+        "--server-proxy", metavar="URL", help="Proxy for connections to the server: http or socks"
     )
 
 
 def add_max_generation(parser: argparse.ArgumentParser) -> None:
-    """Adds what lets work be done here that will take long."""
+    """Add the limit on the estimated duration of local generations."""
     seconds = parser.add_argument(
         "--max-generation",
         dest="max_generation_s",
         type=_seconds_or_none,
         metavar="SECONDS",
-        help="with --local: refuse what is thought to take longer (default: "
-        f"{MAX_GENERATION_S:g}); 'none' for no limit",
+        help="With --local: maximum estimated duration, or 'none' for no limit (default: "
+        f"{MAX_GENERATION_S:g})",
     )
     add_old_option(parser, "--longest-generation", seconds)
 
@@ -86,15 +87,15 @@ def add_max_generation(parser: argparse.ArgumentParser) -> None:
 def refuse_without_server(
     options: argparse.Namespace, instead: str, *, has_deadline: bool = True
 ) -> None:
-    """Refuses options that are of no use where no server is asked.
+    """Reject options that have no effect without a server.
 
     Args:
-        options: Parsed; with what `add_arguments` adds.
-        instead: What to do then, for the message.
-        has_deadline: Whether what is done here ends at `--timeout`.
+        options: Parsed command line with the options of `add_arguments`.
+        instead: Explanation for the message.
+        has_deadline: Whether `--timeout` applies without a server.
 
     Raises:
-        InvalidRequestError: One was given.
+        InvalidRequestError: Such an option was given.
     """
     of_server = {
         "--timeout": None if has_deadline else options.deadline_s,
@@ -105,7 +106,7 @@ def refuse_without_server(
     }
     given = [name for name, value in of_server.items() if value is not None]
     if given:
-        raise InvalidRequestError(f"no use for {', '.join(given)}: {instead}")
+        raise InvalidRequestError(f"{', '.join(given)}: not supported here: {instead}")
 
 
 def _seconds(text: str) -> float:
@@ -114,7 +115,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"not a number of seconds above 0: {shown(text)}")
     return seconds
 
 
@@ -124,23 +125,23 @@ def _seconds_or_none(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) > 100:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is no whole number from 0 to 100")
+        raise argparse.ArgumentTypeError(f"not an integer from 0 to 100: {shown(text)}")
     return int(text)
 
 
 @contextmanager
 def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]:
-    """What `connected` gives; with `--local` a `Local`, which has the same operations.
+    """Yield a `Local` with `--local`, else the client of `connected`.
 
     Raises:
-        ConfigurationError: As `connected`.
-        InvalidRequestError: `--local` together with options of a server.
+        ConfigurationError: See `connected`.
+        InvalidRequestError: `--local` and options of a server were used together.
     """
     max_s = getattr(options, "max_generation_s", None)
     if not options.local:
         if max_s is not None:
             raise InvalidRequestError(
-                "--max-generation is for --local: a server has limits of its own"
+                "--max-generation: requires --local. A server has its own limit"
             )
         with connected(options, command) as client:
             yield client
@@ -148,10 +149,10 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     from polymux.local.sync_local import Local
 
     if options.server is not None:
-        raise InvalidRequestError("--local asks no server: leave out --server")
-    refuse_without_server(options, "--local asks no server, leave it out")
+        raise InvalidRequestError("--local and --server cannot be used together")
+    refuse_without_server(options, "--local uses no server")
     if not getattr(options, "wait_for_end", True):
-        raise InvalidRequestError("--local ends with its command: leave out --no-wait")
+        raise InvalidRequestError("--local and --no-wait cannot be used together")
     errors.is_done_here()
     with Local(max_generation_s=max_s or MAX_GENERATION_S) as local:
         yield local
@@ -159,15 +160,15 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
 
 @contextmanager
 def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
-    """A client as the options, the environment and the configuration file want it.
+    """Yield a client with the settings of the options, the environment and the configuration file.
 
     Args:
-        options: Parsed; with what `add_arguments` adds.
-        command: What needs it, for messages.
+        options: Parsed command line with the options of `add_arguments`.
+        command: The command that needs the server, for messages.
 
     Raises:
-        ConfigurationError: No server is named, or the configuration is wrong.
-        InvalidRequestError: `--server` is no address.
+        ConfigurationError: No server is configured, or the configuration is invalid.
+        InvalidRequestError: `--server` is not a URL.
     """
     arguments = _client_arguments(options, command)
     from polymux.client.sync_client import Client
@@ -177,11 +178,11 @@ def connected(options: argparse.Namespace, command: str) -> Iterator[Client]:
 
 
 def async_client(options: argparse.Namespace, command: str) -> AsyncClient:
-    """What `connected` gives, for an event loop; its user closes it.
+    """Return an asyncio client like that of `connected`. The caller closes it.
 
     Raises:
-        ConfigurationError: As `connected`.
-        InvalidRequestError: As `connected`.
+        ConfigurationError: See `connected`.
+        InvalidRequestError: See `connected`.
     """
     arguments = _client_arguments(options, command)
     from polymux.client.async_client import AsyncClient
@@ -206,11 +207,11 @@ def _client_arguments(options: argparse.Namespace, command: str) -> dict[str, An
 
 
 def _file(option: str, path: str | None) -> str | None:
-    """The path, where a file can be read there: OpenSSL's words would not name it."""
+    """Return the path if the file is readable. OpenSSL's errors would not name the file."""
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` refuses paths in words of its own
+        with open(path, "rb") as file:  # noqa: PTH123 - `pathlib` raises other errors
             file.read(1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -228,9 +229,9 @@ def _configuration(server: str | None, command: str) -> Configuration:
         if error.code != "no_server":
             raise ConfigurationError(error.message) from None
         raise ConfigurationError(
-            f"'polymux {command}' needs a server: give --server URL, set POLYMUX_BASE_URL, or "
-            f"write base_url into {config_path()}; operations also take --local, where this "
-            "computer has an engine for them"
+            f"no server configured for 'polymux {command}'. Use --server URL, set "
+            f"POLYMUX_BASE_URL, or set base_url in {config_path()}. Operations also support "
+            "--local if a local engine is installed"
         ) from None
     hide(found.api_key)
     return found

@@ -1,4 +1,4 @@
-"""`polymux songs`: the catalogue of one's own music."""
+"""`polymux songs`: manage the index of your music library."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from polymux.songs.results import AddProgress, AddReport, CatalogueSong
 
 WHERE = """\
-The catalogue is the folder that --catalogue names, else POLYMUX_CATALOGUE, else catalogue in
+The song index is stored in the directory of --catalogue, else POLYMUX_CATALOGUE, else catalogue in
 [songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or ~/.local/share.
 
 """
 _ADD_EPILOG = """\
-Hidden files are left out, and those whose names say that they are pictures or texts. What was added
-stays when this is interrupted, and the same command goes on with the rest. 'polymux identify-song
---local' and 'polymux search-music --local' look into the catalogue.
+Hidden files, and files with the suffixes of images and texts, are skipped. After an interruption,
+run the same command again to add the rest. 'polymux identify-song --local' and 'polymux
+search-music --local' search the index.
 
 With --json, each line of standard output is one object:
   {"status": "added" | "updated" | "moved" | "duplicate" | "unchanged" | "missing", "path"}
@@ -40,45 +40,45 @@ With --json, each line of standard output is one object:
 
 
 def describe(parser: Parser) -> None:
-    """Describes the command to argparse."""
-    parser.description = "Your own music, to be found by its sound and by its names."
+    parser.description = "Manage the index of your music library, for recognition and search."
     parser.epilog = WHERE + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    added = _add(actions, "add", _add_files, "add files, and what is in folders", _ADD_EPILOG)
-    added.add_argument("sources", metavar="FILE_OR_FOLDER", nargs="+")
-    rescan = _add(
-        actions, "rescan", _rescan, "look what is new, changed or gone since", _ADD_EPILOG
-    )
+    added = _add(actions, "add", _add_files, "add files and directories", _ADD_EPILOG)
+    added.add_argument("sources", metavar="FILE_OR_DIR", nargs="+", help="File or directory")
+    rescan = _add(actions, "rescan", _rescan, "update the index after file changes", _ADD_EPILOG)
     for one in (added, rescan):
         one.add_argument(
-            "--workers", type=int, metavar="N", help="files at a time (default: all cores)"
+            "--workers", type=int, metavar="N", help="Files in parallel (default: all cores)"
         )
-    _add(actions, "list", _list, "print every song")
-    gone = _add(actions, "rm", _remove, "remove songs; their files stay")
+    _add(actions, "list", _list, "list all songs")
+    gone = _add(actions, "rm", _remove, "remove songs from the index (files are kept)")
     gone.add_argument(
-        "songs", metavar="SONG", nargs="+", help="the number that 'list' shows, a file, or a folder"
+        "songs", metavar="SONG", nargs="+", help="Number shown by 'list', a file, or a directory"
     )
-    _add(actions, "check", _check, "look whether everything is whole and every file is there")
-    _add(actions, "stats", _stats, "print how much there is")
-    exported = _add(actions, "export", _export, "write what is known of all songs")
-    exported.add_argument("file", metavar="FILE", help="where to write; - is standard output")
-    exported.add_argument("--format", choices=("json", "csv"), default="json", help="default: json")
-    exported.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    _add(actions, "check", _check, "check the index for damage and missing files")
+    _add(actions, "stats", _stats, "show statistics of the index")
+    exported = _add(actions, "export", _export, "export the data of all songs")
+    exported.add_argument("file", metavar="FILE", help="Output file; - is standard output")
+    exported.add_argument(
+        "--format", choices=("json", "csv"), default="json", help="Output format (default: json)"
+    )
+    exported.add_argument("--overwrite", action="store_true", help="Replace an existing file")
 
 
 def _add(
     actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
 ) -> argparse.ArgumentParser:
     parser = add_action(
-        actions, name, partial(_run, act), said, more=more + WHERE, json_help="JSON for programs"
+        actions, name, partial(_run, act), said, more=more + WHERE, json_help="Print JSON"
     )
     add_catalogue_argument(parser)
     return parser
 
 
 def add_catalogue_argument(parser: argparse.ArgumentParser, words: str = "") -> None:
-    """Adds `--catalogue`."""
-    parser.add_argument("--catalogue", metavar="FOLDER", help=words or "where it is; see below")
+    parser.add_argument(
+        "--catalogue", metavar="DIR", help=words or "Directory of the song index; see below"
+    )
 
 
 def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
@@ -87,7 +87,7 @@ def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
 
 
 def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
-    """Says what became of a file, and how far all are."""
+    """Report the result for a file, and the overall progress."""
     path = display_name(os.fsencode(now.path))
     if as_json:
         line: dict[str, Any] = {"status": now.outcome, "path": path}
@@ -97,7 +97,7 @@ def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
     elif now.error is not None:
         screen.complain(f"polymux: {path}: not added: {now.error}")
     elif now.outcome == "missing":
-        screen.complain(f"polymux: {path}: not there")
+        screen.complain(f"polymux: {path}: file not found")
     elif now.outcome != "unchanged":
         screen.say(f"{path}: {now.outcome}")
     speed = f"  {now.audio_s / now.elapsed_s:.0f}x" if now.elapsed_s > 0 else ""
@@ -114,7 +114,7 @@ def _rescan(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -
 
 
 def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, screen: Screen) -> int:
-    """Does it, and tells of each file and at last of all; what is no music is no failure."""
+    """Update the index and report each file. Files that are not music do not count as failed."""
     try:
         report = index(
             workers=options.workers,
@@ -149,12 +149,12 @@ def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> 
         else:
             write_line(line_of(song))
     if count == 0:
-        screen.say("the catalogue is empty: 'polymux songs add FOLDER' fills it")
+        screen.say("the song index is empty. Run 'polymux songs add DIR' to fill it")
     return ExitCode.SUCCESS
 
 
 def line_of(song: CatalogueSong) -> str:
-    """A song on one line: number, length, name, file."""
+    """Return a line with number, duration, name and file of a song."""
     path = display_name(os.fsencode(song.path))
     return f"{song.id:>6}  {clock(song.duration_s):>7}  {song.name}  ({path})"
 
@@ -166,7 +166,7 @@ def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -
         count = catalogue.remove(int(one) if is_number else one)
         removed += count
         if count == 0:
-            screen.complain(f"polymux: there is no song {shown(one)} in the catalogue")
+            screen.complain(f"polymux: song not found in the index: {shown(one)}")
             code = ExitCode.NOT_FOUND
     if options.as_json:
         write_json({"removed": removed})
@@ -189,13 +189,13 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     for problem in report.problems:
         write_line(f"damaged: {problem}")
     for segment in report.damaged_segments:
-        write_line(f"made anew: {segment}")
+        write_line(f"rebuilt: {segment}")
     for song in report.missing:
-        write_line(f"not there: {line_of(song)}")
+        write_line(f"file not found: {line_of(song)}")
     for song in report.stale:
-        write_line(f"to be listened to again, by 'polymux songs rescan': {line_of(song)}")
+        write_line(f"out of date, run 'polymux songs rescan': {line_of(song)}")
     if report.is_whole:
-        screen.say("the catalogue is whole")
+        screen.say("the song index is valid")
     return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
 
 
@@ -205,7 +205,7 @@ def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
         plain = {name: getattr(found, name) for name in found.__slots__}
         write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
         return ExitCode.SUCCESS
-    write_line(f"folder      {display_name(os.fsencode(catalogue.path))}")
+    write_line(f"directory   {display_name(os.fsencode(catalogue.path))}")
     write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
     write_line(f"recordings  {found.recordings}, in {found.groups} groups")
     write_line(f"database    {size(found.database_bytes)}, {found.library}")

@@ -1,4 +1,4 @@
-"""What people see on the terminal: messages, and one line of progress."""
+"""Terminal output: results, messages and a progress line."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ _CONTROLS = {
 
 
 def standard_input() -> FileIO:
-    """Standard input without a buffer: a native read from a pipe can then be interrupted."""
+    """Return unbuffered standard input: a native read from a pipe can then be interrupted."""
     return FileIO(sys.stdin.fileno(), closefd=False)
 
 
 def standard_output() -> FileIO:
-    """Standard output without a buffer, which a blocked native write would hold at exit."""
+    """Return unbuffered standard output, because a blocked native write would hang at exit."""
     return FileIO(sys.stdout.fileno(), "w", closefd=False)
 
 
 def write_line(text: str) -> None:
-    """Writes a line of results to standard output."""
+    """Write a line of a result to standard output."""
     sys.stdout.write(printable(text) + "\n")
 
 
 def write_text(text: str) -> None:
-    """Writes a text of several lines to standard output: as it is, but safe on a terminal."""
+    """Write a multi-line text to standard output, without control characters on a terminal."""
     sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
 
 
 def harmless(text: str) -> str:
-    """The text without what would drive a terminal; line ends and tabs stay."""
+    """Replace control characters other than newlines and tabs."""
     return text.translate(_CONTROLS)
 
 
 def write_json(value: Any) -> None:
-    """Writes one JSON value as one line of ASCII to standard output."""
+    """Write one JSON value as one line of ASCII to standard output."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 class Screen:
-    """Standard error: lines that stay, and a last line that shows the progress.
+    """Messages and a progress line on standard error.
 
     Args:
-        quiet: Show neither progress nor what went well; errors are shown all the same.
+        quiet: Show only errors.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -70,23 +70,23 @@ class Screen:
 
     @property
     def draws(self) -> bool:
-        """Whether progress is shown at all."""
+        """Whether progress is shown."""
         return self._draws
 
     def say(self, text: str) -> None:
-        """Shows a line about something that went well."""
+        """Show a message unless quiet."""
         if not self._quiet:
             self.complain(text)
 
     def say_text(self, text: str) -> None:
-        """Shows a text of several lines that is no part of the result."""
+        """Show a multi-line message unless quiet."""
         if not self._quiet:
             self.clear()
             sys.stderr.write(harmless(text if text.endswith("\n") else text + "\n"))
             sys.stderr.flush()
 
     def think(self, piece: str) -> None:
-        """Shows a piece of a model's thinking; an empty one ends it, and its line."""
+        """Show a piece of a model's reasoning. An empty piece ends it."""
         if self._quiet or not (piece or self._thinks):
             return
         sys.stderr.write(harmless(piece) if piece else "\n")
@@ -94,13 +94,13 @@ class Screen:
         self._thinks = bool(piece)
 
     def complain(self, text: str) -> None:
-        """Shows a line whatever happens."""
+        """Show a message even if quiet."""
         self.clear()
         sys.stderr.write(printable(text) + "\n")
         sys.stderr.flush()
 
     def draw(self, text: str) -> None:
-        """Replaces the progress line."""
+        """Replace the progress line."""
         if not self._draws:
             return
         columns = shutil.get_terminal_size().columns - 1
@@ -109,7 +109,7 @@ class Screen:
         self._drawn = True
 
     def clear(self) -> None:
-        """Removes the progress line."""
+        """Remove the progress line."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -117,7 +117,7 @@ class Screen:
 
 
 def progress_line(progress: Progress) -> str:
-    """One conversion: bar, position, size, speed and the time that is left."""
+    """Return the progress of one conversion: bar, position, size, speed and remaining time."""
     parts = []
     if progress.fraction is None:
         parts.append(clock(progress.position_s))
@@ -135,14 +135,14 @@ def progress_line(progress: Progress) -> str:
 def transfer_line(
     verb: str, done: int, total: int | None, elapsed_s: float, before: int = 0
 ) -> str:
-    """An upload or a download: bar, bytes and speed.
+    """Return the progress of an upload or download: bar, bytes and speed.
 
     Args:
-        verb: What was done with the bytes.
-        done: How many, with those `before`.
-        total: Of how many; None where it is not known.
+        verb: Past participle for the bytes, such as "downloaded".
+        done: Bytes done, including `before`.
+        total: Total bytes; None if unknown.
         elapsed_s: Seconds since the start.
-        before: Bytes that were there at the start, and are no part of the speed.
+        before: Bytes that existed at the start and do not count for the speed.
     """
     parts = [f"{verb} {size(done)}"]
     if total:
@@ -162,13 +162,13 @@ def overall_line(
     finished_s: float,
     elapsed_s: float,
 ) -> str:
-    """Many conversions: how many are done, and how fast all of them together go.
+    """Return the progress of several conversions: number done and overall speed.
 
     Args:
-        finished: Inputs that are done, well or not.
-        total: Inputs in all; None when not known yet.
-        running: Progress of those in flight.
-        finished_s: Seconds of audio in those that are done.
+        finished: Number of finished inputs, including failed ones.
+        total: Number of inputs; None if unknown.
+        running: Progress of the running conversions.
+        finished_s: Seconds of audio in finished inputs.
         elapsed_s: Seconds since the start.
     """
     now = list(running)

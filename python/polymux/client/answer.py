@@ -1,4 +1,4 @@
-"""What a server answered: results where it went well, errors where it did not."""
+"""A server's response: results on success, exceptions on failure."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from polymux.errors import APIError, APIStatusError
     from polymux.media.media_file import MediaFile
 
-    #: As the native core gives it: status, header fields, body, tries, seconds.
+    #: Result of the native core: status, header fields, body, number of attempts, seconds.
     Native = tuple[int, bytes, bytes, int, float]
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 _MAX_BODY_CHARACTERS = 4000
-# A list of strings (RFC 9651, 3.1 and 3.3.3); one without its end is none, and looked at once.
+# A list of strings (RFC 9651, 3.1 and 3.3.3). The possessive quantifiers avoid backtracking.
 _STRING = re.compile(r'"((?:[^"\\]++|\\.?)*+)("|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)")
 _FIRST_ERROR = 300
 
 
 class Answer:
-    """A whole answer, and how it came about.
+    """A complete response.
 
     Attributes:
-        status: Of HTTP.
-        body: Its bytes.
-        tries: How often the request was sent.
-        elapsed_s: Seconds from the first byte sent to the last received, all tries and the
-            waiting between them included.
+        status: HTTP status.
+        body: Body in bytes.
+        tries: Number of attempts.
+        elapsed_s: Seconds from the first byte sent to the last byte received, including all
+            attempts and the waits between them.
     """
 
     __slots__ = (
@@ -51,23 +51,23 @@ class Answer:
 
     def __init__(self, native: Native, connection: Connection | None = None) -> None:
         self.status, self._fields, self.body, self.tries, self.elapsed_s = native
-        #: ``name:port`` of the server, and the file of certificates that it was trusted by.
+        #: ``name:port`` of the server, and the file of its trusted CA certificates.
         self.host = None if connection is None else connection.host
         self.certificates = None if connection is None else connection.certificates
         self.verified = connection is None or connection.verified
 
     @property
     def headers(self) -> dict[str, str]:
-        """Header fields, names in lower case; of several with one name joined by commas."""
+        """Header fields with lower-case names. Commas join the values of repeated fields."""
         return headers_of(self._fields)
 
     @property
     def request_id(self) -> str | None:
-        """Names the request in the server's log; None where the server has none."""
+        """The ID of the request in the server's log; None if the server does not send one."""
         return request_id_of(self.headers)
 
     def file(self, url: str) -> MediaFile:
-        """A file that the answer names."""
+        """Return the file that a URL of this response refers to."""
         from polymux.client.remote_file import RemoteFile
 
         return RemoteFile(
@@ -76,7 +76,7 @@ class Answer:
 
 
 def headers_of(fields: bytes) -> dict[str, str]:
-    """Field lines as a dict, names in lower case."""
+    """Parse field lines into a dict with lower-case names."""
     found: dict[str, str] = {}
     for line in fields.decode("latin-1").split("\r\n"):
         name, colon, value = line.partition(":")
@@ -88,18 +88,17 @@ def headers_of(fields: bytes) -> dict[str, str]:
 
 
 def request_id_of(headers: dict[str, str]) -> str | None:
-    """The request's name in the server's log."""
     return next((headers[name] for name in _REQUEST_ID_FIELDS if headers.get(name)), None)
 
 
 def warnings_of(headers: dict[str, str]) -> list[str]:
-    """What a polymux server left out or changed, where it says so in the header."""
+    """Return the warnings of a polymux server, such as ignored fields."""
     told = _STRING.findall(headers.get("polymux-warnings", ""))
     return [_ESCAPED.sub(r"\1", one) for one, end in told if end]
 
 
 def status_error(answer: Answer) -> APIStatusError:
-    """The exception for a status that is no success. What repeats a key of ours has it no more."""
+    """Return the exception for an error status, with our own keys redacted."""
     headers = answer.headers
     text = answer.body.decode("utf-8", "backslashreplace")
     body = redact_json(_parsed(text))
@@ -115,9 +114,9 @@ def status_error(answer: Answer) -> APIStatusError:
 
 
 def told_error(data: bytes) -> APIError:
-    """The exception for a failure that a server tells without a status, in the middle of an answer.
+    """Return the exception for a failure that a server reports inside a response.
 
-    Its code, type and param are there as in the body of a status, where it is JSON of their form.
+    Its code, type and param are set if the data is JSON in the form of an error body.
     """
     from polymux.errors import APIError
 
@@ -132,7 +131,6 @@ def told_error(data: bytes) -> APIError:
 
 
 def _name(error: APIError, told: dict[str, Any]) -> None:
-    """Code, type and param, where the server gave them."""
     if isinstance(told.get("code"), (str, int)) and told["code"] != "":
         error.code = shortened(printable(str(told["code"])))
     error.type = _text_of(told.get("type"))
@@ -159,7 +157,7 @@ def _class_of(status: int) -> type[APIStatusError]:
 
 
 def _parsed(text: str) -> Any:
-    """The JSON of an error's body; None where it is none."""
+    """Return the JSON of an error's body; None if it is not JSON."""
     from polymux.errors import DecodeError
 
     try:
@@ -169,9 +167,9 @@ def _parsed(text: str) -> Any:
 
 
 def told_in(body: Any) -> dict[str, Any]:
-    """Message, code, type and param, in any of the shapes that servers use."""
+    """Return message, code, type and param of an error body in any known format."""
     if isinstance(body, list) and body:
-        body = body[0]  # As Google's server in OpenAI's form has it.
+        body = body[0]  # Google's OpenAI-compatible API returns a list.
     if not isinstance(body, dict):
         return {}
     error = body.get("error")
@@ -193,11 +191,11 @@ def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: s
     if 300 <= status < 400:
         place = headers.get("location", "")
         return (
-            f"the server answered with status {status}, which points to "
-            f"{shortened(printable(place)) or 'nothing'}; redirects are not followed: is the "
-            "server's address right?"
+            f"the server returned status {status}, a redirect to "
+            f"{shortened(printable(place)) or 'an unknown URL'}. Redirects are not followed. Check "
+            "the server's base URL"
         )
-    return f"the server answered with status {status}{f': {start}' if start else ''}"
+    return f"the server returned status {status}{f': {start}' if start else ''}"
 
 
 def _text_of(value: object) -> str | None:

@@ -1,4 +1,4 @@
-"""The client for asyncio: every operation of the interface on a server, one coroutine each."""
+"""The asyncio client of a polymux server: one coroutine for each operation."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = ["AsyncClient", "AsyncPredictions"]
 
 
 class AsyncPredictions(JobRequests):
-    """The jobs of a server; `polymux.AsyncClient.predictions`, the twin of `Predictions`."""
+    """Manage the jobs of a server. `polymux.AsyncClient.predictions` returns it."""
 
     __slots__ = ()
 
     async def get(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
-        """A job as it is now; see `Predictions.get`."""
+        """Get a job; see `Predictions.get`."""
         return Prediction.of_answer(await self._ask("GET", path_of(prediction), timeout))
 
     async def list(self, *, timeout: float | Timeout | None = None) -> AsyncIterator[Prediction]:
-        """The jobs of the client's key; see `Predictions.list`."""
+        """List the jobs of the client's API key; see `Predictions.list`."""
         pages = Paginator()
         while (target := pages.target()) is not None:
             for job in pages.read(await self._ask("GET", target, timeout)):
@@ -52,7 +52,7 @@ class AsyncPredictions(JobRequests):
     async def cancel(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
-        """Asks for the end of a job; see `Predictions.cancel`."""
+        """Cancel a job; see `Predictions.cancel`."""
         return Prediction.of_answer(
             await self._ask("POST", f"{path_of(prediction)}/cancel", timeout)
         )
@@ -60,7 +60,7 @@ class AsyncPredictions(JobRequests):
     async def events(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> AsyncIterator[Prediction]:
-        """A job as it changes; see `Predictions.events`."""
+        """Stream a job's changes; see `Predictions.events`."""
         session = self._connection.session()
         request = self._events_request(prediction, timeout)
         exchange = session.start(event_loop.port(), *request, "raw")
@@ -86,7 +86,7 @@ class AsyncPredictions(JobRequests):
         on_progress: Callable[[Prediction], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Prediction:
-        """Waits for the end of a job; see `Predictions.wait`. `on_progress` may be asynchronous."""
+        """Wait until a job ends; see `Predictions.wait`. `on_progress` may be asynchronous."""
         from asyncio import sleep
         from inspect import isawaitable
 
@@ -113,11 +113,11 @@ class AsyncPredictions(JobRequests):
 
 
 class AsyncClient(ClientBase, AsyncOperations):
-    """Speaks to a server of the interface, from coroutines.
+    """Client of a polymux server for asyncio.
 
-    One client serves any number of tasks, event loops and threads, one after another or at once: a
-    thread of its own, which starts with the first request, does the work. A stream belongs to one
-    reader at a time, and any task may close it. The arguments are those of `polymux.Client`.
+    Tasks, event loops and threads can share one client: a background thread, which starts with the
+    first request, does the network I/O. Only one task at a time may read a stream, but any task may
+    close it. The arguments are those of `polymux.Client`.
 
     Example:
         >>> import asyncio
@@ -131,7 +131,7 @@ class AsyncClient(ClientBase, AsyncOperations):
 
     @property
     def predictions(self) -> AsyncPredictions:
-        """The server's jobs: `get`, `list`, `cancel`, `events`, `wait`."""
+        """The server's jobs: `get`, `list`, `cancel`, `events` and `wait`."""
         return AsyncPredictions(self._connection, self._settings)
 
     async def _call(
@@ -170,7 +170,7 @@ class AsyncClient(ClientBase, AsyncOperations):
         return make_stream(AsyncChatStream, exchange)
 
     async def aclose(self) -> None:
-        """Closes all connections; calls that run end with an error. Idempotent."""
+        """Close all connections. Running calls fail. Idempotent."""
         self._connection.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What both clients are: what they were told, and the connections that they hold."""
+"""The base of both clients: settings and connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClientBase:
-    """What a client was told, and its connections; how it waits is its own."""
+    """Settings and connections of a client. Subclasses implement the waiting."""
 
     @renamed_arguments(longest_event_bytes="max_event_bytes")
     def __init__(
@@ -62,9 +62,10 @@ class ClientBase:
         paths: Mapping[str, str] | None = None,
         max_event_bytes: int | None = None,
     ) -> Self:
-        """A client that differs in this, and shares the connections of this one.
+        """Return a client with other options that shares the connections of this one.
 
-        Closing either closes both. What is not given stays; header fields are added.
+        Closing either client closes both. Omitted options keep their values. `headers` are added
+        to the existing ones.
 
         Example:
             >>> import polymux
@@ -90,4 +91,4 @@ class ClientBase:
         return self.with_options()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client cannot be pickled, as it holds a key: make one where it is used")
+        raise TypeError("client: cannot be pickled, because it holds an API key. Create a new one")

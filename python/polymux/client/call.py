@@ -1,4 +1,4 @@
-"""What a call of an operation is, whoever sends it: its request, its deadlines, its result."""
+"""A call of an operation, independent of I/O: its request, its deadlines and its result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 SUCCESSES = range(200, 300)
 _ACCEPTED = 202
-#: Seconds that a server is asked to keep a job's answer back before it tells where the job is; and
-#: where somebody wants to know how far it is.
+#: Seconds for which the client asks the server to hold back the response of a running job (RFC
+#: 7240), without and with a progress callback.
 _PREFERRED_WAIT_S = 50
 _WATCHED_WAIT_S = 2
 _STREAMING = ("chat", "free_chat")
@@ -34,14 +34,14 @@ _ID_FIELDS = ("x-request-id", "idempotency-key")
 
 
 class Plan:
-    """What all calls of an operation by one client have in common."""
+    """The parts of a request that all calls of an operation by one client share."""
 
     __slots__ = ("fields", "identified", "job", "options", "path", "result", "timeout")
 
     def __init__(
         self, settings: Settings, operation: str, *, stream: bool, wait_s: int | None
     ) -> None:
-        """Made once, and used again. `wait_s`: how long a job's answer is waited for."""
+        """`wait_s`: seconds to wait for a job's response; None returns at once."""
         quick = options.STREAMED if stream else options.QUICK
         self.job = operation in JOBS
         self.result = RESULTS[operation]
@@ -61,8 +61,6 @@ class Plan:
 
 
 class Call:
-    """One call of one operation."""
-
     __slots__ = (
         "body", "connection", "on_progress", "on_upload", "operation", "plan", "session", "started",
         "stream", "target", "type", "wait",
@@ -84,7 +82,7 @@ class Call:
         wait: bool = True,
         awaited: bool = False,
     ) -> None:
-        """Checks and builds the request; nothing is sent. `awaited`: an event loop will send."""
+        """Validate and build the request without sending it. `awaited`: asyncio sends it."""
         self.started = monotonic()
         self.connection = connection
         self.session = connection.session()
@@ -121,10 +119,10 @@ class Call:
         self.plan = plan
 
     def arguments(self) -> tuple[str, str, list[str], Any, _core.CallOptions]:
-        """Method, address, header fields, body and options for the native session."""
+        """Return method, URL, header fields, body and options for the native session."""
         plan = self.plan
         fields = [f"Content-Type: {self.type}", *plan.fields]
-        # New for each call, the same for all its tries.
+        # New IDs for each call; all attempts of a call share them.
         name = os.urandom(28).hex()
         if plan.identified:
             fields += (f"X-Request-ID: {name[:24]}", f"Idempotency-Key: {name[24:]}")
@@ -136,11 +134,11 @@ class Call:
         return "POST", url, fields, self.body, plan.options
 
     def answer(self, native: tuple[int, bytes, bytes, int, float]) -> Answer:
-        """The answer, when it is a success.
+        """Return the response if its status is a success.
 
         Raises:
-            APIStatusError: It is none.
-            NoMatchError: The server knows no such song.
+            APIStatusError: It is not.
+            NoMatchError: No song matches.
         """
         answer = Answer(native, self.connection)
         log("debug", "%s: status %d in %.3f s", self.operation, answer.status, answer.elapsed_s)
@@ -152,45 +150,45 @@ class Call:
         raise error
 
     def check_begun(self, exchange: _core.Exchange) -> None:
-        """Raises what ended a stream before it began; as `answer`."""
+        """Raise the error of a stream that failed before its start; see `answer`."""
         head = exchange.head
         if head is not None and head[0] in SUCCESSES:
-            log("debug", "%s: status %d, in pieces", self.operation, head[0])
+            log("debug", "%s: status %d, streaming", self.operation, head[0])
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
             self.answer(exchange.outcome())
 
     def tell_failure(self, error: Exception) -> None:
-        """A line for a call that came to no answer; one with a status has its line already."""
+        """Log a call without a response. Responses with a status are already logged."""
         if getattr(error, "status", None) is None:
             name, took_s = type(error).__name__, monotonic() - self.started
             log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
 
     def result(self, answer: Answer) -> Any:
-        """The answer, which is no job, as the operation's class.
+        """Return the response of an operation without a job as the operation's result class.
 
         Raises:
-            DecodeError: It is something else.
-            NoMatchError: It is no song.
+            DecodeError: The response is not a valid result.
+            NoMatchError: No song matches.
         """
         name = self.plan.result
         if name == "MediaFile":
             return answer.file(responses.media_url(answer.body))
         result = getattr(responses, name).of_answer(answer)
         if name == "Song" and not result.is_match:
-            raise NoMatchError("the server knows no song like this recording")
+            raise NoMatchError("no song matches this recording")
         return result
 
     def rest(self) -> Timeout:
-        """What is left of the deadlines."""
+        """Return the remaining time."""
         timeout = self.plan.timeout
         left = max((timeout.total or 0.0) - (monotonic() - self.started), 0.001)
         return timeout._replace(total=left)
 
     def result_of_job(self, job: Prediction) -> Any:
-        """What the operation gives, from the job that has succeeded.
+        """Return the operation's result from a job that succeeded.
 
         Raises:
-            DecodeError: The job's output is something else.
+            DecodeError: The job's output is not a valid result.
         """
         name = self.plan.result
         if name == "Prediction":
@@ -198,11 +196,11 @@ class Call:
         if name != "MediaFile":
             return getattr(responses, name)({"response": job.output})
         if job.audio is None:
-            raise DecodeError("output: is missing; it must be the address of a file")
+            raise DecodeError("output: missing (expected the URL of a file)")
         return job.audio
 
     def job(self, answer: Answer) -> Prediction | None:
-        """The job, where the answer is one; else None."""
+        """Return the job if the response is one, else None."""
         plan = self.plan
         if not plan.job or (answer.status != _ACCEPTED and plan.result != "Prediction"):
             return None
@@ -210,12 +208,12 @@ class Call:
 
 
 def _refuse_asynchronous(values: Mapping[str, Any]) -> None:
-    """Raises for a file that only an event loop could read: it would be waited for in vain."""
+    """Reject files that only an event loop can read; the native thread would wait forever."""
     ways = ("read", "__iter__", "__fspath__")
     for name, value in values.items():
         content = value[1] if type(value) is tuple and value[1:] else value
         if hasattr(content, "__aiter__") and not any(hasattr(content, one) for one in ways):
             raise TypeError(
-                f"the file of {name!r} is an asynchronous iterable: AsyncClient reads those, and "
-                "Client an iterable of bytes"
+                f"file {name!r}: asynchronous iterables are not supported here. Use AsyncClient, "
+                "or pass an iterable of bytes"
             )

@@ -1,4 +1,4 @@
-"""Streams of chat answers, decoded: chunks out of the bytes that a server sends."""
+"""Streams of chat answers: decode chunks from a server's response."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ StreamT = TypeVar("StreamT", "ChatStream", "AsyncChatStream")
 
 
 class ChatStream(core.ChatStream):
-    """An iterator over the chunks of one answer; a client or `decode_chat_stream` makes it.
+    """An iterator over the chunks of one answer. A client or `decode_chat_stream` creates it.
 
-    It is read by one thread at a time; any thread may close it. As a context manager it closes
-    itself at the end.
+    Only one thread at a time may read it; any thread may close it. As a context manager, it closes
+    itself on exit.
 
     Attributes:
-        text: The text of the chunks read so far, of the first choice.
+        text: The text of the first choice in the chunks read so far.
         finish_reason: The last finish reason read, such as ``"stop"``; None before.
-        usage: Token counts with their names as attributes, once a chunk brought them; else None.
-        finished: True once the whole answer was read to its good end.
-        chunks: How many chunks were read.
-        response: Status, `headers` and `request_id` of the server's answer, there before the first
-            chunk; None for streams that come from elsewhere.
+        usage: Token counts as attributes; None until a chunk contains them.
+        finished: True after the complete answer has been read.
+        chunks: Number of chunks read.
+        response: Status, `headers` and `request_id` of the server's response, available before the
+            first chunk; None for streams from other sources.
     """
 
     __slots__ = ("response",)
     response: Answer | None
 
     def close(self) -> None:
-        """Gives up the source, and closes it where it can be closed. What came before stays.
+        """Close the stream and its source. Chunks that were read remain available.
 
-        Reading on gives the chunks that are decoded already, then `StreamInterruptedError` unless
-        the answer was complete. Who waits for a chunk of a client's stream in another thread gets
-        `OperationCancelledError`.
+        Further reading returns the chunks that are already decoded, then raises
+        `StreamInterruptedError` unless the answer is complete. A thread that waits for a chunk of a
+        client's stream gets `OperationCancelledError`.
         """
         close = getattr(self._detach(), "close", None)
         if close is not None:
             close()
 
     def texts(self) -> Iterator[str]:
-        r"""The texts of the chunks, without those that have none.
+        r"""Iterate over the texts of the chunks and skip chunks without text.
 
         Example:
             >>> import polymux
@@ -64,7 +64,7 @@ class ChatStream(core.ChatStream):
         return (chunk.content for chunk in self if chunk.content)
 
     def _repr_markdown_(self) -> str:
-        """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
+        """Return the text so far as Markdown for notebooks, with HTML and links escaped."""
         return markdown(self.text)
 
     def __enter__(self) -> Self:
@@ -75,16 +75,16 @@ class ChatStream(core.ChatStream):
 
 
 class AsyncChatStream(core.AsyncChatStream):
-    """The asynchronous twin of `ChatStream`; `polymux.aio.decode_chat_stream` makes it.
+    """The asynchronous variant of `ChatStream`. `polymux.aio.decode_chat_stream` creates it.
 
-    It is read by one task at a time; its attributes are those of `ChatStream`.
+    Only one task at a time may read it. It has the attributes of `ChatStream`.
     """
 
     __slots__ = ("response",)
     response: Answer | None
 
     async def aclose(self) -> None:
-        """Gives up the source, and closes it where it can be closed. What came before stays."""
+        """Close the stream and its source. Chunks that were read remain available."""
         source = self._detach()
         if isinstance(source, core.Exchange):
             source.close()
@@ -94,13 +94,13 @@ class AsyncChatStream(core.AsyncChatStream):
             await close()
 
     async def texts(self) -> AsyncIterator[str]:
-        """The texts of the chunks, without those that have none."""
+        """Iterate over the texts of the chunks and skip chunks without text."""
         async for chunk in self:
             if chunk.content:
                 yield chunk.content
 
     def _repr_markdown_(self) -> str:
-        """The text so far as Markdown for notebooks; nothing in it is a tag or a link."""
+        """Return the text so far as Markdown for notebooks, with HTML and links escaped."""
         return markdown(self.text)
 
     async def __aenter__(self) -> Self:
@@ -114,32 +114,31 @@ class AsyncChatStream(core.AsyncChatStream):
 def decode_chat_stream(
     chunks: Iterable[ReadableBuffer], *, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> ChatStream:
-    r"""Decodes a streamed chat answer from the bytes of its HTTP response, wherever they come from.
+    r"""Decode a streamed chat answer from the bytes of an HTTP response.
 
-    Server-sent events as OpenAI, Groq, vLLM, llama.cpp, Ollama, Mistral and others send them, and
-    freellm's ``{"response": "..."}``. The pieces may be of any size and end anywhere. Every chunk
-    is validated in full. A server's plain JSON answer to a request for a stream is read as one
-    chunk.
+    Supports the server-sent events of OpenAI, Groq, vLLM, llama.cpp, Ollama, Mistral and similar
+    servers, and freellm's ``{"response": "..."}``. The pieces may have any size and may end
+    anywhere. Every chunk is validated completely. A plain JSON response is returned as one chunk.
 
     Args:
-        chunks: The response's body in pieces: bytes, bytearray, memoryview. It is read as the
-            chunks are asked for, and no further than ``[DONE]``.
-        max_event_bytes: Longest event taken, in bytes. Default: 16 MiB; at most 1 GiB.
+        chunks: The response's body as an iterable of bytes, bytearray or memoryview. It is read
+            only as needed, and not beyond ``[DONE]``.
+        max_event_bytes: Maximum size of an event, in bytes. Default: 16 MiB; at most 1 GiB.
 
     Returns:
-        An iterator of `ChatChunk` that also gives the text so far, the finish reason and the token
+        An iterator of `ChatChunk` that also has the text so far, the finish reason and the token
         counts.
 
     Raises:
-        InvalidRequestError: `max_event_bytes` is out of its range.
-        TypeError: `chunks` is no iterable; while iterating: a piece is not bytes-like.
-        StreamInterruptedError: While iterating: the bytes ended with neither a finish reason, one
-            for each answer, nor ``[DONE]``. The error has the text so far, as the two below.
-        DecodeError: While iterating: not a stream of chat chunks; wrong JSON; an event over the
-            limit.
+        InvalidRequestError: `max_event_bytes` is out of range.
+        TypeError: `chunks` is not iterable; while iterating: a piece is not bytes-like.
+        StreamInterruptedError: While iterating: the bytes ended without a finish reason for each
+            answer and without ``[DONE]``. This error and the next two have the text so far.
+        DecodeError: While iterating: not a stream of chat chunks, invalid JSON, or an event that is
+            too large.
         APIError: While iterating: the server reported a failure in the stream.
 
-    What the source itself raises is passed on unchanged.
+    Exceptions of the source are raised unchanged.
 
     See https://html.spec.whatwg.org/multipage/server-sent-events.html for the events and
     https://platform.openai.com/docs/api-reference/chat-streaming for the chunks.
@@ -163,9 +162,9 @@ def decode_chat_stream(
 def make_stream(
     kind: type[StreamT], source: Any, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> StreamT:
-    """The chunks of an exchange whose answer has begun, or of a source of bytes and chunks.
+    """Create a stream from a started exchange, or from an iterable of bytes and chunks.
 
-    Of chunks that are made already, the bytes of ``[DONE]`` are the good end.
+    In an iterable of decoded chunks, the bytes ``[DONE]`` mark the regular end.
     """
     stream = kind(source, as_max_event_bytes(max_event_bytes))
     stream.response = None
@@ -178,16 +177,16 @@ def make_stream(
 
 
 async def advance(stream: AsyncChatStream) -> ChatChunk:
-    """The next chunk of a stream that has none decoded, from a source that is no exchange.
+    """Return the next chunk of a stream without decoded chunks whose source is not an exchange.
 
-    Called natively.
+    The native module calls it.
 
     Raises:
-        StopAsyncIteration: The answer has ended well.
-        PolymuxError: It has ended otherwise.
+        StopAsyncIteration: The answer is complete.
+        PolymuxError: The answer is incomplete.
         RuntimeError: Another task waits for the stream's next chunk.
     """
-    stream._hold(True)  # noqa: SLF001, FBT003 - two halves of one class
+    stream._hold(True)  # noqa: SLF001, FBT003 - the native half of this class
     try:
         while (chunk := stream._pop()) is None:  # noqa: SLF001
             source = stream._source  # noqa: SLF001

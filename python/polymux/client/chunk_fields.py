@@ -1,6 +1,6 @@
-"""Members of a chat chunk that are read from its JSON when somebody asks for them.
+"""Members of a chat chunk that are parsed from its JSON on first use.
 
-The native module calls these functions with the chunk's JSON as it was received.
+The native module calls these functions with the chunk's JSON as received.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Members that clients of this interface declare: None where a server leaves them out.
+#: Members of the API. They are None if a server omits them.
 _DECLARED = frozenset(
     {
         "annotations", "audio", "code", "content", "created", "delta", "executed_tools",
@@ -21,10 +21,10 @@ _DECLARED = frozenset(
 
 
 class Fields(Mapping[str, Any]):
-    """A JSON object whose members are attributes, too.
+    """A JSON object whose members are also attributes.
 
-    Objects inside are `Fields` again, lists are tuples. Members of the interface are None
-    where they are missing; any other missing name is an `AttributeError`.
+    Nested objects are `Fields`, lists are tuples. Missing members of the API are None. Other
+    missing names raise `AttributeError`.
 
     Example:
         >>> counts = Fields({"total_tokens": 7})
@@ -44,10 +44,10 @@ class Fields(Mapping[str, Any]):
             return view(members[name])
         if name in _DECLARED:
             return None
-        raise AttributeError(f"there is no {name!r} here, only: {', '.join(members) or 'nothing'}")
+        raise AttributeError(f"unknown member {name!r} (known: {', '.join(members) or 'none'})")
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"cannot set {name!r}: what was received does not change")
+        raise AttributeError(f"cannot set {name!r}: received data is read-only")
 
     def __getitem__(self, name: str) -> Any:
         return view(self._members[name])
@@ -66,7 +66,7 @@ class Fields(Mapping[str, Any]):
 
 
 def view(value: Any) -> Any:
-    """A JSON value with attributes for members and tuples for lists."""
+    """Convert a JSON value: objects to `Fields`, lists to tuples."""
     if isinstance(value, dict):
         return Fields(value)
     if isinstance(value, list):
@@ -75,18 +75,15 @@ def view(value: Any) -> Any:
 
 
 def document(raw: bytes) -> dict[str, Any]:
-    """The chunk as a dict."""
     parsed: dict[str, Any] = json.loads(raw)
     return parsed
 
 
-def id(raw: bytes) -> Any:  # noqa: A001 - named as the member is
-    """The answer's id."""
+def id(raw: bytes) -> Any:  # noqa: A001 - the member's name
     return document(raw).get("id")
 
 
 def model(raw: bytes) -> Any:
-    """The model's name."""
     return document(raw).get("model")
 
 
@@ -96,7 +93,6 @@ def created(raw: bytes) -> Any:
 
 
 def choices(raw: bytes) -> tuple[Any, ...]:
-    """All choices."""
     found = document(raw).get("choices")
     return view(found) if isinstance(found, list) else ()
 
@@ -107,19 +103,18 @@ def _first_choice(raw: bytes) -> Mapping[str, Any]:
 
 
 def tool_calls(raw: bytes) -> tuple[Any, ...]:
-    """Pieces of tool calls of the first choice."""
+    """Return the partial tool calls of the first choice."""
     choice = _first_choice(raw)
     delta = choice.get("delta") or choice.get("message")
     return (delta.get("tool_calls") or ()) if isinstance(delta, Fields) else ()
 
 
 def logprobs(raw: bytes) -> Any:
-    """Log probabilities of the first choice."""
     return _first_choice(raw).get("logprobs")
 
 
 def usage(raw: bytes) -> Any:
-    """Token counts; Groq sends them in a member of its own."""
+    """Return the token counts. Groq sends them in `x_groq`."""
     members = document(raw)
     groq = members.get("x_groq")
     return view(members.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))

@@ -1,4 +1,4 @@
-"""Where a client's requests go, and the native session that carries them."""
+"""A client's server URL and the native session that sends its requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Connection:
-    """Where requests go, and the native session that carries them; made at the first request."""
+    """The server's URL and the native session, which the first request creates."""
 
     __slots__ = (
         "_closed",
@@ -51,23 +51,23 @@ class Connection:
                 "client_certificate", options["client_certificate"], "a path or None"
             )
         self._session: _core.Session | None = None
-        #: The server's address, once it is known.
+        #: The server's URL; None until it is known.
         self.base_url = self._given[0]
-        #: Its ``name:port``, and the file of certificates that it is trusted by; from `session` on.
+        #: Its ``name:port``, and the file of its trusted CA certificates. Set by `session`.
         self.host: str | None = None
         self.certificates: str | None = None
-        #: Whether its certificate is looked at.
+        #: Whether to verify its certificate.
         self.verified = bool(options["verify"])
-        #: From the environment or the configuration file.
+        #: Default chat model from the environment or the configuration file.
         self.chat_model: str | None = None
         register_secret(api_key)
-        # Filled by `setdefault`, of which one thread's counts. A lock would not do: in the child of
-        # a fork it may be held for ever, by a thread that is not there.
+        # `setdefault` decides which thread's session wins. A lock is not safe here: after a fork,
+        # a thread that no longer exists may hold it forever.
         self._made: dict[str, _core.Session] = {}
         self._closed = False
 
     def session(self) -> _core.Session:
-        """The session; made by whoever comes first.
+        """Return the session and create it if necessary. Thread-safe.
 
         Raises:
             InvalidRequestError: The client was closed before its first request.
@@ -75,7 +75,7 @@ class Connection:
         if self._session is not None:
             return self._session
         if self._closed:
-            raise InvalidRequestError("the client is closed")
+            raise InvalidRequestError("client: already closed")
         own = self._open()
         self._session = session = self._made.setdefault("session", own)
         if session is not own or self._closed:
@@ -111,36 +111,36 @@ class Connection:
         )
 
     def close(self) -> None:
-        """Closes all connections; what runs ends. Idempotent."""
+        """Close all connections. Running requests fail. Idempotent."""
         self._closed = True
         session = self._made.get("session")
         if session is not None:
             session.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client's connection cannot be pickled or copied, as it holds a key")
+        raise TypeError("connection: cannot be pickled or copied, because it holds an API key")
 
 
 def _checked_path(name: str, path: Any, expected: str) -> str:
-    """The path of a file that OpenSSL will read.
+    """Return the path of a file that OpenSSL reads.
 
     Raises:
-        InvalidRequestError: It is empty, or holds a zero byte.
-        TypeError: It is no path.
+        InvalidRequestError: The path is empty or contains a null byte.
+        TypeError: The value is not a path.
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"{name}: {expected}, not {type(path).__name__}")
+        raise TypeError(f"{name}: invalid type (got {type(path).__name__}, allowed {expected})")
     text = os.fsdecode(path)
     if not text or "\0" in text:
-        raise InvalidRequestError(f"{name}: the path is empty or holds a zero byte")
+        raise InvalidRequestError(f"{name}: invalid path (empty, or contains a null byte)")
     return text
 
 
 def hosts_like(host: str) -> tuple[str, ...]:
-    """What may stand in the place of a ``name:port``: this machine alone has several names.
+    """Return all equivalent names of a ``name:port``; only loopback has several.
 
-    A server that is reached as ``localhost``, or through a tunnel that ends there, writes
-    ``127.0.0.1`` into its links as well, and the other way round.
+    A server that is reached as ``localhost``, or through a local tunnel, may use ``127.0.0.1`` in
+    its links, and vice versa.
     """
     name, _, port = host.rpartition(":")
     names = _LOOPBACK if name in _LOOPBACK else (name,)
@@ -148,14 +148,15 @@ def hosts_like(host: str) -> tuple[str, ...]:
 
 
 def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, str]:
-    """The proxy's address and the hosts that are reached without it; empty texts for none.
+    """Return the proxy's URL and the hosts that bypass it; empty strings mean no proxy.
 
-    With `trust_env` the standard variables count: ``https_proxy`` or ``http_proxy`` by the scheme
-    of `base_url`, else ``all_proxy``, each in capitals too, and ``no_proxy``. ``HTTP_PROXY`` in
-    capitals does not: web servers set it from a header field of strangers.
+    With `trust_env`, the standard variables apply: ``https_proxy`` or ``http_proxy`` depending on
+    the scheme of `base_url`, else ``all_proxy``, in lower or upper case, and ``no_proxy``.
+    ``HTTP_PROXY`` in upper case is ignored, because CGI servers set it from a request header
+    (httpoxy).
 
     Raises:
-        InvalidRequestError: The proxy is no http, https or socks URL.
+        InvalidRequestError: The proxy is not an http, https or socks URL.
     """
     if proxy is not None:
         return checked_proxy(proxy), ""
@@ -172,21 +173,23 @@ def chosen(base_url: str, proxy: str | None, *, trust_env: bool) -> tuple[str, s
 
 
 def checked_proxy(proxy: str) -> str:
-    """The address of a proxy; its password is in no text from then on.
+    """Validate a proxy's URL and redact its password in all texts from now on.
 
     Raises:
-        InvalidRequestError: It is no http, https or socks URL.
-        TypeError: It is no text.
+        InvalidRequestError: It is not an http, https or socks URL.
+        TypeError: It is not a str.
     """
 
     if not isinstance(proxy, str):
-        raise TypeError(f"proxy is a str, not {type(proxy).__name__}")
+        raise TypeError(f"proxy: invalid type (got {type(proxy).__name__}, allowed str)")
     schemes = ("http://", "https://", "socks4://", "socks4a://", "socks5://", "socks5h://")
     if not proxy.isascii() or not proxy.isprintable() or " " in proxy:
-        raise InvalidRequestError("proxy: holds a space, a control or a non-ASCII character")
+        raise InvalidRequestError(
+            "proxy: invalid URL (contains a space, control or non-ASCII character)"
+        )
     if not proxy.lower().startswith(schemes):
-        # Not shown: it may hold a password.
-        raise InvalidRequestError(f"proxy: must begin with one of {', '.join(schemes)}")
+        # The URL is not shown, because it may contain a password.
+        raise InvalidRequestError(f"proxy: invalid URL scheme (allowed {', '.join(schemes)})")
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -196,6 +199,6 @@ def checked_proxy(proxy: str) -> str:
     except ValueError:
         has_host = False
     if not has_host:
-        raise InvalidRequestError("proxy: its host or port cannot be one")
+        raise InvalidRequestError("proxy: invalid URL (missing or invalid host or port)")
     register_secret(password, None if password is None else unquote(password))
     return proxy

@@ -1,4 +1,4 @@
-"""Where event loops wait for exchanges that the native thread carries."""
+"""Waits in asyncio for exchanges that the native I/O thread processes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     OnUpload = Callable[[int, int | None], object]
 
-#: One for each running loop: a loop that is gone takes its port along.
+#: One for each running loop. Weak: it is dropped together with its loop.
 _PORTS: WeakKeyDictionary[asyncio.AbstractEventLoop, core.LoopNotifier] = WeakKeyDictionary()
-#: Asynchronous generators, which a loop ends when it is shut down: so do the exchanges.
+#: Asynchronous generators that close a loop's exchanges when asyncio shuts the loop down.
 _GUARDS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncIterator[None]] = WeakKeyDictionary()
 _PROGRESS_INTERVAL_S = 0.05
-#: Bytes of an asynchronous part that may wait for the network.
+#: Maximum number of bytes of an asynchronous part that are buffered for the network.
 _MAX_WAITING_BYTES = 1 << 20
 
 
 def port() -> core.LoopNotifier:
-    """The running loop's port."""
+    """Return the notifier of the running loop and create it if necessary."""
     loop = asyncio.get_running_loop()
     found = _PORTS.get(loop)
     if found is None:
@@ -34,9 +34,9 @@ def port() -> core.LoopNotifier:
 
 
 def _forget_closed_loops() -> None:
-    """Drops the guards of loops that were closed without having been shut down.
+    """Drop the guards of loops that were closed without `shutdown_asyncgens`.
 
-    A guard leads to its loop, which would never go otherwise.
+    A guard references its loop and would keep it alive.
     """
     for reference in _GUARDS.keyrefs():
         loop = reference()
@@ -48,7 +48,7 @@ def _forget_closed_loops() -> None:
 async def _end_with_loop(
     loop: asyncio.AbstractEventLoop, port: core.LoopNotifier
 ) -> AsyncIterator[None]:
-    """Ends what runs for a loop that is shut down."""
+    """Close a loop's exchanges when the loop shuts down."""
     try:
         yield
     finally:
@@ -59,7 +59,7 @@ async def _end_with_loop(
 async def outcome(
     exchange: core.Exchange, body: Any, on_upload: OnUpload | None
 ) -> tuple[int, bytes, bytes, int, float]:
-    """Waits for the end of an exchange; the exchange ends with the waiting."""
+    """Wait for the end of an exchange. Cancellation closes the exchange."""
     while not exchange.ended:
         await news(exchange, body, on_upload)
     return exchange.outcome()
@@ -68,12 +68,12 @@ async def outcome(
 async def news(
     exchange: core.Exchange, body: Any = None, on_upload: OnUpload | None = None
 ) -> None:
-    """Waits until an exchange has news. Cancelled or failed, it closes the exchange."""
+    """Wait until an exchange has news. If canceled or failed, close the exchange."""
     loop = asyncio.get_running_loop()
     own = _PORTS.get(loop)
     if own is None or not exchange.belongs_to(own):
         raise RuntimeError(
-            "this stream belongs to another event loop, the one that it was begun in: read it there"
+            "stream: belongs to another event loop. Read it in the loop that started it"
         )
     if loop not in _GUARDS:
         _GUARDS[loop] = guard = _end_with_loop(loop, own)
@@ -82,7 +82,7 @@ async def news(
         while not exchange.has_news:
             future = loop.create_future()
             exchange.set_waiter(future)
-            if _came(exchange):  # In between.
+            if _came(exchange):  # News may arrive before the waiter is set.
                 break
             if exchange.starved:
                 await _feed(exchange, body)
@@ -105,14 +105,14 @@ def _came(exchange: core.Exchange) -> bool:
 
 
 async def _feed(exchange: core.Exchange, body: core.MultipartBody) -> None:
-    """Gives an upload that has run dry what its asynchronous part has next, unless news comes."""
+    """Feed an upload from its asynchronous part until enough is buffered or news arrives."""
     loop = asyncio.get_running_loop()
     fed = 0
     while fed < _MAX_WAITING_BYTES and not exchange.has_news:
         step = asyncio.ensure_future(_piece(body))
         try:
             while not step.done() and not _came(exchange):
-                # Whoever completes it may have no news: a body that runs dry is told of, too.
+                # A wake-up does not always mean news: a dry upload also completes the future.
                 future = loop.create_future()
                 exchange.set_waiter(future)
                 if _came(exchange):
@@ -125,7 +125,7 @@ async def _feed(exchange: core.Exchange, body: core.MultipartBody) -> None:
         if step.cancelled():
             return
         piece = step.result()
-        body._feed(piece)  # noqa: SLF001 - of this package
+        body._feed(piece)  # noqa: SLF001 - same package
         if piece is None:
             break
         fed += len(memoryview(piece))
@@ -133,14 +133,14 @@ async def _feed(exchange: core.Exchange, body: core.MultipartBody) -> None:
 
 
 async def _piece(body: core.MultipartBody) -> Any:
-    """The next piece; None at the end."""
+    """Return the next piece; None at the end."""
     try:
-        return await anext(body._awaited())  # noqa: SLF001 - of this package
+        return await anext(body._awaited())  # noqa: SLF001 - same package
     except StopAsyncIteration:
         return None
     except BaseException as error:
-        # Cancelled too: the iterator would give its end next, and the upload would look whole.
+        # Also if canceled: otherwise the iterator would end and the upload would look complete.
         body._fail(error)  # noqa: SLF001
-        # It keeps the error, which keeps this frame: nothing would let go of either, and the file.
+        # The body references the error, which references this frame. Break the reference cycle.
         del body
         raise

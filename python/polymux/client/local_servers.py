@@ -1,7 +1,7 @@
-"""The file in which this account's servers leave their keys and addresses for its commands.
+"""The file in which the servers of this user account publish their keys and URLs for the CLI.
 
-A key and an address for each server, the one that was started last first. A server that stops goes
-to the end, and its key stays: the server keeps no more than the hash of it.
+It has one key and one URL for each server, most recently started first. A server that stops moves
+to the end. Its key stays in the file, because the server itself stores only the key's hash.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from polymux.config import local_key_path, local_servers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Of servers whose keys are kept; the ones that were started longest ago are forgotten.
+#: Maximum number of servers in the file; the oldest entries are dropped.
 _MAX_SERVERS = 16
 
 
 def announce(key: str, address: str) -> None:
-    """Puts a server first.
+    """Add a server at the start of the file.
 
     Raises:
         OSError: The file cannot be written.
@@ -33,12 +33,12 @@ def announce(key: str, address: str) -> None:
 
 
 def own_key(is_own: Callable[[str], bool]) -> str | None:
-    """The key of the file that a server knows as one of its own."""
+    """Return the first key in the file that `is_own` accepts, if any."""
     return next((key for key, _ in local_servers() if is_own(key)), None)
 
 
 def retire(key: str, address: str) -> None:
-    """Puts a server that stops behind those that may run.
+    """Move a server that stops to the end of the file.
 
     Raises:
         OSError: The file cannot be written.
@@ -56,7 +56,7 @@ def _write(servers: list[tuple[str, str]]) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One process at a time: two that start would each leave the other one out."""
+    """Lock the file against other processes, which would otherwise overwrite each other's entry."""
     folder = local_key_path().parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Bodies of uploads: what callers give as files, as the native encoder takes it."""
+"""Multipart bodies: convert files from callers to the form of the native encoder."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from polymux._native._core import MultipartBody
     from polymux.media.inputs import Source
 
-    #: What is sent as a file: a path (`str` too), bytes, a binary file object, or pieces of bytes.
+    #: Content of a file: a path (also as `str`), bytes, a binary file object, or pieces of bytes.
     Content: TypeAlias = "Source | Iterable[bytes] | AsyncIterable[bytes]"
-    #: The same, or with a file name of its own, and with a content type.
+    #: The same, or a tuple with a file name and, optionally, a content type.
     Upload: TypeAlias = "Content | tuple[str, Content] | tuple[str, Content, str | None]"
 
 PIECE_BYTES = 256 * 1024
@@ -33,31 +33,31 @@ def multipart_body(
     on_progress: Callable[[int, int | None], object] | None = None,
     awaited: bool = False,
 ) -> MultipartBody:
-    """A body of type multipart/form-data (RFC 7578) that is made while it is read.
+    """Create a multipart/form-data body (RFC 7578) that is generated while it is read.
 
     Paths are opened here and read in the native core without the GIL. File objects are read from
-    where they stand, iterables piece by piece, both on the thread that reads the body; what they
-    raise comes out of that read unchanged. The length is known unless a part is an iterator, an
-    async iterable, or a file object that cannot seek. A file that shrinks, grows or is written to
-    before it is sent whole is an error, and the body never comes to its end then.
+    their current position and iterables item by item, both on the thread that reads the body. Their
+    exceptions are raised from that read unchanged. The length is known unless a part is an
+    iterator, an async iterable, or a file object that cannot seek. If a file changes before it is
+    sent completely, reading raises an error and the body stays incomplete.
 
     Args:
-        fields: Name and value. Numbers are written as Python prints them, booleans as ``true`` and
-            ``false``; texts go out byte for byte as UTF-8.
-        files: Name and file. Its file name is the path's or file object's, else the field's; its
-            content type goes by the file name's extension. A tuple of ``(file name, content)`` or
-            ``(file name, content, content type)`` says them instead.
-        on_progress: Called on the thread that reads with bytes sent and bytes in all (None when
-            not known), at most every 50 ms and at the end. What it raises ends the sending.
-        awaited: Whether an event loop sends it, whose thread must not wait for files: file objects
-            and iterables are read on other threads then. Default: False.
+        fields: Names and values. Numbers are written as Python prints them, booleans as ``true``
+            and ``false``, texts as UTF-8 without changes.
+        files: Names and files. The file name is that of the path or file object, else the field's
+            name. The content type follows from the file name's extension. A tuple
+            ``(file name, content)`` or ``(file name, content, content type)`` overrides them.
+        on_progress: Called on the reading thread with the number of bytes sent and the total (None
+            if unknown), at most every 50 ms and at the end. An exception from it aborts the upload.
+        awaited: Whether an event loop sends the body. Its thread must not block, so file objects
+            and iterables are read on other threads. Default: False.
 
     Raises:
-        InvalidRequestError: A number that is not finite, a text with half a surrogate pair, a path
-            that cannot exist, or a content type that is none.
+        InvalidRequestError: A number is not finite, a text contains a lone surrogate, a path is
+            invalid, or a content type is invalid.
         InputNotFoundError: A path does not exist.
-        InputUnreadableError: A path is a folder, pipe, socket or device, or is not permitted.
-        TypeError: Something that cannot be sent.
+        InputUnreadableError: A path is a directory, pipe, socket or device, or access is denied.
+        TypeError: A value of an unsupported type.
 
     Example:
         >>> from polymux.client.multipart import multipart_body
@@ -75,7 +75,7 @@ def multipart_body(
 def _awaited_file(
     upload: tuple[str, str, Any, str, str, str, int | None],
 ) -> tuple[str, str, Any, str, str, str, int | None]:
-    """The same file, read piece by piece on another thread where it is a Python object."""
+    """Wrap a Python file object or iterable so that another thread reads it."""
     field, kind, source, name, wire_name, content_type, size = upload
     if kind == "file":
         return (field, "async", _read_elsewhere(source), name, wire_name, content_type, None)
@@ -97,27 +97,27 @@ async def _iterate_elsewhere(iterator: Iterator[bytes]) -> AsyncIterator[bytes]:
 
     end = object()
     while (piece := await to_thread(next, iterator, end)) is not end:
-        yield piece  # type: ignore[misc]  # not the end
+        yield piece  # type: ignore[misc]  # `end` is excluded above
 
 
 def _text(text: object, what: str) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"a {what} of a form is a str, not {type(text).__name__}")
+        raise TypeError(f"form {what}: invalid type (got {type(text).__name__}, allowed str)")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidRequestError(
-            f"the {what} {shown(text)} holds half a surrogate pair, which UTF-8 cannot say"
+            f"form {what}: {shown(text)} contains a lone surrogate, which UTF-8 cannot encode"
         ) from None
     return text
 
 
 def field_text(name: str, value: object) -> str:
-    """A field's value as forms carry it.
+    """Return a field's value as text for a form.
 
     Raises:
-        InvalidRequestError: A number that is not finite, or a text with half a surrogate pair.
-        TypeError: Anything but a text, a number or a boolean.
+        InvalidRequestError: A number is not finite, or a text contains a lone surrogate.
+        TypeError: The value is not a str, number or boolean.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -125,7 +125,7 @@ def field_text(name: str, value: object) -> str:
         return str(int(value))
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidRequestError(f"{name}={value}: must be a finite number")
+            raise InvalidRequestError(f"{name}: must be a finite number (got {value})")
         return repr(float(value))
     return _text(value, f"value of {name!r}")
 
@@ -137,13 +137,13 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
     if isinstance(upload, tuple):
         if len(upload) not in (2, 3) or not isinstance(upload[0], str):
             raise TypeError(
-                f"the file of {field!r}, when it is a tuple, is (file name, content) or "
-                "(file name, content, content type)"
+                f"file {field!r}: invalid tuple (allowed (file name, content) or "
+                "(file name, content, content type))"
             )
         file_name, content = upload[:2]
         content_type = upload[2] if len(upload) == 3 else None
         if not isinstance(content_type, (str, type(None))):
-            raise TypeError(f"the content type of {field!r} is a str or None")
+            raise TypeError(f"file {field!r}: invalid content type (allowed str or None)")
     given = file_given(content)
     if given is not None:
         content_type = content_type or content.content_type
@@ -151,7 +151,7 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
     kind, source, name, size = _content(field, content, is_fetched=given is not None)
     if file_name is None:
         file_name = _own_name(content)
-    # A path need not be text, and UTF-8 cannot say what is none.
+    # Paths may contain bytes that are not UTF-8; replace them in the file name that is sent.
     wire_name = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in file_name)
     return (field, kind, source, name, wire_name, content_type or "", size)
 
@@ -159,9 +159,9 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
 def _content(
     field: str, content: Any, *, is_fetched: bool = False
 ) -> tuple[str, Any, str, int | None]:
-    """Kind, object, name for messages, and size where it is known.
+    """Return kind, object, name for messages, and size if known.
 
-    `is_fetched`: a file on a server is read by its pieces, which it gives anew to who asks again.
+    `is_fetched`: a file on a server is an iterable that can be read several times.
     """
     if is_fetched and not isinstance(content, (bytes, os.PathLike)):
         return "iterable", content, f"<{field}>", None
@@ -179,14 +179,14 @@ def _content(
         known = isinstance(content, list) and all(isinstance(one, bytes) for one in content)
         return "iterable", content, f"<{field}>", sum(map(len, content)) if known else None
     raise TypeError(
-        f"the file of {field!r} is a path, bytes, a binary file object, an iterable or async "
-        f"iterable of bytes, or a tuple of a file name and one of these, not "
-        f"{type(content).__name__}"
+        f"file {field!r}: invalid type (got {type(content).__name__}, allowed a path, bytes, a "
+        "binary file object, an iterable or async iterable of bytes, or a tuple of a file name and "
+        "one of these)"
     )
 
 
 def _own_name(content: Any) -> str:
-    """The last part of the path; empty where there is none."""
+    """Return the last component of the path; empty if there is none."""
     path = content if is_path(content) else getattr(content, "name", "")
     if not isinstance(path, (str, bytes, os.PathLike)):
         return ""
@@ -194,7 +194,7 @@ def _own_name(content: Any) -> str:
 
 
 async def aread(body: MultipartBody, size: int = PIECE_BYTES) -> bytes:
-    """`body.read(size)` for asyncio: what may block is read on another thread."""
+    """Return `body.read(size)` for asyncio; blocking reads run on another thread."""
     while True:
         if body.may_block:
             from asyncio import to_thread
@@ -208,18 +208,18 @@ async def aread(body: MultipartBody, size: int = PIECE_BYTES) -> bytes:
 
 
 async def _feed(body: MultipartBody) -> None:
-    """Awaits the next piece of the async iterable whose turn it is."""
+    """Feed the next piece of the current async iterable."""
     try:
         body._feed(await anext(body._awaited()))  # noqa: SLF001
     except StopAsyncIteration:
         body._feed(None)  # noqa: SLF001
     except BaseException as error:
-        # Else the next read would take the failed iterator's end for the end of the file.
+        # Otherwise the next read would treat the failed iterator's end as the end of the file.
         body._fail(error)  # noqa: SLF001
         raise
 
 
 async def pieces(body: MultipartBody) -> AsyncIterator[bytes]:
-    """All of the body that has not been read yet, in pieces."""
+    """Iterate over the unread rest of the body."""
     while piece := await aread(body):
         yield piece

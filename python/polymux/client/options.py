@@ -1,4 +1,4 @@
-"""How long a request may take, and when it is sent again."""
+"""Timeouts and retries of requests."""
 
 from __future__ import annotations
 
@@ -18,45 +18,44 @@ __all__ = ["Frozen", "Retry", "Timeout"]
 
 _MAX_TIMEOUT_S = 10 * 365 * 86400.0
 _MAX_RETRIES = 100
-#: Longest answer that is collected, and longest event of a stream.
+#: Maximum size of a buffered response, and of an event of a stream.
 MAX_ANSWER_BYTES = 32 << 20
 MAX_EVENT_BYTES = 16 << 20
 _MAX_LIMIT_BYTES = 1 << 30
-#: Longest that a generation may be thought to take, where nobody says otherwise.
+#: Default maximum estimated duration of a local generation, in seconds.
 MAX_GENERATION_S = 300.0
 
 
 class Timeout(Frozen):
-    """Deadlines of a request, in seconds. All are measured on a clock that never jumps.
+    """Timeouts of a request in seconds, measured on a monotonic clock.
 
-    ``math.inf`` is no limit. None takes the client's, and there the default:
+    ``math.inf`` means no limit. None uses the client's value, or else the default:
 
     =============  ==================================  ==============================
-    deadline       default                             of a chat stream
+    timeout        default                             default for chat streams
     =============  ==================================  ==============================
     `connect`      5 s                                 5 s
     `write`        60 s                                60 s
-    `first_byte`   none: `total` holds                 300 s, to the first chunk
+    `first_byte`   none: only `total` applies          300 s, to the first chunk
     `idle`         60 s                                60 s
     `event`        -                                   60 s
     `total`        300 s for chats, search, song       none
                    recognition and text from images,
-                   1,900 s for all else
+                   1,900 s for other operations
     =============  ==================================  ==============================
 
     Args:
-        total: Everything: all tries, the waiting between them, and for jobs the asking after them.
-        connect: Finding the server's address, connecting, TLS.
-        write: Without being able to send anything.
-        first_byte: From the request's last byte to the answer's first; of a chat stream, to its
-            first chunk.
-        idle: Between two bytes of an answer.
-        event: Between two chunks of a chat stream; comments that keep a connection open do not
-            count.
+        total: The whole call: all attempts, the waits between them, and for jobs the polling.
+        connect: DNS lookup, connection and TLS handshake.
+        write: Time without being able to send data.
+        first_byte: From the last byte of the request to the first byte of the response. For chat
+            streams, to the first chunk.
+        idle: Between two bytes of a response.
+        event: Between two chunks of a chat stream. Keep-alive comments do not count.
 
     Raises:
-        InvalidRequestError: A deadline that is not above 0.
-        TypeError: A deadline that is no number.
+        InvalidRequestError: A timeout is not above 0.
+        TypeError: A timeout is not a number.
 
     Example:
         >>> import polymux
@@ -92,7 +91,7 @@ class Timeout(Frozen):
         )
 
     def over(self, other: Timeout) -> Timeout:
-        """This one, with the other's deadlines where this has none.
+        """Return a copy in which the other's values replace missing ones.
 
         Example:
             >>> import polymux
@@ -109,29 +108,30 @@ class Timeout(Frozen):
     longest_retry_after="max_retry_after_s",
 )
 class Retry(Frozen):
-    """When a request is sent again.
+    """Retry policy of requests.
 
-    Always: when there is no connection, after statuses 429 and 503, and when a kept connection
-    turns out to be closed before the server has seen anything. After all else the server may have
-    done the work already: then only where it is known to honour idempotency keys, as a polymux
-    server is from its first answer on, or where `repeatable` says that it does no harm. Never once
-    a stream has given a chunk, never after 501, and never a body that can be read only once.
+    Requests are always retried after failed connections, after statuses 429 and 503, and if the
+    server closed a kept-alive connection before it received anything. After other failures, the
+    server may already have processed the request. Such requests are retried only if the server
+    supports idempotency keys, which a polymux server reports in its first response, or if
+    `repeatable` is True. Requests are never retried after a stream has returned a chunk, after
+    status 501, or if the body can be read only once.
 
-    The wait before try n is random, up to ``first_backoff_s * 2 ** (n - 1)`` seconds (full jitter),
-    or what the server asks for: ``Retry-After`` in seconds or as a date, or ``retry-after-ms``.
+    The wait before retry n is random, up to ``first_backoff_s * 2 ** (n - 1)`` seconds (full
+    jitter), or the time in ``Retry-After`` (seconds or a date) or ``retry-after-ms``.
 
     Args:
-        max_retries: Tries after the first. Default: 2; 0 sends every request once.
-        first_backoff_s: In seconds. Default: 0.5.
-        max_backoff_s: In seconds. Default: 8.
-        max_retry_after_s: A server that asks for more seconds than this is not asked again.
-            Default: 120.
-        repeatable: Whether repeating a request that may have been worked on does no harm, whatever
-            the server. Default: False.
+        max_retries: Maximum number of retries. Default: 2; 0 disables retries.
+        first_backoff_s: Upper limit of the first wait, in seconds. Default: 0.5.
+        max_backoff_s: Upper limit of every wait, in seconds. Default: 8.
+        max_retry_after_s: Maximum wait in seconds that a server may ask for; longer waits are not
+            retried. Default: 120.
+        repeatable: Whether it is safe to repeat a request that the server may have processed.
+            Default: False.
 
     Raises:
-        InvalidRequestError: A value out of its range.
-        TypeError: A value of another type.
+        InvalidRequestError: A value is out of range.
+        TypeError: A value has the wrong type.
 
     Example:
         >>> import polymux
@@ -162,10 +162,12 @@ class Retry(Frozen):
         repeatable: bool = False,
     ) -> None:
         if isinstance(max_retries, bool) or not isinstance(max_retries, int):
-            raise TypeError(f"max_retries: a whole number, not {type(max_retries).__name__}")
+            raise TypeError(
+                f"max_retries: invalid type (got {type(max_retries).__name__}, allowed int)"
+            )
         if not 0 <= max_retries <= _MAX_RETRIES:
             raise InvalidRequestError(
-                f"max_retries={max_retries}: must be from 0 to {_MAX_RETRIES}"
+                f"max_retries: out of range (got {max_retries}, allowed 0 to {_MAX_RETRIES})"
             )
         self._set(
             max_retries=max_retries,
@@ -180,18 +182,20 @@ def _seconds(name: str, seconds: float | None, *, zero: bool = False) -> float |
     if seconds is None and not zero:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"{name}: a number of seconds, not {type(seconds).__name__}")
+        raise TypeError(
+            f"{name}: invalid type (got {type(seconds).__name__}, allowed a number of seconds)"
+        )
     if not (seconds > 0 or (zero and seconds == 0)):
         least = "0 s or more" if zero else "above 0 s"
-        raise InvalidRequestError(f"{name}={seconds}: must be {least}")
+        raise InvalidRequestError(f"{name}: out of range (got {seconds}, allowed {least})")
     return seconds
 
 
 def as_timeout(timeout: float | Timeout | None) -> Timeout:
-    """What a `timeout` argument means: a number is the total.
+    """Convert a `timeout` argument; a number is the total in seconds.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is neither a number nor a `Timeout`.
     """
     if timeout is None:
         return Timeout()
@@ -199,29 +203,31 @@ def as_timeout(timeout: float | Timeout | None) -> Timeout:
 
 
 def as_retry(retry: int | Retry | None) -> Retry:
-    """What a `retry` argument means: a number is that of retries."""
+    """Convert a `retry` argument; a number is the maximum number of retries."""
     if retry is None:
         return Retry()
     return retry if isinstance(retry, Retry) else Retry(retry)
 
 
 def as_max_event_bytes(given: int | None) -> int:
-    """The longest event of a stream, in bytes; None is the default.
+    """Validate the maximum size of a stream's events, in bytes; None is the default.
 
     Raises:
-        InvalidRequestError: It is out of its range.
-        TypeError: No whole number.
+        InvalidRequestError: It is out of range.
+        TypeError: It is not an int.
     """
     if given is None:
         return MAX_EVENT_BYTES
     if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(f"max_event_bytes: a whole number, not {type(given).__name__}")
+        raise TypeError(f"max_event_bytes: invalid type (got {type(given).__name__}, allowed int)")
     if not 1 <= given <= _MAX_LIMIT_BYTES:
-        raise InvalidRequestError(f"max_event_bytes={given}: must be from 1 to {_MAX_LIMIT_BYTES}")
+        raise InvalidRequestError(
+            f"max_event_bytes: out of range (got {given}, allowed 1 to {_MAX_LIMIT_BYTES})"
+        )
     return given
 
 
-#: By how long an operation usually takes.
+#: Default timeouts by the usual duration of an operation.
 NEVER = float("inf")
 QUICK = Timeout(300.0, connect=5.0, write=60.0, first_byte=NEVER, idle=60.0, event=NEVER)
 SLOW = QUICK._replace(total=1900.0)
@@ -232,8 +238,8 @@ STREAMED = QUICK._replace(total=NEVER, first_byte=300.0, event=60.0)
 def native_options(
     timeout: Timeout, retry: Retry, max_event_bytes: int = MAX_EVENT_BYTES
 ) -> CallOptions:
-    """Both, as the native core takes them; every deadline of `timeout` is set."""
-    deadlines = timeout._values()  # noqa: SLF001 - of this module
+    """Convert both to the native core's options. All values of `timeout` must be set."""
+    deadlines = timeout._values()  # noqa: SLF001 - same module
     return core.CallOptions(
         **{f"{name}_ms": _milliseconds(value) for name, value in deadlines.items()},
         max_retries=retry.max_retries,
@@ -247,12 +253,12 @@ def native_options(
 
 
 def _milliseconds(seconds: float | None) -> int | None:
-    """Rounded up, so that what is above 0 stays so; None for what is never reached."""
+    """Convert to milliseconds, rounded up so that positive values stay positive; None: no limit."""
     if seconds is None or seconds > _MAX_TIMEOUT_S:
         return None
     return -int(-seconds * 1000 // 1)
 
 
 def _bounded_milliseconds(seconds: float) -> int:
-    """The same of a wait, which has no value for never: ten years are as long."""
+    """Convert a wait, which has no value for infinity, limited to ten years."""
     return _milliseconds(min(seconds, _MAX_TIMEOUT_S)) or 0

@@ -1,4 +1,4 @@
-"""Looks at jobs, whoever sends them: requests, pages, events, and how long is waited."""
+"""Requests, pages, events and polling intervals of jobs, independent of I/O."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from polymux.client.settings import Settings
 
 PATH = "/api/v1/predictions"
-#: What the path of a page ends with, whatever stands before: a prefix, or another interface's.
+#: A page's path must end with this; servers may add a prefix or use another API's path.
 _LIST = "/predictions"
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 5.0
 _GROWTH = 1.5
-#: Where somebody watches.
+#: Maximum interval with a progress callback.
 _MAX_WATCHED_PAUSE_S = 2.0
 _MAX_PAGES = 10_000
 _MAX_ID_CHARACTERS = 200
 
 
 def path_of(prediction: Prediction | str) -> str:
-    """Where a server has a job.
+    """Return the path of a job.
 
     Raises:
-        InvalidRequestError: It has no id, or one that cannot be.
-        TypeError: It is no job, and no id.
+        InvalidRequestError: The ID is missing or invalid.
+        TypeError: Neither a job nor an ID.
     """
     from urllib.parse import quote
 
@@ -55,29 +55,30 @@ def path_of(prediction: Prediction | str) -> str:
     try:
         if name and len(name) <= _MAX_ID_CHARACTERS:
             return f"{PATH}/{quote(name, safe='')}"
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         pass
-    raise InvalidRequestError(f"the prediction has no id that could be asked for: {shown(name)}")
+    raise InvalidRequestError(f"prediction: missing or invalid id (got {shown(name)})")
 
 
 def id_of(prediction: Prediction | str) -> str | None:
-    """The id of a job that was given as one, or as its id.
+    """Return the ID of a job, or the ID itself.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: Neither a job nor an ID.
     """
     if isinstance(prediction, str):
         return prediction
 
     if not isinstance(prediction, Prediction):
         raise TypeError(
-            f"a prediction is a polymux.Prediction or its id, not {type(prediction).__name__}"
+            f"prediction: invalid type (got {type(prediction).__name__}, allowed "
+            "polymux.Prediction or its id)"
         )
     return prediction.id
 
 
 class JobRequests:
-    """What both ways to the jobs of a server share: the requests that they send."""
+    """The requests for jobs, shared by the synchronous and the asynchronous client."""
 
     __slots__ = ("_connection", "_settings")
 
@@ -88,16 +89,16 @@ class JobRequests:
     def _request(
         self, method: str, target: str, timeout: float | Timeout | None
     ) -> tuple[str, str, list[str], Any, Any]:
-        """Method, address, header fields, body and options for the native session."""
+        """Return method, URL, header fields, body and options for the native session."""
         settings = self._settings
         if timeout is not None:
             settings = settings.changed(timeout=timeout)
         deadlines = settings.timeout.over(QUICK)
-        # Looking at a job, and cancelling it twice, does no harm.
+        # Reading a job is safe to repeat, and so is cancelling it.
         retry = settings.retry._replace(repeatable=True)
         options = native_options(deadlines, retry, settings.max_event_bytes)
         fields = [f"{name}: {value}" for name, value in settings.headers]
-        # New for each request, the same for all its tries.
+        # New IDs for each request; all its attempts share them.
         names = [f"X-Request-ID: {os.urandom(12).hex()}"]
         if method == "POST":
             names.append(f"Idempotency-Key: {os.urandom(16).hex()}")
@@ -108,7 +109,7 @@ class JobRequests:
     def _events_request(
         self, prediction: Prediction | str, timeout: float | Timeout | None
     ) -> tuple[str, str, list[str], Any, Any]:
-        """The same for the events of a job."""
+        """Return the request for the events of a job; see `_request`."""
         streamed = as_timeout(timeout).over(self._settings.timeout).over(STREAMED)
         request = self._request("GET", f"{path_of(prediction)}/events", streamed)
         if "accept" not in self._settings.names():
@@ -117,20 +118,20 @@ class JobRequests:
 
 
 class Events:
-    """Jobs out of the bytes of a stream of events."""
+    """Decodes jobs from a stream of server-sent events."""
 
     def __init__(self, connection: Connection, max_event_bytes: int) -> None:
         self.ended = False
-        # Whose files the jobs name.
+        # The connection is needed for files in the jobs.
         self._answer = Answer((200, b"", b"", 1, 0.0), connection)
         self._splitter = core.EventSplitter(max_event_bytes)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
-        """The jobs that these bytes complete.
+        """Return the jobs that these bytes complete.
 
         Raises:
-            DecodeError: An event is no job.
-            APIError: The server told of a failure.
+            DecodeError: An event is not a job.
+            APIError: The server reported a failure.
         """
 
         with failures_told():
@@ -142,14 +143,14 @@ class Events:
                 yield job
 
     def finish(self) -> None:
-        """No more will come.
+        """Handle the end of the stream.
 
         Raises:
-            StreamInterruptedError: The job's end was not told.
+            StreamInterruptedError: The job has not ended.
         """
 
         if not self.ended:
-            message = "the server ended the stream of events, and the job goes on still"
+            message = "event stream ended early: the job is still running"
             error = StreamInterruptedError(message)
             error.retry_safe = True
             raise error
@@ -157,7 +158,7 @@ class Events:
 
 @contextmanager
 def failures_told() -> Iterator[None]:
-    """A line for what came to no answer; what has a status has its line already."""
+    """Log failures without a response. Responses with a status are already logged."""
     started = monotonic()
     try:
         yield
@@ -169,10 +170,10 @@ def failures_told() -> Iterator[None]:
 
 
 def checked_answer(answer: Answer) -> Answer:
-    """The answer, when it is a success.
+    """Return the response if its status is a success.
 
     Raises:
-        APIStatusError: It is none.
+        APIStatusError: It is not.
     """
     log("debug", "predictions: status %d in %.3f s", answer.status, answer.elapsed_s)
     if answer.status not in SUCCESSES:
@@ -181,7 +182,7 @@ def checked_answer(answer: Answer) -> Answer:
 
 
 class Paginator:
-    """Page after page of a list."""
+    """Iterates over the pages of a list."""
 
     def __init__(self) -> None:
         self._target: str | None = PATH
@@ -189,13 +190,13 @@ class Paginator:
         self._count = 0
 
     def target(self) -> str | None:
-        """Path and query of the page that comes next; None after the last.
+        """Return path and query of the next page; None after the last.
 
-        Of its address only the query counts, and that it is the list's: servers know themselves by
-        other names than clients do, and nothing else is asked with the key.
+        Only the query of the URL is used, and only if its path is that of the list: servers may
+        know themselves by another name than clients, and the key must not be sent elsewhere.
 
         Raises:
-            DecodeError: The last page named one that cannot be asked for.
+            DecodeError: The last page has an invalid URL of the next one.
         """
         if not self._count:
             return self._target
@@ -203,16 +204,16 @@ class Paginator:
             return None
         target = _page_at(self._next)
         if target is None or target == self._target:
-            where = "to the same page" if target else "to no page of jobs"
-            raise DecodeError(f"next: leads {where}: {shown(self._next)}")
+            where = "the same page" if target else "not a page of jobs"
+            raise DecodeError(f"next: invalid URL of the next page ({where}): {shown(self._next)}")
         self._target = target
         return target
 
     def read(self, answer: Answer) -> list[Prediction]:
-        """The jobs of a page.
+        """Return the jobs of a page.
 
         Raises:
-            DecodeError: It is no list of jobs.
+            DecodeError: The response is not a list of jobs.
         """
 
         page = parsed(answer.body)
@@ -225,7 +226,7 @@ class Paginator:
 
 
 def _page_at(address: object) -> str | None:
-    """Path and query on the client's own server; None for what is no page of its jobs."""
+    """Return path and query on the client's server; None if it is not a page of jobs."""
     from urllib.parse import urlsplit
 
     if not isinstance(address, str) or not address.isascii() or not address.isprintable():
@@ -241,7 +242,7 @@ def _page_at(address: object) -> str | None:
 
 
 class JobPoller:
-    """How long a job is waited for, and who is told of it."""
+    """Computes the polling interval and the remaining time, and detects changes."""
 
     def __init__(
         self,
@@ -251,7 +252,7 @@ class JobPoller:
         *,
         told: bool,
     ) -> None:
-        """The clock starts. `told`: somebody wants to know of what is new."""
+        """Start the clock. `told`: whether there is a progress callback."""
         self._timeout = as_timeout(timeout).over(settings.timeout.over(SLOW))
         self._name = id_of(prediction)
         self._until = monotonic() + (self._timeout.total or 0.0)
@@ -260,7 +261,7 @@ class JobPoller:
         self._told: Prediction | None = None
 
     def is_news(self, job: Prediction | None) -> TypeGuard[Prediction]:
-        """Whether the job is not as it was; then it is soon asked for again."""
+        """Return whether the job has changed. A change resets the polling interval."""
         if job is None or job == self._told:
             return False
         self._pause = _FIRST_PAUSE_S
@@ -268,10 +269,10 @@ class JobPoller:
         return True
 
     def pause(self) -> float:
-        """Seconds until it is asked for again.
+        """Return the seconds until the next request.
 
         Raises:
-            RequestTimeoutError: There is no time left.
+            RequestTimeoutError: No time is left.
         """
         left = self._left()
         pause = min(self._pause, left)
@@ -279,7 +280,7 @@ class JobPoller:
         return pause
 
     def rest(self) -> Timeout:
-        """The time that is left, as a `Timeout`."""
+        """Return the remaining time."""
         return self._timeout._replace(total=self._left())
 
     def _left(self) -> float:
@@ -288,8 +289,9 @@ class JobPoller:
             return left
 
         error = RequestTimeoutError(
-            f"the prediction {self._name} goes on still after {self._timeout.total:g} s (deadline "
-            "'total'); client.predictions.wait waits on, client.predictions.cancel ends it"
+            f"prediction {self._name}: timed out after {self._timeout.total:g} s (timeout 'total') "
+            "and still running. Use client.predictions.wait to wait longer, "
+            "client.predictions.cancel to stop it"
         )
         error.limit = "total"
         raise error

@@ -1,4 +1,4 @@
-"""Files that a server has made: known by their address, fetched when they are wanted."""
+"""Output files on a server: referenced by URL, downloaded on demand."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _PIECE_BYTES = 256 << 10
 _MAX_READ_BYTES = 256 << 20
 _PARTIAL_CONTENT = 206
 _MAX_SAVE_BYTES = 2 << 30
-#: Of a refusal's body, which says why.
+#: Maximum size of an error response's body.
 _MAX_ERROR_BODY_BYTES = 1 << 20
 _INLINE_BYTES = 10_000_000
-#: Of a file that a notebook shows, of all others, and at most.
+#: Timeouts in seconds: for a preview in a notebook, the default, and the maximum.
 _INLINE_S = 60.0
 _MAX_FETCH_S = 1900.0
 _MAX_TIMEOUT_S = 7 * 86400.0
 
 
 class RemoteFile(MediaFile):
-    """A file on a server. Nothing is fetched before it is asked for, and then each time anew.
+    """A file on a server. Each access downloads it again.
 
-    It is fetched without any key, cookie or other credential, and through the guard of
-    `polymux.fetch`: from the public Internet, and from the host that named it. What takes over
-    1,900 s is given up, unless `timeout` says otherwise, and what stalls before.
+    Downloads send no API key, cookie or other credential. The SSRF protection of `polymux.fetch`
+    allows the public Internet and the server that returned the URL. Downloads time out after
+    1,900 s by default, or earlier if they stall.
 
     Attributes:
-        url: Its address.
+        url: The file's URL.
         path: None.
         data: None.
 
@@ -73,9 +73,9 @@ class RemoteFile(MediaFile):
         certificates: str | None = None,
         verified: bool = True,
     ) -> None:
-        """An address, the ``name:port`` that may have it wherever that is, and who is trusted.
+        """Create a file that `host`, as ``name:port``, may serve even from a private address.
 
-        That host's certificate is looked at only if `verified`; those of all others always are.
+        `verified` applies to the certificate of `host` only. Other hosts are always verified.
         """
         for name, value in (
             ("path", None),
@@ -89,27 +89,27 @@ class RemoteFile(MediaFile):
 
     @property
     def report(self) -> ConversionReport:
-        """Of conversions on this machine alone.
+        """Not available; only local conversions have a report.
 
         Raises:
             AttributeError: Always.
         """
         raise AttributeError(
-            "a file on a server has no report; polymux.convert_to_mp3, which works here, gives one"
+            "report: not available for a file on a server. polymux.convert_to_mp3 returns one"
         )
 
     @property
     def size_bytes(self) -> int:
-        """Not known before the file is fetched.
+        """Not available before the download.
 
         Raises:
             AttributeError: Always.
         """
-        raise AttributeError("the size of a file on a server is known once it is fetched")
+        raise AttributeError("size_bytes: not available for a file on a server. Download it first")
 
     @property
     def content_type(self) -> str:
-        """MIME type, by the extension in the address."""
+        """MIME type according to the extension in the URL."""
         return core.content_type_of(path_in(self.url))
 
     def read(
@@ -118,21 +118,21 @@ class RemoteFile(MediaFile):
         limit_bytes: int | None = None,
         timeout: float | Timeout | None = None,
     ) -> bytes:
-        """Fetches the file into memory.
+        """Download the file into memory.
 
         Args:
-            limit_bytes: Longest file that is taken. Default: 256 MiB.
-            timeout: Seconds that this may take, or a `Timeout`, of which `total`, `connect` and
-                `idle` count. Default: 1,900 s, 10 s to connect, 20 s without a byte. Slower than
-                1,000 bytes a second is given up as well.
+            limit_bytes: Maximum size in bytes. Default: 256 MiB.
+            timeout: Total timeout in seconds, or a `Timeout`, of which `total`, `connect` and
+                `idle` apply. Default: 1,900 s, 10 s to connect, 20 s without a byte. Downloads
+                slower than 1,000 bytes/s are also aborted.
 
         Raises:
-            URLRefusedError: The address leads where nothing may be fetched from.
-            NotFoundError: The server has it no more.
-            APIStatusError: The server refuses or fails otherwise.
-            AnswerTooLargeError: It is over the limit.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: It took too long.
+            URLRefusedError: The SSRF protection blocked the URL.
+            NotFoundError: The file no longer exists.
+            APIStatusError: The server returned another error.
+            AnswerTooLargeError: The file is too large.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The download timed out.
         """
         from polymux.fetch.fetcher import fetch
 
@@ -145,7 +145,7 @@ class RemoteFile(MediaFile):
         limit_bytes: int | None = None,
         timeout: float | Timeout | None = None,
     ) -> bytes:
-        """The same for asyncio."""
+        """Download the file into memory; see `read`."""
         from polymux.fetch.fetcher import afetch
 
         limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
@@ -160,22 +160,22 @@ class RemoteFile(MediaFile):
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
-        """Fetches the file to a path, piece by piece; it appears there only when it is whole.
+        """Download the file to a path. The file appears there only when it is complete.
 
         Args:
-            path: Where to write; the folder must exist.
+            path: Output path; its directory must exist.
             overwrite: Replace an existing file. Default: True.
-            limit_bytes: Longest file that is taken. Default: 2 GiB.
-            on_progress: Told the bytes that have come and the bytes in all, None where the server
-                does not say; at most every 50 ms, and at the end. What it raises ends the fetch.
-            timeout: As for `read`.
+            limit_bytes: Maximum size in bytes. Default: 2 GiB.
+            on_progress: Called with the bytes received and the total (None if unknown), at most
+                every 50 ms and at the end. An exception from it aborts the download.
+            timeout: See `read`.
 
         Returns:
-            The path written.
+            The output path.
 
         Raises:
-            OutputError: Something is in the way, or it cannot be written.
-            PolymuxError: As for `read`.
+            OutputError: The output already exists or cannot be written.
+            PolymuxError: See `read`.
         """
         from polymux.fetch.fetcher import fetch
 
@@ -194,11 +194,11 @@ class RemoteFile(MediaFile):
         on_progress: Callable[[int, int | None], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Path:
-        """The same for asyncio; `on_progress` is called on a thread of the loop's executor.
+        """Download the file to a path; see `save`. An executor thread calls `on_progress`.
 
         Raises:
             TypeError: `on_progress` is asynchronous.
-            PolymuxError: As for `save`.
+            PolymuxError: See `save`.
         """
         from polymux.fetch.fetcher import afetch
 
@@ -210,7 +210,7 @@ class RemoteFile(MediaFile):
         return target
 
     def __iter__(self) -> Iterator[bytes]:
-        """The bytes, piece by piece, over a temporary file."""
+        """Iterate over the bytes in pieces. Uses a temporary file."""
         from tempfile import TemporaryFile
 
         from polymux.fetch.fetcher import fetch
@@ -221,7 +221,7 @@ class RemoteFile(MediaFile):
             yield from _pieces(file)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The same for asyncio."""
+        """Iterate over the bytes in pieces. Uses a temporary file."""
         from tempfile import TemporaryFile
 
         from polymux.fetch.fetcher import afetch
@@ -238,7 +238,7 @@ class RemoteFile(MediaFile):
         limit_bytes: int | None = None,
         timeout: float | Timeout | None = None,
     ) -> dict[str, Any]:
-        """Arguments of `fetch` and `afetch` for what goes to a file."""
+        """Return the arguments of `fetch` and `afetch` for a download to a file."""
         limits = _limits(limit_bytes, timeout, _MAX_SAVE_BYTES)
         return {"policy": self._policy(), "limits": limits, "destination": taking}
 
@@ -253,7 +253,7 @@ class RemoteFile(MediaFile):
         )
 
     def _repr_html_(self) -> str:
-        """The picture, player or video for notebooks, small ones in the page itself."""
+        """Return an image or player for notebooks; small files are embedded."""
         kind = self.content_type.partition("/")[0]
         place = link(self.url, _name_of(self.url))
         if kind not in ("image", "audio", "video"):
@@ -270,7 +270,7 @@ class RemoteFile(MediaFile):
         return self.url
 
     def __repr__(self) -> str:
-        """The address without its query, which may be a key to it."""
+        """The URL without its query, which may grant access to the file."""
         return f"RemoteFile({redact(self.url.partition('?')[0])!r})"
 
     def __eq__(self, other: object) -> bool:
@@ -295,7 +295,7 @@ def _name_of(url: str) -> str:
 
 
 class _Taking:
-    """Hands bytes on to a file, and keeps the first of them: those of a refusal say why."""
+    """Forwards bytes to a file and keeps the first ones, which may be an error message."""
 
     def __init__(self, file: WritableFile) -> None:
         self._file = file
@@ -310,7 +310,7 @@ class _Taking:
 
 @contextmanager
 def _pending(target: Path, *, overwrite: bool) -> Iterator[_Taking]:
-    """A file that appears under its name unless something is raised meanwhile."""
+    """Yield a file that gets its name at the end unless an exception occurs."""
     from polymux._util.atomic_file import PendingFile
 
     pending = PendingFile(target, overwrite=overwrite)
@@ -336,20 +336,20 @@ def _limits(
 
 
 def _milliseconds(seconds: float) -> int:
-    """Rounded up; what is longer than a week is a week."""
+    """Convert to milliseconds, rounded up, at most one week."""
     return ceil(min(seconds, _MAX_TIMEOUT_S) * 1000)
 
 
 def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
-    """Checks that the server had the file; what came begins so, where it went to a file.
+    """Check that the server returned the file. `beginning`: the first bytes written to a file.
 
     Raises:
-        APIStatusError: It had not.
-        DecodeError: The server sent a part of it, which nobody has asked for.
+        APIStatusError: The server returned an error.
+        DecodeError: The server returned only a part, although no range was requested.
     """
     if fetched.status == _PARTIAL_CONTENT:
         place = shortened(printable(fetched.header("content-range") or ""))
-        raise DecodeError(f"the server sent a part of the file only ({place or 'status 206'})")
+        raise DecodeError(f"download: the server sent only a part ({place or 'status 206'})")
     if fetched.ok:
         return
     from polymux.client.answer import Answer, status_error
@@ -361,7 +361,7 @@ def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
 
 def _data_of(fetched: Fetched) -> bytes:
     _check(fetched)
-    assert fetched.data is not None  # noqa: S101 - no destination was given
+    assert fetched.data is not None  # noqa: S101 - set, because there is no destination
     return fetched.data
 
 

@@ -1,4 +1,4 @@
-"""Requests of the interface, made and checked, for whoever sends them.
+"""Build and validate requests of the API without sending them.
 
 Example:
     >>> from polymux.client.request import build_request
@@ -29,15 +29,15 @@ __all__ = ["Request", "build_request"]
 
 
 class Request(NamedTuple):
-    """One request as it goes over the wire: a POST.
+    """One HTTP request, always a POST.
 
     Attributes:
         operation: The operation's name, such as ``"transcribe"``.
-        variant: Id of the variant, such as ``"A"``; empty where there is one only.
-        path: Such as ``"/api/v1/modelhost/stt"``.
-        query: Names and values of the query, not encoded; the interface has ``model`` only.
-        content_type: For the header ``Content-Type``.
-        body: Bytes of JSON, or a multipart body that is made while it is read.
+        variant: ID of the variant, such as ``"A"``; empty if there is only one.
+        path: Path, such as ``"/api/v1/modelhost/stt"``.
+        query: Names and values of the query, not encoded; only ``model`` exists.
+        content_type: Value of the header ``Content-Type``.
+        body: JSON bytes, or a multipart body that is generated while it is read.
     """
 
     operation: str
@@ -49,12 +49,12 @@ class Request(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Path and query, encoded, as the request line has them (RFC 9112, 3.2.1)."""
+        """Path and encoded query as in the request line (RFC 9112, 3.2.1)."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
     @property
     def length_bytes(self) -> int | None:
-        """Length of the body; None where a part of it does not know its own."""
+        """Length of the body; None if a part has an unknown length."""
         return len(self.body) if isinstance(self.body, bytes) else self.body.length_bytes
 
 
@@ -67,28 +67,28 @@ def build_request(
     on_progress: Callable[[int, int | None], object] | None = None,
     awaited: bool = False,
 ) -> Request:
-    """Checks what is to be sent and makes the request of it.
+    """Validate the values and build the request.
 
-    Nothing is sent; files are opened, and read only when the body is.
+    Nothing is sent. Files are opened here, but read only when the body is read.
 
     Args:
         operation: A method's name, a command, a path or its last segment.
-        values: Wire name to value; None means absent. A file is a path, bytes, a binary file
-            object, an iterable of bytes, a `MediaFile`, or a tuple of file name and one of these.
-            Messages of a chat may be one text, which is the user's, and have messages of answers.
-        model: The model selector of operations that have several models. Default: what the given
-            fields choose, else the operation's first.
-        extra_body: Fields that the contract does not have, sent as they are. Default: none.
-        on_progress: For uploads, as `multipart_body` calls it. Default: none.
-        awaited: Whether an event loop sends it: file objects and iterables are read on other
-            threads then. Default: False.
+        values: Values by field name; None means absent. A file is a path, bytes, a binary file
+            object, an iterable of bytes, a `MediaFile`, or a tuple of a file name and one of these.
+            `messages` of a chat may be a str (a user message) and may contain messages of answers.
+        model: Model of an operation with several models. Default: selected by the given fields,
+            else the operation's first.
+        extra_body: Additional fields, sent without validation. Default: none.
+        on_progress: Progress callback of uploads; see `multipart_body`. Default: none.
+        awaited: Whether an event loop sends the request. File objects and iterables are then read
+            on other threads. Default: False.
 
     Raises:
-        InvalidRequestError: The request does not keep the contract; `problems` holds everything
-            that is wrong with it.
+        InvalidRequestError: The request is invalid; `problems` lists all problems.
         InputNotFoundError: A file's path does not exist.
-        InputUnreadableError: A file's path is a folder, pipe, socket or device, or not permitted.
-        TypeError: A value that can be neither JSON nor a file.
+        InputUnreadableError: A file's path is a directory, pipe, socket or device, or access is
+            denied.
+        TypeError: A value is neither valid JSON nor a file.
 
     Example:
         >>> from polymux.client.request import build_request
@@ -105,7 +105,7 @@ def build_request(
     shape = _shape(name, variant)
     for file in shape.files:
         if isinstance(given.get(file), list):
-            given[file] = (file, given[file])  # Pieces; the contract would take it for an array.
+            given[file] = (file, given[file])  # The contract would treat the pieces as an array.
     extra = _extra(name, shape, extra_body)
     if shape.passes_unknown:
         given.update(extra)
@@ -124,9 +124,9 @@ def build_request(
 
 
 def messages_of(messages: Any) -> Any:
-    """Messages as JSON: a text is the user's, and what a model answered goes back as it was said.
+    """Convert messages to JSON: a str becomes a user message, answers become their JSON.
 
-    Its thinking stays out of it, as many servers refuse that.
+    The reasoning of answers is omitted, because many servers reject it.
     """
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
@@ -144,18 +144,18 @@ def _said(message: AnswerMessage) -> dict[str, Any]:
 
 
 class _Shape(NamedTuple):
-    """What making a request needs to know of a variant."""
+    """The facts about a variant that are needed to build a request."""
 
     known: frozenset[str]
     files: frozenset[str]
-    #: Numbers that JSON carries as texts.
+    #: Numbers that JSON carries as strings.
     texts: frozenset[str]
     passes_unknown: bool
 
 
 @cache
 def _shape(operation: str, variant: str) -> _Shape:
-    # As plain data: `polymux.contract` would take a third of the first request of a process.
+    # Parsed directly: importing `polymux.contract` takes a third of a process's first request.
     import json
 
     (described,) = json.loads(core.describe(operation))
@@ -173,10 +173,10 @@ def _extra(operation: str, shape: _Shape, extra_body: Mapping[str, Any] | None) 
     if extra_body is None:
         return {}
     if not isinstance(extra_body, Mapping) or not all(isinstance(one, str) for one in extra_body):
-        raise TypeError("extra_body is a mapping of field names to values")
+        raise TypeError("extra_body: invalid type (allowed a mapping of field names to values)")
     for name in extra_body:
         if name in shape.known:
-            message = f"extra_body: {operation} has {shown(name)} itself; give it as an argument"
+            message = f"extra_body: {shown(name)} is a field of {operation}. Pass it as an argument"
             raise InvalidRequestError(message)
     return dict(extra_body)
 
@@ -188,7 +188,7 @@ def _form(
     *,
     awaited: bool,
 ) -> MultipartBody:
-    """Fields first, so that a server knows them all before the first byte of a file."""
+    """Build the form with the fields first, so the server has them before it receives a file."""
     fields = [(name, value) for name, value in given.items() if name not in shape.files]
     files = [(name, value) for name, value in given.items() if name in shape.files]
     return multipart_body(fields, files, on_progress=on_progress, awaited=awaited)

@@ -1,4 +1,4 @@
-"""What a client was told: deadlines, retries, header fields, models."""
+"""Settings of a client: timeouts, retries, header fields, paths and the chat model."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from polymux.client.options import Retry, Timeout
 
-#: In names of fields whose values are nobody's business.
+#: If a header field's name contains one of these, its value is redacted.
 _TELLING_WORDS = ("auth", "cookie", "key", "password", "secret", "token")
-#: What stands before a key in `Authorization`: everybody's word, and no secret.
+#: Schemes of `Authorization`, which are not secret.
 _SCHEMES = {"basic", "bearer", "digest", "token"}
-#: The client's own; a caller's would break the exchange.
+#: Fields that the client sets itself. Other values would break the request.
 _OWN_FIELDS = (
     "content-length",
     "content-type",
@@ -33,7 +33,7 @@ _OWN_FIELDS = (
 
 
 class Settings(Frozen):
-    """What a client was told; clients made of each other share their connections."""
+    """Settings of a client."""
 
     __slots__ = ("chat_model", "headers", "max_event_bytes", "paths", "retry", "timeout")
     _hidden = ("headers",)
@@ -64,7 +64,7 @@ class Settings(Frozen):
         )
 
     def changed(self, **given: Any) -> Settings:
-        """A copy with what is given; header fields are added."""
+        """Return a copy with the given settings; header fields are added."""
         new = Settings(**given)
         changes: dict[str, Any] = {
             name: getattr(new, name) for name in given if given[name] is not None
@@ -76,12 +76,12 @@ class Settings(Frozen):
         return self._replace(**changes)
 
     def names(self) -> set[str]:
-        """Of the header fields, in lower case."""
+        """Return the names of the header fields in lower case."""
         return {name.lower() for name, _ in self.headers}
 
 
 def _merged(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Header fields, of those with one name the last; case makes no other name of it."""
+    """Merge header fields; the last field of a name (ignoring case) wins."""
     return tuple({name.lower(): (name, value) for name, value in headers}.values())
 
 
@@ -89,30 +89,31 @@ def _items(name: str, given: Mapping[str, str] | None) -> Any:
     if given is None:
         return ()
     if not hasattr(given, "items"):
-        raise TypeError(f"{name}: a mapping such as a dict, not {type(given).__name__}")
+        raise TypeError(f"{name}: invalid type (got {type(given).__name__}, allowed a mapping)")
     return given.items()
 
 
 def checked_header(name: str, value: str) -> tuple[str, str]:
-    """A header field that a caller adds to requests.
+    """Validate an additional header field.
 
     Raises:
-        InvalidRequestError: Not a field of HTTP (RFC 9110, 5), or one that is the client's own.
-        TypeError: Not a text.
+        InvalidRequestError: It is not valid (RFC 9110, 5), or the client sets it itself.
+        TypeError: Name or value is not a str.
     """
 
     if not isinstance(name, str) or not isinstance(value, str):
-        raise TypeError("headers: names and values are str")
+        raise TypeError("headers: invalid type (names and values must be str)")
     token = name.isascii() and name.replace("-", "a").replace("_", "a").isalnum()
     if not token or name.lower() in _OWN_FIELDS:
-        raise InvalidRequestError(f"headers: {shown(name)} is no field that can be added")
+        raise InvalidRequestError(f"headers: {shown(name)} is invalid or cannot be set")
     if not value.isascii() or any(char < " " or char == "\x7f" for char in value):
-        # Not shown: it may well be a key.
-        message = f"headers: the value of {name} holds a control or non-ASCII character"
+        # The value is not shown, because it may be a key.
+        message = f"headers: invalid value of {name} (contains a control or non-ASCII character)"
         raise InvalidRequestError(message)
     if len(value) > MAX_HEADER_CHARACTERS:
         message = (
-            f"headers: the value of {name} has {len(value)} characters; {MAX_HEADER_CHARACTERS} go"
+            f"headers: value of {name} is too large (got {len(value)} characters, allowed "
+            f"{MAX_HEADER_CHARACTERS})"
         )
         raise InvalidRequestError(message)
     if any(word in name.lower() for word in _TELLING_WORDS):
@@ -121,33 +122,33 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
 
 
 def checked_path(operation: str, path: str) -> tuple[str, str]:
-    """Where a server has an operation: a path, perhaps with a query, and nothing of a host.
+    """Validate the custom path of an operation: a path, optionally with a query, without a host.
 
     Raises:
-        InvalidRequestError: Something else; joined to the server's address it could name another.
-            Or there is no such operation.
-        TypeError: Not a text.
+        InvalidRequestError: The path is invalid (joined to the base URL, it could name another
+            host), or the operation is unknown.
+        TypeError: Operation or path is not a str.
     """
 
     if not isinstance(operation, str) or not isinstance(path, str):
-        raise TypeError("paths: operations and paths are str")
+        raise TypeError("paths: invalid type (operations and paths must be str)")
     printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
     if not path.startswith("/") or not printable:
         message = (
-            f"paths: {shown(path)} is no path: it begins with '/', and holds no space, '#', "
-            "backslash, control or non-ASCII character"
+            f"paths: invalid path {shown(path)}. It must start with '/' and must not contain "
+            "spaces, '#', backslashes, control or non-ASCII characters"
         )
         raise InvalidRequestError(message)
     name = resolved(operation)
     if name is None:
         raise InvalidRequestError(
-            f"paths: there is no operation {shown(operation)}; 'polymux operations' lists them"
+            f"paths: unknown operation {shown(operation)}. Run 'polymux operations' to list them"
         )
     return name, path
 
 
 def resolved(operation: str) -> str | None:
-    """The operation that a method's name, a command, a path or its last segment means, if any."""
+    """Find an operation by method name, command, path or the path's last segment."""
     from polymux.client.methods.results import PATHS
 
     if operation in PATHS:

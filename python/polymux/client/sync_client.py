@@ -1,4 +1,4 @@
-"""The client: every operation of the interface on a server, one call each."""
+"""The synchronous client of a polymux server: one method for each operation."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ __all__ = ["PATH", "Client", "Predictions"]
 
 
 class Predictions(JobRequests):
-    """The jobs of a server; `polymux.Client.predictions`."""
+    """Manage the jobs of a server. `polymux.Client.predictions` returns it."""
 
     __slots__ = ()
 
     def get(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
-        """A job as it is now.
+        """Get a job.
 
         Args:
-            prediction: The job, or its id.
-            timeout: Seconds that this may take, or a `Timeout`. Default: the client's.
+            prediction: The job, or its ID.
+            timeout: Total timeout in seconds, or a `Timeout`. Default: the client's.
 
         Raises:
-            NotFoundError: The server does not know it, or not any more.
-            APIStatusError: The server refuses or fails otherwise.
-            DecodeError: The answer is no job.
+            NotFoundError: The job does not exist.
+            APIStatusError: The server returned another error.
+            DecodeError: The response is not a job.
         """
         return Prediction.of_answer(self._ask("GET", path_of(prediction), timeout))
 
     def list(self, *, timeout: float | Timeout | None = None) -> Iterator[Prediction]:
-        """The jobs of the client's key, newest first; further pages are asked for as they are read.
+        """List the jobs of the client's API key, newest first. Loads further pages as needed.
 
         Args:
-            timeout: Seconds that each page may take, or a `Timeout`. Default: the client's.
+            timeout: Total timeout of each page in seconds, or a `Timeout`. Default: the client's.
 
         Raises:
-            APIStatusError: The server refuses or fails.
-            DecodeError: A page is no list of jobs, or its `next` leads to no list of them.
+            APIStatusError: The server returned an error.
+            DecodeError: A page is not a list of jobs, or its `next` is not a URL of such a list.
         """
         pages = Paginator()
         while (target := pages.target()) is not None:
@@ -68,32 +68,32 @@ class Predictions(JobRequests):
     def cancel(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Prediction:
-        """Asks for the end of a job, and gives it as it is then.
+        """Cancel a job and return its state after the request.
 
         Args:
-            prediction: The job, or its id.
-            timeout: Seconds that this may take, or a `Timeout`. Default: the client's.
+            prediction: The job, or its ID.
+            timeout: Total timeout in seconds, or a `Timeout`. Default: the client's.
 
         Raises:
-            NotFoundError: The server does not know it, or not any more.
-            APIStatusError: The server refuses or fails otherwise.
+            NotFoundError: The job does not exist.
+            APIStatusError: The server returned another error.
         """
         return Prediction.of_answer(self._ask("POST", f"{path_of(prediction)}/cancel", timeout))
 
     def events(
         self, prediction: Prediction | str, *, timeout: float | Timeout | None = None
     ) -> Iterator[Prediction]:
-        """A job as it changes, from now until its end, as the server tells it by itself.
+        """Stream a job's changes until it ends, as server-sent events.
 
         Args:
-            prediction: The job, or its id.
-            timeout: Seconds that this may take in all, or a `Timeout`. Default: the client's; there
-                is no limit on the whole then.
+            prediction: The job, or its ID.
+            timeout: Total timeout in seconds, or a `Timeout`. Default: the client's, without a
+                limit on the total.
 
         Raises:
-            NotFoundError: The server does not know it, or not any more.
-            APIStatusError: The server refuses or fails otherwise.
-            StreamInterruptedError: The server told no end.
+            NotFoundError: The job does not exist.
+            APIStatusError: The server returned another error.
+            StreamInterruptedError: The stream ended before the job.
         """
         session = self._connection.session()
         request = self._events_request(prediction, timeout)
@@ -119,21 +119,21 @@ class Predictions(JobRequests):
         on_progress: Callable[[Prediction], object] | None = None,
         timeout: float | Timeout | None = None,
     ) -> Prediction:
-        """Waits for the end of a job.
+        """Wait until a job ends.
 
         Args:
-            prediction: The job, or its id.
-            on_progress: Called with the job whenever the server tells something new of it, its end
-                too. What it raises is raised here; the job goes on.
-            timeout: Seconds to wait in all, or a `Timeout`. Default: the client's, else 1,900 s.
+            prediction: The job, or its ID.
+            on_progress: Called with the job after each change, including its end. An exception from
+                it is raised here; the job continues.
+            timeout: Total timeout in seconds, or a `Timeout`. Default: the client's, else 1,900 s.
 
         Returns:
-            The job that has succeeded.
+            The job, which has succeeded.
 
         Raises:
-            PredictionFailedError: It failed or was cancelled; `prediction` is the job.
-            RequestTimeoutError: It goes on still.
-            APIStatusError: The server refuses or fails.
+            PredictionFailedError: The job failed or was canceled; `prediction` is the job.
+            RequestTimeoutError: The job is still running.
+            APIStatusError: The server returned an error.
         """
         watch = JobPoller(self._settings, prediction, timeout, told=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
@@ -156,38 +156,36 @@ class Predictions(JobRequests):
 
 
 class Client(ClientBase, Operations):
-    """Speaks to a server of the interface.
+    """Client of a polymux server.
 
-    One client serves any number of threads, and children of a fork too; a stream belongs to one
-    reader at a time, and any thread may close it. Making a client costs nothing and touches
-    nothing: files and the network are first looked at by the first request.
+    Threads, and child processes after a fork, can share one client. Only one thread at a time may
+    read a stream, but any thread may close it. Creating a client reads no files and opens no
+    connections: the first request does.
 
     Args:
-        base_url: The server's address, such as ``"https://server.example:8443"``. Default:
+        base_url: The server's URL, such as ``"https://server.example:8443"``. Default:
             ``POLYMUX_BASE_URL``, then the configuration file.
-        api_key: The server's key. Default: ``POLYMUX_API_KEY``, then the configuration file.
-        timeout: Seconds that a call may take in all, or a `Timeout`. Default: see there.
-        retry: How often a request is sent again at most, or a `Retry`. Default: see there.
-        chat_model: Model of chats that name none. Default: ``POLYMUX_CHAT_MODEL``, then the
-            configuration file, then the server's own.
-        headers: Header fields for every request, in place of the client's own of the same names.
-        paths: Operation to path, for servers that have an operation somewhere else, such as
-            ``{"chat": "/v1/chat/completions"}``.
-        proxy: Address of a proxy: http, https or socks. Default: ``POLYMUX_PROXY``, then the
+        api_key: API key of the server. Default: ``POLYMUX_API_KEY``, then the configuration file.
+        timeout: Total timeout of a call in seconds, or a `Timeout`. Default: see `Timeout`.
+        retry: Maximum number of retries, or a `Retry`. Default: see `Retry`.
+        chat_model: Default model of chats. Default: ``POLYMUX_CHAT_MODEL``, then the configuration
+            file, then the server's default.
+        headers: Header fields for every request. They override the client's own.
+        paths: Custom paths of operations, such as ``{"chat": "/v1/chat/completions"}``.
+        proxy: URL of an http, https or socks proxy. Default: ``POLYMUX_PROXY``, then the
             configuration file, then none.
-        trust_env: Whether a proxy that the environment names is used. Default: False.
-        verify: Whether the server's certificate must be trusted, or the file of certificates (PEM)
-            that are. Default: True, with those of ``POLYMUX_CA_FILE``, then of ``ca_file`` in the
-            configuration file, then of the system.
-        client_certificate: File of a certificate to show to the server, together with its key
-            (PEM, without a pass phrase). Default: ``POLYMUX_CLIENT_CERTIFICATE``, then the
-            configuration file, then none.
-        http2: Whether to speak HTTP/2 with servers that offer it over TLS. Default: True.
-        max_event_bytes: Longest event of a stream that is taken; a longer one is a
+        trust_env: Whether to use a proxy from the environment variables. Default: False.
+        verify: Whether to verify the server's certificate, or a file of trusted CA certificates
+            (PEM). Default: True, with the CA certificates of ``POLYMUX_CA_FILE``, then of
+            ``ca_file`` in the configuration file, then of the system.
+        client_certificate: File with a client certificate and its key (PEM, without a passphrase).
+            Default: ``POLYMUX_CLIENT_CERTIFICATE``, then the configuration file, then none.
+        http2: Whether to use HTTP/2 if the server offers it over TLS. Default: True.
+        max_event_bytes: Maximum size of a stream's event in bytes; larger events raise
             `DecodeError`. Default: 16 MiB; at most 1 GiB.
 
     Raises:
-        InvalidRequestError: An address, key or header field that cannot be one.
+        InvalidRequestError: An invalid URL, key or header field.
 
     Example:
         >>> import polymux
@@ -198,7 +196,7 @@ class Client(ClientBase, Operations):
 
     @property
     def predictions(self) -> Predictions:
-        """The server's jobs: `get`, `list`, `cancel`, `events`, `wait`."""
+        """The server's jobs: `get`, `list`, `cancel`, `events` and `wait`."""
         return Predictions(self._connection, self._settings)
 
     def _call(
@@ -230,7 +228,7 @@ class Client(ClientBase, Operations):
         return make_stream(ChatStream, exchange)
 
     def close(self) -> None:
-        """Closes all connections; calls that run end with an error. Idempotent."""
+        """Close all connections. Running calls fail. Idempotent."""
         self._connection.close()
 
     def __enter__(self) -> Self:

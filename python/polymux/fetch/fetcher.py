@@ -1,11 +1,11 @@
-"""The guarded fetcher: the only way by which polymux fetches what a stranger names.
+"""The URL fetcher with SSRF protection, used for all URLs from untrusted input.
 
-A URL of a stranger may lead into the network of whoever fetches it. Here it may not: form, scheme,
-port, name and all addresses are judged first, for each redirect anew, and the connection goes to
-the judged addresses alone. What is refused, the limits and what is not promised:
-docs/explanation/ssrf-protection.md.
+A URL from untrusted input could point into the private network of the machine that fetches it. The
+fetcher therefore validates syntax, scheme, port, host name and all resolved IP addresses, again
+for each redirect, and connects only to the validated addresses.
+docs/explanation/ssrf-protection.md describes blocked URLs, limits and what is not guaranteed.
 
-This is an inner face of the house: functions that take a URL call it, and it may change.
+This is an internal API that may change.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ __all__ = [
 
 
 class FetchStart(NamedTuple):
-    """An answer whose body comes next, and what it takes to ask for its rest should it break off.
+    """The start of a response, with the facts that are needed to resume an interrupted body.
 
     Attributes:
-        status: HTTP's status code.
-        offset: Where the body begins, in bytes: behind what was there, or at 0.
-        whole_bytes: The length of all, with what was there; None where the answer does not say.
-        etag: Its strong entity tag; empty where it has none.
-        is_encoded: Whether the server has encoded it: then what is written is not what a server
-            counts bytes of, and no rest of it can be asked for.
+        status: HTTP status code.
+        offset: Position of the body's first byte: after the existing data, or 0.
+        whole_bytes: Total length including existing data; None if unknown.
+        etag: Strong entity tag; may be empty.
+        is_encoded: Whether the body has a content encoding. The decoded data does not correspond to
+            the server's byte ranges, so such a body cannot be resumed.
     """
 
     status: int
@@ -56,13 +56,13 @@ class FetchStart(NamedTuple):
 
 
 class Unfinished(Protocol):
-    """A file that keeps what has come of a body, for `fetch_rest` to go on with.
+    """A file with a partial body that `fetch_rest` can resume.
 
     Attributes:
-        descriptor: Open for writing. The body is written where it stands, and it stays open.
-        have_bytes: What has come, from the beginning; 0 for nothing.
-        whole_bytes: The length of all; None where nobody knows it.
-        etag: The entity tag of what has come; empty where it has none, or is not to be sent.
+        descriptor: Descriptor open for writing, at the write position. It stays open.
+        have_bytes: Number of existing bytes from the start; may be 0.
+        whole_bytes: Total length; None if unknown.
+        etag: Entity tag of the existing bytes; empty if unknown or not to be sent.
     """
 
     descriptor: int
@@ -71,9 +71,9 @@ class Unfinished(Protocol):
     etag: str
 
     def begins(self, start: FetchStart) -> None:
-        """Called before the first byte of the body: with an offset of 0 what was there is to go.
+        """Called before the first byte of the body. If the offset is 0, discard existing data.
 
-        What it raises ends the fetch and comes out unchanged.
+        An exception from it aborts the fetch and is raised unchanged.
         """
 
 
@@ -83,25 +83,25 @@ if TYPE_CHECKING:
     from polymux._native import _core
     from polymux.media.inputs import Destination
 
-    #: Called with bytes of the body so far, decoded, and the bytes that the answer declared.
+    #: Called with the number of decoded bytes so far, and the declared length of the body.
     OnProgress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer that came whole, whatever its status is.
+    """A complete response with any status.
 
     Attributes:
-        url: Where the redirects ended, without a fragment.
-        status: HTTP's status code; 404 and 500 are answers too, see `ok`.
-        content_type: As the server said; empty where it said nothing. It proves nothing.
-        headers: Name and value as received, in their order.
-        body_bytes: Length of the body, decoded.
-        received_bytes: Length of the body as it was sent.
-        redirects: How many were followed.
-        data: The body, where no destination was given.
-        path: The file with the body, where a path was given.
-        offset: Where the body begins: not 0 where it is the rest of something, see `fetch_rest`.
+        url: URL after redirects, without a fragment.
+        status: HTTP status code. 404 and 500 are also responses; see `ok`.
+        content_type: Content type from the server, not verified; empty if missing.
+        headers: Names and values as received, in order.
+        body_bytes: Length of the decoded body.
+        received_bytes: Length of the body as sent.
+        redirects: Number of redirects.
+        data: The body, if no destination was given.
+        path: The file with the body, if a path was given.
+        offset: Position of the body's first byte; not 0 for a resumed body, see `fetch_rest`.
     """
 
     url: str
@@ -121,11 +121,11 @@ class Fetched:
 
     @property
     def ok(self) -> bool:
-        """Whether the status is one of success."""
+        """Whether the status is 200 to 299."""
         return 200 <= self.status < 300
 
     def header(self, name: str) -> str | None:
-        """The first value of a header, whose name is compared without case; None where absent."""
+        """Return the first value of a header (case-insensitive); None if missing."""
         wanted = name.lower()
         return next((value for key, value in self.headers if key.lower() == wanted), None)
 
@@ -138,31 +138,34 @@ def fetch(
     destination: Destination = None,
     on_progress: OnProgress | None = None,
 ) -> Fetched:
-    """Fetches with GET what a stranger named, or refuses to.
+    """Fetch a URL from untrusted input with GET, or reject it.
 
-    No cookie, credential, proxy or .netrc of this machine takes part. At most
-    ``limits.redirects`` redirects are followed, each judged like the first URL; none from https to
-    http. The body is decoded (gzip, deflate, br, zstd where libcurl has them). Ctrl-C ends it.
+    Sends no cookies or credentials, and ignores proxies and .netrc of this machine. Follows at
+    most ``limits.redirects`` redirects, validates each like the first URL, and rejects redirects
+    from https to http. Decodes the body (gzip, deflate, br, zstd if libcurl supports them). Ctrl-C
+    aborts the fetch.
 
     Args:
-        url: Beginning with ``http://`` or ``https://``.
-        policy: What may be fetched beyond the public Internet. Default: nothing.
-        limits: What it may cost. Default: `FetchLimits()`.
-        destination: A path, whose file appears only when the body is whole and replaces one that is
-            there; a binary file object; or None to keep the body in memory.
-        on_progress: Called on this thread at most every 50 ms, and at the end. What it raises ends
-            the fetch and comes out unchanged, like what the file object raises.
+        url: An ``http://`` or ``https://`` URL.
+        policy: Allowed hosts beyond the public Internet. Default: none.
+        limits: Limits on size and time. Default: `FetchLimits()`.
+        destination: A path, whose file appears only when the body is complete and replaces an
+            existing one; a binary file object; or None to return the body in memory.
+        on_progress: Called on this thread at most every 50 ms, and at the end. Exceptions from it
+            and from the file object abort the fetch and are raised unchanged.
 
     Raises:
-        URLRefusedError: Of the URL or of a redirect: its form, scheme, port, or where it leads; or
-            too many redirects. The message never has the address of a name.
-        ConnectError: The name is not known, or nobody takes the connection.
-        TLSError: The certificate is not to be trusted.
-        ConnectionLostError: The answer broke off, or is shorter than it declared.
-        RequestTimeoutError: `limit` is ``"connect"``, ``"idle"``, ``"rate"`` or ``"total"``.
-        AnswerTooLargeError: A limit of the body's or headers' size was passed.
+        URLRefusedError: The URL or a redirect is not allowed, because of its syntax, scheme, port
+            or addresses; or there are too many redirects. The message never contains the IP address
+            of a host name.
+        ConnectError: The host name is unknown, or the connection was refused.
+        TLSError: The certificate is not trusted.
+        ConnectionLostError: The connection was lost, or the body is shorter than declared.
+        RequestTimeoutError: Timed out; `limit` is ``"connect"``, ``"idle"``, ``"rate"`` or
+            ``"total"``.
+        AnswerTooLargeError: Body or headers are too large.
         OutputError: The destination cannot be written.
-        TypeError: An argument of the wrong type.
+        TypeError: An argument has the wrong type.
 
     Example:
         >>> from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -196,23 +199,22 @@ def fetch_rest(
     limits: FetchLimits | None = None,
     on_progress: OnProgress | None = None,
 ) -> Fetched:
-    """Fetches what is missing of a body, whose beginning an earlier fetch has left.
+    """Resume the fetch of a body.
 
-    The rest is asked for with ``Range``, and with ``If-Range`` where there is an entity tag.
-    What comes is exactly that rest, or all of it from the beginning. An answer that is neither
-    (status 400, 412, 416 or 501; 206 with another range, length or entity tag, or encoded) is not
-    read, and all is asked for instead, once. Whether the whole is what it should be, the caller
-    finds out.
+    Sends ``Range``, and ``If-Range`` if there is an entity tag. The response must contain exactly
+    the rest, or the whole body. Other responses (status 400, 412, 416 or 501; 206 with another
+    range, length or entity tag, or with a content encoding) are discarded, and the whole body is
+    requested once. The caller has to verify the complete file.
 
     Args:
-        url: As for `fetch`, like all that is not described here.
-        unfinished: Where the body goes. It keeps what came when the fetch ends early.
-        policy: What may be fetched beyond the public Internet.
-        limits: What it may cost; ``body_bytes`` counts what was there, too.
-        on_progress: Called with what was there counted in.
+        url: See `fetch`, also for everything else that is not described here.
+        unfinished: Stores the body. It keeps the received part if the fetch ends early.
+        policy: Allowed hosts beyond the public Internet.
+        limits: Limits on size and time; ``body_bytes`` includes the existing bytes.
+        on_progress: Called with byte counts that include the existing bytes.
 
     Raises:
-        PolymuxError: As for `fetch`.
+        PolymuxError: See `fetch`.
 
     Example:
         >>> import tempfile
@@ -239,22 +241,22 @@ async def afetch(
     destination: Destination = None,
     on_progress: OnProgress | None = None,
 ) -> Fetched:
-    """The same for asyncio, on a thread of the fetcher's own.
+    """Fetch a URL in asyncio, on a separate thread; see `fetch`.
 
-    Of these there are 64 at most: who comes beyond them waits, which counts for ``total_ms``.
-    Cancelling the task ends the fetch within milliseconds, and the cancellation is passed on only
-    after nothing of it runs any more.
+    At most 64 threads run at once. Further calls wait, which counts for ``total_ms``. Cancelling
+    the task aborts the fetch within milliseconds. The cancellation is raised after the thread has
+    ended.
 
     Args:
-        url: As for `fetch`, like all that is not described here.
-        policy: What may be fetched beyond the public Internet.
-        limits: What it may cost.
+        url: See `fetch`, also for everything else that is not described here.
+        policy: Allowed hosts beyond the public Internet.
+        limits: Limits on size and time.
         destination: A path, a binary file object (used on that thread), or None.
         on_progress: Called on that thread.
 
     Raises:
-        PolymuxError: As for `fetch`.
-        asyncio.CancelledError: The task was cancelled.
+        PolymuxError: See `fetch`.
+        asyncio.CancelledError: The task was canceled.
 
     Example:
         >>> import asyncio
@@ -267,12 +269,12 @@ async def afetch(
 
 
 class Judged(NamedTuple):
-    """Where a URL leads, judged: to these addresses, and to no others.
+    """The validated destination of a URL. Connect only to these addresses.
 
     Attributes:
-        host: Name in lower case, or address without brackets.
-        port: TCP's.
-        addresses: All of the host's, as text.
+        host: Host name in lower case, or IP address without brackets.
+        port: TCP port.
+        addresses: All IP addresses of the host, as text.
     """
 
     host: str
@@ -283,18 +285,18 @@ class Judged(NamedTuple):
 async def ajudged(
     url: str, *, policy: FetchPolicy | None = None, limits: FetchLimits | None = None
 ) -> Judged:
-    """Judges a URL as `fetch` does, for those who connect by themselves; connects to nothing.
+    """Validate a URL like `fetch` without connecting, for callers that connect themselves.
 
     Args:
-        url: Beginning with ``http://`` or ``https://``.
-        policy: As for `fetch`.
-        limits: ``connect_ms`` and ``total_ms`` bound the look-up of the name.
+        url: An ``http://`` or ``https://`` URL.
+        policy: See `fetch`.
+        limits: ``connect_ms`` and ``total_ms`` limit the DNS lookup.
 
     Raises:
-        URLRefusedError: It must not be fetched.
-        ConnectError: The name is not known.
-        RequestTimeoutError: The resolver is silent.
-        asyncio.CancelledError: The task was cancelled.
+        URLRefusedError: The URL is not allowed.
+        ConnectError: The host name is unknown.
+        RequestTimeoutError: The DNS lookup timed out.
+        asyncio.CancelledError: The task was canceled.
 
     Example:
         >>> import asyncio
@@ -316,7 +318,7 @@ async def ajudged(
 
 
 class _Call:
-    """The arguments of a fetch, checked."""
+    """The validated arguments of a fetch."""
 
     def __init__(
         self,
@@ -328,14 +330,16 @@ class _Call:
         unfinished: Unfinished | None = None,
     ) -> None:
         if not isinstance(url, str):
-            raise TypeError(f"url is text, not {shown(url)}")
+            raise TypeError(f"url: invalid type (got {shown(url)}, allowed str)")
         if policy is not None and not isinstance(policy, FetchPolicy):
-            raise TypeError(f"policy is a FetchPolicy or None, not {shown(policy)}")
+            raise TypeError(f"policy: invalid type (got {shown(policy)}, allowed FetchPolicy)")
         if limits is not None and not isinstance(limits, FetchLimits):
-            raise TypeError(f"limits is a FetchLimits or None, not {shown(limits)}")
+            raise TypeError(f"limits: invalid type (got {shown(limits)}, allowed FetchLimits)")
         if on_progress is not None and not callable(on_progress):
-            raise TypeError(f"on_progress is callable or None, not {shown(on_progress)}")
-        # Half of a surrogate pair is for the core to refuse, with all that is no UTF-8.
+            raise TypeError(
+                f"on_progress: invalid type (got {shown(on_progress)}, allowed a callable)"
+            )
+        # The core rejects lone surrogates together with other invalid UTF-8.
         self._url = url.encode("utf-8", "surrogatepass")
         self._policy = native_policy(policy or FetchPolicy())
         self._limits = limits or FetchLimits()
@@ -349,7 +353,7 @@ class _Call:
             self._file = destination
 
     def run(self, token: _core.CancelToken, waited_ms: int = 0) -> Fetched:
-        """Fetches on this thread, which it has waited for so long."""
+        """Fetch on this thread. `waited_ms`: time that the call has waited for the thread."""
         if self._unfinished is not None:
             return self._fetched(("descriptor", self._unfinished.descriptor), token, waited_ms)
         if self._path is None:

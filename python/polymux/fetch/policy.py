@@ -1,4 +1,4 @@
-"""What the guarded fetcher may fetch, and what that may cost: `polymux.fetch` has both names."""
+"""Policy and limits of the URL fetcher. `polymux.fetch` exports both classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """What may be fetched beyond the public Internet. The operator decides it, never a request.
+    """Allowed destinations beyond the public Internet. Set by the operator, never by a request.
 
     Attributes:
         allowed_hosts: Host names or IP addresses that may be fetched although they are not public,
@@ -36,8 +36,8 @@ class FetchPolicy:
             always verified. Default: True.
 
     Raises:
-        TypeError: A value of the wrong type.
-        InvalidRequestError: A host, network or port that is none.
+        TypeError: A value has the wrong type.
+        InvalidRequestError: A host, network or port is invalid.
 
     Example:
         >>> FetchPolicy(allowed_hosts=("media.example:8080",)).allowed_ports
@@ -55,33 +55,38 @@ class FetchPolicy:
             object.__setattr__(self, name, _tuple(name, getattr(self, name)))
         for name in ("allowed_hosts", "allowed_networks"):
             if not all(isinstance(item, str) for item in getattr(self, name)):
-                raise TypeError(f"{name} is a tuple of text, not {shown(getattr(self, name))}")
+                raise TypeError(
+                    f"{name}: invalid type (got {shown(getattr(self, name))}, allowed strings)"
+                )
         for port in self.allowed_ports:
             if not 1 <= integer("allowed_ports", port) <= 65535:
-                raise InvalidRequestError(f"allowed_ports: {port} is no port from 1 to 65535")
+                raise InvalidRequestError(
+                    f"allowed_ports: out of range (got {port}, allowed 1 to 65535)"
+                )
         native_policy(self)
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What one fetch may cost.
+    """Limits of one fetch.
 
     Attributes:
-        body_bytes: Of the body, as the server sends it and again as decoded; an answer that
-            declares more is refused before its body. Default: 256 MiB.
-        header_bytes: Status line, headers and trailers of one answer. Default: 64 KiB.
-        header_count: Headers of one answer. Default: 200.
-        connect_ms: Name, TCP and TLS of one hop. Default: 10 s.
-        idle_ms: Time in which nothing is received. Default: 20 s.
-        total_ms: The whole fetch with its redirects. Default: 300 s.
-        rate_bytes_per_s: Least average of each `rate_window_ms` of a body; 0 for none. Time that
-            writing to the destination takes is left out. Default: 1,000.
+        body_bytes: Maximum size of the body, both as sent and decoded. A response that declares
+            more is rejected before its body. Default: 256 MiB.
+        header_bytes: Maximum size of status line, headers and trailers of a response. Default:
+            64 KiB.
+        header_count: Maximum number of headers of a response. Default: 200.
+        connect_ms: Timeout of DNS lookup, TCP and TLS for each connection. Default: 10 s.
+        idle_ms: Maximum time without received data. Default: 20 s.
+        total_ms: Timeout of the whole fetch including redirects. Default: 300 s.
+        rate_bytes_per_s: Minimum average rate in each `rate_window_ms`; 0 for no limit. Time for
+            writes to the destination does not count. Default: 1,000.
         rate_window_ms: See `rate_bytes_per_s`. Default: 10 s.
-        redirects: How many are followed. Default: 5.
+        redirects: Maximum number of redirects. Default: 5.
 
     Raises:
-        TypeError: Not an integer.
-        InvalidRequestError: A limit out of its range; the message says which.
+        TypeError: A limit is not an integer.
+        InvalidRequestError: A limit is out of range; the message names it.
 
     Example:
         >>> FetchLimits(body_bytes=20 * 1024 * 1024).redirects
@@ -104,12 +109,12 @@ class FetchLimits:
 
 def _tuple(name: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is a tuple, not {shown(value)}")
+        raise TypeError(f"{name}: invalid type (got {shown(value)}, allowed a tuple)")
     return tuple(value)
 
 
 def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
-    """The same for the native core, which checks it."""
+    """Convert to the native core's policy, which validates it."""
     bundle = policy.certificate_bundle
     return core.FetchPolicy(
         policy.allowed_hosts,
@@ -121,13 +126,13 @@ def native_policy(policy: FetchPolicy) -> _core.FetchPolicy:
 
 
 def native_limits(limits: FetchLimits, waited_ms: int = 0) -> _core.FetchLimits:
-    """The same for the native core, which checks them; of the total, what a wait has left."""
+    """Convert to the native core's limits, which validates them. `waited_ms` reduces the total."""
     values: dict[str, int] = {}
     for item in fields(limits):
         value = integer(item.name, getattr(limits, item.name), bits=64)
         wide = item.name == "body_bytes"
         if not 0 <= value < 1 << (63 if wide else 32):
-            raise InvalidRequestError(f"{item.name}={value} is far outside of every accepted range")
+            raise InvalidRequestError(f"{item.name}: out of range (got {value})")
         values[item.name] = value
     if waited_ms:
         values["total_ms"] = max(1, values["total_ms"] - waited_ms)

@@ -1,7 +1,7 @@
-"""Threads on which fetches and look-ups of event loops run, one each: for `polymux.fetch.fetcher`.
+"""Threads for fetches and DNS lookups in asyncio, used by `polymux.fetch.fetcher`.
 
-A loop's own executor has few, for everybody: a slow address would hold up all else in there, and
-what is busy in there would hold a fetch up beyond its deadline.
+The loop's default executor has only a few threads, which all code shares. A slow server would block
+other tasks there, and other tasks could delay a fetch beyond its deadline.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-#: Of each kind. As many names as the core looks up at once.
+#: Maximum number per kind: the number of names that the core looks up at once.
 _MAX_THREADS = 64
-#: Of each event loop, by kind: those who wait for a slow server hold up no other kind.
+#: Separate for each event loop and kind: slow servers do not delay other kinds.
 _PLACES: dict[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = {}
 
 
@@ -42,18 +42,18 @@ def _places(kind: str) -> asyncio.Semaphore:
 async def on_a_thread(
     kind: str, call: Callable[[_core.CancelToken, int], Result], total_ms: int
 ) -> Result:
-    """Runs a call of the core that a token ends.
+    """Run a call of the core on a new thread; cancelling the task aborts it.
 
-    Cancelled before it has a thread, it ends at once; afterwards the cancellation is passed on when
-    nothing of it runs any more.
+    A call that has no thread yet ends at once. Otherwise the cancellation is raised after the
+    thread has ended.
 
     Args:
-        kind: Of threads.
-        call: Gets the token, and how many milliseconds it has waited for its thread.
-        total_ms: How long it may take, this wait included.
+        kind: Kind of thread.
+        call: Called with the token and the milliseconds that it has waited for its thread.
+        total_ms: Timeout including this wait.
 
     Raises:
-        RequestTimeoutError: No thread was free in that time.
+        RequestTimeoutError: No thread was available in time.
     """
     begun = time.monotonic()
     places = _places(kind)
@@ -61,7 +61,7 @@ async def on_a_thread(
         async with asyncio.timeout(total_ms / 1000):
             await places.acquire()
     except TimeoutError:
-        error = RequestTimeoutError("the fetch took too long (limit total)")  # As the core says it.
+        error = RequestTimeoutError("the fetch took too long (limit total)")  # The core's message.
         error.limit = "total"
         raise error from None
     try:
@@ -82,12 +82,12 @@ async def _on_new_thread(
     def run() -> None:
         try:
             outcome.append((context.run(call, token, waited_ms), None))
-        except BaseException as error:  # It is raised where it is awaited.
+        except BaseException as error:  # Raised again in the awaiting task.
             outcome.append((None, error))
-        with suppress(RuntimeError):  # The loop is closed: nobody waits.
+        with suppress(RuntimeError):  # The loop is closed.
             loop.call_soon_threadsafe(ended.set_result, None)
 
-    # A program that ends does not wait for it.
+    # A daemon thread does not delay the end of the program.
     threading.Thread(target=run, name=f"polymux-{kind}", daemon=True).start()
     try:
         await asyncio.shield(ended)
@@ -101,11 +101,11 @@ async def _on_new_thread(
             raise error
         return value  # type: ignore[no-any-return]
     finally:
-        del error  # It leads to this frame, and the frame would lead to it.
+        del error  # Breaks the reference cycle between the error and this frame.
 
 
 async def _end_of(ended: asyncio.Future[None]) -> None:
-    """Waits for it, however often the waiting is cancelled."""
+    """Wait for the end even if the wait is canceled repeatedly."""
     while not ended.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait({ended})

@@ -1,1 +1,1 @@
-"""The operations without a server, on engines of this machine."""
+"""Run the operations without a server, on local engines."""

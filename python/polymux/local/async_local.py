@@ -1,4 +1,4 @@
-"""Every operation on this machine, without a server: one coroutine each."""
+"""Run operations locally with asyncio: one coroutine for each operation."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncLocal"]
 
-#: How long work may take to stop before the processes that do it are ended.
+#: Seconds that running work gets to stop before its processes are killed.
 MAX_STOP_S = 5.0
 
 
 class LocalBase:
-    """What `Local` and `AsyncLocal` were told."""
+    """Arguments of `Local` and `AsyncLocal`."""
 
     @renamed_arguments(longest_generation_s="max_generation_s")
     def __init__(
@@ -72,37 +72,34 @@ class LocalBase:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is open; after a fork too, as threads and engines are the parent's."""
+        """Reset to the closed state, also after a fork: threads and engines stay in the parent."""
         raise NotImplementedError
 
 
 class AsyncLocal(LocalBase, AsyncOperations):
-    """The methods of `polymux.AsyncClient`, on engines of this machine.
+    """The methods of `polymux.AsyncClient`, run by local engines.
 
-    Conversions run in this process; other engines have processes of their own, which are started
-    when they are wanted and end when they have had nothing to do for a while. It belongs to the
-    event loop that it is first used in.
+    Conversions run in this process. Other engines run in separate processes, which start on demand
+    and end after some time without work. An object belongs to the event loop of its first use.
 
     Args:
-        folder: Where results are kept, and are still there when this is closed, until somebody
-            removes them. Default: a folder of its own, which goes with it; `MediaFile.save` keeps
-            what is to be kept.
-        engines: Name to engine: which models to load from where. Default: what is installed.
-        backends: Instead of engines, for those who have written one. Default: none.
-        song_search: Catalogues of songs that `search_music` may ask. Default: none.
-        fetch: What may be fetched beyond the public Internet, where a call names an address.
-            Default: nothing.
-        catalogue: One's own songs, of which `identify_song` and `search_music` know: a
-            `polymux.Catalogue`, which is left open, or its folder. Default: the one that
-            ``polymux songs`` uses without an argument, where it has songs.
-        song_recognition: Who else `identify_song` may ask. Default: nobody.
-        max_generation_s: Pictures, detail, videos and music that are thought to take longer, in
-            seconds, are refused with the estimate (`UnprocessableEntityError`, code
-            ``estimate_over_limit``). Default: 300; None for no limit.
-        download: How much a download of a page may be, where music is looked for, and the like.
-            Default: as on a server.
-        summaries: Which chat model writes them, in which language, how long. Default: as on a
-            server.
+        folder: Data directory, in which results stay after `aclose` until you delete them. Default:
+            a temporary directory that `aclose` deletes; use `MediaFile.save` to keep a result.
+        engines: Engines by name, with the models to load. Default: the installed ones.
+        backends: Custom backends that replace the engines. Default: none.
+        song_search: Providers that `search_music` may use. Default: none.
+        fetch: Allowed hosts beyond the public Internet for URLs in calls. Default: none.
+        catalogue: Song index that `identify_song` and `search_music` use: a `polymux.Catalogue`,
+            which stays open, or its directory. Default: the index that ``polymux songs`` uses
+            without options, if it has songs.
+        song_recognition: Providers that `identify_song` may also use. Default: none.
+        max_generation_s: Maximum estimated duration of image, video and music generation and of
+            upscaling, in seconds. Longer requests raise `UnprocessableEntityError` with the
+            estimate (code ``estimate_over_limit``). Default: 300; None for no limit.
+        download: Settings of page downloads, such as size limits and music providers. Default: as
+            on a server.
+        summaries: Settings of video summaries, such as chat model, language and length. Default:
+            as on a server.
 
     Example:
         >>> import asyncio
@@ -118,7 +115,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
     def _begin(self) -> None:
         self._home: LocalHome | None = None
         self._opening: asyncio.Lock | None = None
-        #: Goes on where whoever closes is cancelled; nothing is opened before it is done.
+        #: Continues even if the task that closes is canceled; opening waits for its end.
         self._closing: asyncio.Task[None] | None = None
         self._process = os.getpid()
 
@@ -135,7 +132,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
                 from polymux.local.home import LocalHome
 
                 if self._closing is not None and not self._closing.done():
-                    # What fails at it is told to who closes.
+                    # The task that closes gets its errors.
                     await asyncio.wait({self._closing})
 
                 home = LocalHome(**self._given)
@@ -174,7 +171,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
                     lambda: calls.work_of(operation, values, arguments, intake)
                 )
                 if work.streamed:
-                    # A reader takes its time between two chunks, and that counts as well.
+                    # The total timeout includes the reader's pauses between chunks.
                     pieces = home.calls.stream(_chunks(home, work, limit_s, until))
                     return make_stream(AsyncChatStream, pieces)
                 if is_job(work.operation):
@@ -184,7 +181,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
                 answer = calls.LocalAnswer((*work.warnings, *sink.lines))
                 return calls.result_of(work.operation, product.output, answer)
         except TimeoutError:
-            # The caller's files and callbacks may raise one as well.
+            # The caller's files and callbacks may also raise TimeoutError.
             if not scope.expired():
                 raise
             raise _too_late(contract.operation(operation).name, limit_s or 0.0) from None
@@ -218,10 +215,10 @@ class AsyncLocal(LocalBase, AsyncOperations):
         return await home.store.run(calls.finished, job, home.store)
 
     async def aclose(self) -> None:
-        """Ends what runs, and the engines' processes. Idempotent.
+        """End running work and the engines' processes. Idempotent.
 
-        Calls that have not ended raise `OperationCancelledError`, and streams end where they are.
-        Where this is cancelled, the closing goes on; another one, and the next call, wait for it.
+        Unfinished calls raise `OperationCancelledError`, and streams end. If this call is canceled,
+        closing continues; other calls of `aclose`, and the next operation, wait for it.
         """
         self._check_process()
         if self._opening is None:
@@ -244,7 +241,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
 async def _chunks(
     home: LocalHome, work: OperationRequest, limit_s: float | None, until: float | None
 ) -> AsyncGenerator[ChatChunk | bytes]:
-    """The chunks, then the mark of a good end."""
+    """Yield the chunks, then the end-of-stream event."""
     from contextlib import aclosing
 
     async with aclosing(home.service.stream(work)) as chunks:
@@ -263,6 +260,6 @@ async def _chunks(
 
 
 def _too_late(operation: str, limit_s: float) -> Exception:
-    error = RequestTimeoutError(f"{operation} was not done within {limit_s:g} s (deadline 'total')")
+    error = RequestTimeoutError(f"{operation}: timed out after {limit_s:g} s (timeout 'total')")
     error.limit = "total"
     return error

@@ -1,4 +1,4 @@
-"""What `Local` and `AsyncLocal` share: calls as work of the service, products as results."""
+"""Shared parts of `Local` and `AsyncLocal`: convert calls to requests, and outputs to results."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ _OWN_LIFE_S = 7 * 86400.0
 
 
 class LocalStore(Store):
-    """A store that several may close at once.
+    """A store that several threads may close concurrently.
 
     Args:
-        folder: Made where there is none.
-        is_users: Whether it is the user's: results stay until they are removed by hand. Else they
-            go with the folder, or after seven days.
+        folder: Data directory, created if necessary.
+        is_users: Whether the user specified it. Results then stay until they are deleted manually.
+            Otherwise they are deleted with the directory, or after seven days.
 
     Raises:
-        StoreError: Another has it open; it is damaged; it cannot be written.
+        StoreError: It is in use, damaged, or cannot be written.
     """
 
     def __init__(self, folder: Path, *, is_users: bool) -> None:
@@ -77,10 +77,10 @@ class LocalStore(Store):
                 raise
 
     def _keep(self) -> None:
-        """Takes the end from what earlier releases have written down with one.
+        """Remove the expiry time that earlier releases set.
 
-        Nobody has swept yet, so it holds for files whose time is over as well. What a server keeps
-        in the same folder has its own. The catalogue's thread has nothing to do yet.
+        This runs before expired files are deleted, so it also keeps files whose time is over.
+        Files of a server in the same directory are not changed. The database thread is idle here.
         """
         self._database.execute(
             "UPDATE files SET expires_at = ? WHERE owner = ? AND expires_at < ?",
@@ -88,16 +88,16 @@ class LocalStore(Store):
         )
 
     def close(self) -> None:
-        """Finishes what is being written, and lets the next one in. Any number of times.
+        """Finish pending writes and release the lock. Idempotent.
 
-        A loop that ends leaves the thread behind on which it was doing this, and does it again.
+        If an event loop ends during a close, its thread continues, and a second close may run.
         """
         with self._one_closes:
             super().close()
 
 
 class OpenCall:
-    """A call in the current task; `CallTracker.end` cancels that, and an error tells its caller."""
+    """A call in the current task. `CallTracker.end` cancels it with `OperationCancelledError`."""
 
     def __init__(self, calls: CallTracker) -> None:
         self._calls = calls
@@ -125,27 +125,27 @@ class OpenCall:
         self.over.set_result(None)
         if not self._is_ended:
             return
-        # As in asyncio.timeout: what others have cancelled stays cancelled.
+        # Like asyncio.timeout: a task that others canceled stays canceled.
         is_ours = self.task.uncancel() <= self._cancelling
         if is_ours and kind is not None and issubclass(kind, asyncio.CancelledError):
-            raise OperationCancelledError("it was closed while this was done") from error
+            raise OperationCancelledError("canceled: closed during the operation") from error
 
 
 class CallTracker:
-    """Belongs to one event loop."""
+    """The open calls of one event loop."""
 
     def __init__(self) -> None:
         self.open: set[OpenCall] = set()
         self._streams: WeakSet[OpenStream] = WeakSet()
 
     def stream(self, pieces: AsyncGenerator[ChatChunk | bytes]) -> OpenStream:
-        """The pieces, which may be read as long as nobody has called `end`."""
+        """Return the pieces as a stream that can be read until `end` is called."""
         found = OpenStream(self, pieces)
         self._streams.add(found)
         return found
 
     async def end(self, max_s: float) -> None:
-        """Cancels all but its caller's own, and waits until they have stopped, at most so long."""
+        """Cancel all calls of other tasks, and wait up to `max_s` seconds for their end."""
         own = asyncio.current_task()
         ending = [one for one in self.open if one.task is not own]
         for one in ending:
@@ -157,7 +157,7 @@ class CallTracker:
 
 
 class OpenStream:
-    """The pieces of a stream, each of which is a call of its own."""
+    """The pieces of a stream. Reading each piece is a call."""
 
     def __init__(self, calls: CallTracker, pieces: AsyncGenerator[ChatChunk | bytes]) -> None:
         self._calls = calls
@@ -168,13 +168,13 @@ class OpenStream:
         return self
 
     async def __anext__(self) -> ChatChunk | bytes:
-        """The next piece.
+        """Return the next piece.
 
         Raises:
-            OperationCancelledError: What it is of is closed.
+            OperationCancelledError: The `Local` or `AsyncLocal` was closed.
         """
         if self._is_over:
-            raise OperationCancelledError("it was closed before the stream's end")
+            raise OperationCancelledError("canceled: closed before the end of the stream")
         self._is_read = True
         try:
             with OpenCall(self._calls):
@@ -183,31 +183,29 @@ class OpenStream:
             self._is_read = False
 
     async def aclose(self) -> None:
-        """Ends what makes them, unless one is being read."""
+        """Close the source, unless a piece is being read."""
         if not self._is_read:
             await self._pieces.aclose()
 
     async def end(self) -> None:
-        """The same for good: whoever reads on is told."""
+        """Close the source; further reading raises an error."""
         self._is_over = True
         await self.aclose()
 
 
 class LocalHome:
-    """The folder of one `Local`, and the service in it.
+    """The data directory of one `Local`, and its service.
 
     Args:
-        folder: Where results are kept, for as long as nobody removes them; None for a folder that
-            goes with it.
-        engines: Name to engine; None for what is installed.
-        backends: Instead of engines.
-        catalogue: One's own songs, or the folder of their catalogue; None for the default one,
-            where it has songs.
-        max_generation_s: What a generation may be thought to take; None for no limit.
+        folder: Data directory, whose results stay until they are deleted; None for a temporary one.
+        engines: Engines by name; None for the installed ones.
+        backends: Custom backends that replace the engines.
+        catalogue: Song index or its directory; None for the default one, if it has songs.
+        max_generation_s: Maximum estimated duration of a generation; None for no limit.
         more: Other fields of `ServiceSettings`; None for their defaults.
 
     Raises:
-        PolymuxError: It cannot be opened; nothing of it is left open then.
+        PolymuxError: It cannot be opened; nothing stays open.
     """
 
     def __init__(
@@ -241,39 +239,38 @@ class LocalHome:
         _HOMES.add(self)
 
     async def end(self, max_stop_s: float) -> None:
-        """Ends what runs and gives up the store, also where a backend fails or the loop ends.
+        """End running work and close the store, even if a backend fails or the loop ends.
 
         Args:
-            max_stop_s: How long work may take to stop before the processes that do it are
-                ended.
+            max_stop_s: Seconds that running work gets to stop before its processes are killed.
         """
         try:
             self.service.drain()
             await self.calls.end(max_stop_s)
             await self.service.close()
-            # What was held up by a process has ended with it.
+            # Calls that a process blocked end together with it.
             await self.calls.end(max_stop_s)
             await asyncio.to_thread(self.remove)
         except BaseException:
-            # Here and now: in a loop that ends, nothing comes back from another thread.
+            # Without a thread: in a loop that ends, the result of a thread would never arrive.
             self.store.close()
             self.remove()
             raise
 
     def remove(self) -> None:
-        """Removes the folder, where it was made for this."""
+        """Delete a temporary data directory."""
         if self._own is not None:
             remove(self._own)
 
     def leave_to_parent(self) -> None:
-        """In a forked process: nothing of it is used here any more, and nothing of it ended."""
+        """Give up all resources in a forked child process without ending them."""
         descriptor, self.store._lock = self.store._lock, -1  # noqa: SLF001
         if descriptor >= 0:
-            os.close(descriptor)  # The lock would be held for as long as this process has it.
+            os.close(descriptor)  # An open descriptor would keep the parent's lock.
 
 
 _HOMES: WeakSet[LocalHome] = WeakSet()
-#: Nobody may give these up by forgetting them: it would be the parent's database that is closed.
+#: Keeps a reference: garbage collection in the child would close the parent's database.
 _OF_PARENTS: list[LocalHome] = []
 
 
@@ -288,15 +285,15 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class _Media(InProcessBackend):
-    """The media engine, which takes files and fetches nothing."""
+    """The media engine, which accepts files and does not download URLs."""
 
     def refuse(self, work: OperationRequest) -> None:
-        """Addresses are no files."""
+        """Reject URLs."""
         refuse_addresses(work, "file")
 
 
 def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
-    """As its settings say, but in this process; without any, with all processors."""
+    """Create the media engine in this process with its settings, or by default with all cores."""
     cores = os.cpu_count() or 1
     told = next((one for one in (engines or {}).values() if one.family == "media"), None)
     options, max_concurrency, threads = (
@@ -336,7 +333,7 @@ def _backends(
 def _songs(
     catalogue: Catalogue | str | os.PathLike[str] | None, media: Backend, folder: Path
 ) -> Backend | None:
-    """The catalogue, for its owner."""
+    """Create the backend of the song index, with the owner's permissions."""
     from polymux.songs.backend import CatalogueBackend
     from polymux.songs.catalogue import Catalogue
     from polymux.songs.pages import FileAddresses
@@ -357,10 +354,10 @@ def _songs(
 def work_of(
     operation: str, values: Mapping[str, Any], arguments: CallArguments, intake: Intake
 ) -> OperationRequest:
-    """A call as work; what `intake` has taken in for it is to be discarded when it is over.
+    """Convert a call to a request. Discard the files in `intake` at the end of the request.
 
     Raises:
-        InvalidRequestError: It does not keep the contract.
+        InvalidRequestError: The request is invalid.
         InputError: A file cannot be read.
     """
 
@@ -385,15 +382,15 @@ def work_of(
 
 
 class LocalAnswer(Answer):
-    """What results of this machine came from: no server, and files of the store."""
+    """The response object of local results, without a server."""
 
     __slots__ = ()
 
     def __init__(self, warnings: Sequence[str] = ()) -> None:
-        """Nothing was asked over a network; what was left out or changed is told as a server does.
+        """Create a response with warnings in the same form as from a server.
 
         Args:
-            warnings: Lines of the work's log. Default: none.
+            warnings: Warnings of the operation. Default: none.
         """
         fields = b""
         if warnings:
@@ -403,29 +400,29 @@ class LocalAnswer(Answer):
         super().__init__((200, fields, b"", 1, 0.0))
 
     def file(self, url: str) -> MediaFile:
-        """A file that a result names. The store has named it by what it is."""
+        """Return the file of a URL in a result. The store derives its suffix from the content."""
 
         path = Path(unquote(urlsplit(url).path))
         return LocalFile(path, core.content_type_of(path.name))
 
 
 def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
-    """What a method gives, of what the service has made.
+    """Convert the service's output to a method's result.
 
     Raises:
-        NoMatchError: No song is like the recording.
+        NoMatchError: No song matches.
     """
     name = RESULTS[operation]
     if name == "MediaFile":
         return answer.file(value["response"] if isinstance(value, dict) else value)
     made = getattr(responses, name).of_value(value, answer)
     if name == "Song" and not made.is_match:
-        raise NoMatchError("no song is like this recording")
+        raise NoMatchError("no song matches this recording")
     return made
 
 
 def prediction_of(job: Job, store: Store) -> Prediction:
-    """A job as the result that callers know."""
+    """Convert a job to a prediction."""
     value = job_table.prediction(job, lambda name: _address(store, name))
     return responses.Prediction.of_value(value, LocalAnswer())
 
@@ -436,16 +433,16 @@ def _address(store: Store, name: str) -> str | None:
 
 
 def finished(job: Job, store: Store) -> Any:
-    """The result of a job that has ended.
+    """Return the result of a job that has ended.
 
     Raises:
-        PredictionFailedError: It was cancelled.
+        PredictionFailedError: It was canceled.
         APIStatusError: It failed.
     """
     if job.error is not None:
         raise restored(job.error)
     if job.status != "succeeded":
-        raise PredictionFailedError(f"the prediction {job.id} was {job.status}")
+        raise PredictionFailedError(f"prediction {job.id}: {job.status}")
     if RESULTS[job.operation] == "Prediction":
         return prediction_of(job, store)
     return result_of(
@@ -455,32 +452,32 @@ def finished(job: Job, store: Store) -> Any:
     )
 
 
-#: Of this process.
+#: Temporary data directories of this process.
 _MADE: set[str] = set()
 
 
 def made() -> str:
-    """A new one, which is removed when this program ends, if nobody has removed it before."""
+    """Create a temporary data directory, which is deleted at the latest when the program ends."""
     folder = tempfile.mkdtemp(prefix="polymux-local-")
     _MADE.add(folder)
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         from multiprocessing.util import Finalize
 
-        # Its workers end without what `atexit` knows.
+        # multiprocessing workers end without running `atexit` functions.
         Finalize(None, _remove_all, exitpriority=0)
     return folder
 
 
 def remove(folder: str) -> None:
-    """Removes one with all that is in it."""
+    """Delete a temporary data directory."""
     shutil.rmtree(folder, ignore_errors=True)
     _MADE.discard(folder)
 
 
 @atexit.register
 def _remove_all() -> None:
-    """At the end of the program. What engines may still write is theirs until they have ended."""
+    """Delete all temporary data directories at exit, after killing engines that may still write."""
     if not _MADE:
         return
     from polymux.engines.process.process import kill_all
@@ -490,5 +487,5 @@ def _remove_all() -> None:
         remove(folder)
 
 
-# A forked process must leave its parent's alone.
+# A child process must not delete its parent's directories.
 os.register_at_fork(after_in_child=_MADE.clear)

@@ -1,4 +1,4 @@
-"""Files that callers of `Local` and `AsyncLocal` give, on their way into the store."""
+"""Input files of `Local` and `AsyncLocal`, copied into the store if necessary."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Result = TypeVar("Result")
 
 
 class Intake:
-    """The files of one call, read on a thread of its own, and given up with the call.
+    """The files of one call, read on a separate thread.
 
-    What callers give may block for as long as it likes, and nothing can wake it: so nobody waits
-    for that thread, neither who has cancelled the call nor the end of the program. It ends when it
-    has its next piece, and then removes what it has written; as long as it reads nobody else does.
+    Reading an arbitrary iterable can block without limit and cannot be interrupted. Therefore
+    nothing waits for the thread after the call is canceled or the program ends. The thread stops at
+    its next piece and removes its copies. No other thread removes them while it reads.
 
     Args:
-        media: Where copies of what is no file of its own are written.
+        media: Store for copies of files that are not on disk.
     """
 
     def __init__(self, media: MediaStore) -> None:
@@ -46,11 +46,11 @@ class Intake:
         self._drafts: list[TempFile] = []
         self._lock = threading.Lock()
         self._is_reading = self._is_given_up = False
-        #: Whether a job discards them when it is over.
+        #: Whether a job discards the files when it ends.
         self.is_of_job = False
 
     async def read(self, work: Callable[[], Result]) -> Result:
-        """Does this on the thread; what it raises comes out, whatever it is."""
+        """Run a function on the thread. Its exceptions are raised here."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         outcome: list[tuple[Result, None] | tuple[None, BaseException]] = []
@@ -63,10 +63,10 @@ class Intake:
             try:
                 outcome.append((work(), None))
             except BaseException as error:
-                # As what it has come to: SystemExit, too, is for who made the call.
+                # Also SystemExit, which belongs to the caller.
                 outcome.append((None, error))
             self._end_reading()
-            with suppress(RuntimeError):  # The loop has ended meanwhile.
+            with suppress(RuntimeError):  # The loop has ended in the meantime.
                 loop.call_soon_threadsafe(tell)
 
         run = contextvars.copy_context().run
@@ -80,11 +80,11 @@ class Intake:
         await done
         made, error = outcome.pop()
         if error is None:
-            return made  # type: ignore[return-value]  # they go together
+            return made  # type: ignore[return-value]  # set if there is no error
         try:
             raise error
         finally:
-            del error  # Its traceback leads here.
+            del error  # Breaks the reference cycle with its traceback.
 
     def _end_reading(self) -> None:
         with self._lock:
@@ -93,23 +93,23 @@ class Intake:
                 self._discard()
 
     def check(self) -> None:
-        """Between two pieces, on the thread that reads.
+        """Stop reading after a discard; called between two pieces, on the reading thread.
 
         Raises:
-            OperationCancelledError: Nobody wants more.
+            OperationCancelledError: The files were discarded.
         """
         if self._is_given_up:
-            raise OperationCancelledError("the call has ended")
+            raise OperationCancelledError("canceled: the call has ended")
 
     def draft(self) -> TempFile:
-        """A new place for a copy."""
+        """Create a temporary file for a copy."""
         self.check()
         made = self._media.draft()
         self._drafts.append(made)
         return made
 
     def discard(self) -> None:
-        """Removes the copies, now or when the thread has its next piece. Any number of times."""
+        """Remove the copies, now or when the thread has its next piece. Idempotent."""
         with self._lock:
             self._is_given_up = True
             if not self._is_reading:
@@ -121,14 +121,14 @@ class Intake:
 
 
 def upload_of(value: Any, intake: Intake) -> Upload:
-    """A file of the caller: one on disk as it is, others written to a draft.
+    """Convert a caller's file: use a path directly, and copy other sources to a temporary file.
 
     Raises:
-        InvalidRequestError: A path that cannot exist, or nothing that can be read.
+        InvalidRequestError: The path is invalid, or the value cannot be read.
         InputError: It cannot be read.
     """
     name, data = (value[0], value[1]) if isinstance(value, tuple) else (None, value)
-    made = file_given(data)  # By this or another call.
+    made = file_given(data)  # A result of this or another call.
     if made is not None:
         name, data = name or made[0], made[1]
     if isinstance(data, (str, os.PathLike)):
@@ -145,7 +145,7 @@ def upload_of(value: Any, intake: Intake) -> Upload:
 
 
 def _name_of(content: Any) -> str:
-    """As a client sends it: text, which a path need not be."""
+    """Return the file name as a client sends it, without lone surrogates."""
     name = _own_name(content)
     return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in name)
 
@@ -155,7 +155,7 @@ def _size_of(path: Path) -> int:
         status = path.stat()
     except FileNotFoundError:
         raise InputNotFoundError(
-            f"there is no file {shown(os.fspath(path))}", input_name=os.fspath(path)
+            f"file not found: {shown(os.fspath(path))}", input_name=os.fspath(path)
         ) from None
     except OSError as error:
         raise InputUnreadableError(
@@ -163,7 +163,7 @@ def _size_of(path: Path) -> int:
         ) from error
     if not path.is_file():
         raise InputUnreadableError(
-            f"{shown(os.fspath(path))} is no file", input_name=os.fspath(path)
+            f"{shown(os.fspath(path))}: not a file", input_name=os.fspath(path)
         )
     return status.st_size
 
@@ -177,6 +177,6 @@ def _pieces(data: Any) -> Any:
         return iter(data)
     except TypeError:
         raise InvalidRequestError(
-            f"a file is a path, bytes, a binary file object or an iterable of bytes, not "
-            f"{type(data).__name__}"
+            f"file: invalid type (got {type(data).__name__}, allowed a path, bytes, a binary file "
+            "object or an iterable of bytes)"
         ) from None

@@ -1,4 +1,4 @@
-"""Files that an operation of `polymux.Local` has made."""
+"""Output files of `polymux.Local`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["LocalFile"]
 
 
 class LocalFile(MediaFile):
-    """A file on this machine. It is there as long as the `Local` that made it; `save` keeps it.
+    """A file on this computer. `Local` may delete it when it closes; use `save` to keep it.
 
     Attributes:
-        path: Where it lies.
+        path: Path of the file.
         data: None.
 
     Example:
@@ -50,14 +50,15 @@ class LocalFile(MediaFile):
 
     @property
     def report(self) -> ConversionReport:
-        """What the conversion did, where a report was kept.
+        """The conversion's report.
 
         Raises:
-            AttributeError: There is none.
+            AttributeError: There is no report.
         """
         if self._report is None:
             raise AttributeError(
-                "a file that polymux.Local has made has no report; polymux.convert_to_mp3 gives one"
+                "report: not available for a file of polymux.Local. polymux.convert_to_mp3 "
+                "returns one"
             )
         return self._report
 
@@ -68,23 +69,23 @@ class LocalFile(MediaFile):
 
     @property
     def content_type(self) -> str:
-        """MIME type, of what was made."""
+        """MIME type of the content."""
         return self._content_type
 
     @property
     def url(self) -> str:
-        """The file as an address."""
+        """The file as a ``file:`` URL."""
         return self.path.as_uri()
 
     def _repr_html_(self) -> str:
-        """The picture, player or video for notebooks; other and large files are linked.
+        """Return an image or player for notebooks; other and large files are linked.
 
-        A link is of use to a browser where the file lies below the notebook's folder; of others
-        there are name and size alone.
+        Browsers can only open links to files in the notebook's directory. For other files, only
+        name and size are shown.
         """
         name = display_name(self.path.name)
         if not self.path.is_file():
-            return f"<div>{escaped(name)}, no longer there</div>"
+            return f"<div>{escaped(name)}: file not found</div>"
         facts = f"{linked_path(self.path, name)}, {size(self.size_bytes)}"
         kind = self.content_type.partition("/")[0]
         tag = {"image": "img", "audio": "audio", "video": "video"}.get(kind)

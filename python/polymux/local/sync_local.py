@@ -1,4 +1,4 @@
-"""Every operation on this machine, without a server: one call each."""
+"""Run operations locally without asyncio: one method for each operation."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Local"]
 
-#: A signal may come just before the main thread begins to wait, or to another thread: neither
-#: would wake it.
+#: Seconds between checks for signals. A signal that arrives just before the main thread waits, or
+#: on another thread, would not wake it.
 _LOOK_AGAIN_S = 0.1
 
 
 class Session:
-    """From the first call to `close`: an event loop on a thread, and what does the calls there."""
+    """An event loop on a thread with an `AsyncLocal`, from the first call until `close`."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.inner = AsyncLocal(**given)
         self.loop = asyncio.new_event_loop()
-        #: Set when it has ended whole: what it had open is free for the next one.
+        #: Set after a complete end, when all resources are released.
         self.over = threading.Event()
         self._is_ended = self._is_ending = False
         self._failure: BaseException | None = None
@@ -45,11 +45,11 @@ class Session:
         self._thread.start()
 
     def _live(self) -> None:
-        """On its thread."""
+        """Run the loop on its thread."""
         try:
             while not self._is_ended:
-                # What a backend of the caller's own raises ends its task and not all others: who
-                # waits for them in another thread would wait for ever.
+                # A custom backend may raise SystemExit or KeyboardInterrupt. That must only end its
+                # task, because threads wait for the other tasks of the loop.
                 with suppress(SystemExit, KeyboardInterrupt):
                     self.loop.run_forever()
             self.loop.close()
@@ -57,22 +57,22 @@ class Session:
             self.over.set()
 
     def begin_end(self) -> None:
-        """Ends what runs; whoever waits for it is told. Nothing may be begun any more.
+        """Start the end of all running work. No new work can be started.
 
-        It comes to its end by itself, also where whoever waits for that is interrupted. Any number
-        of times: who was interrupted before it had begun has not begun it.
+        The end completes even if the waiting thread is interrupted. Idempotent: an interrupted
+        thread may call it again.
         """
         if not self._is_ending:
             asyncio.run_coroutine_threadsafe(self._end(), self.loop)
             self._is_ending = True
 
     def wait_until_over(self) -> None:
-        """Waits for that, on any thread but its own, with an ear for Ctrl-C."""
+        """Wait for the end on another thread; Ctrl-C interrupts the wait."""
         while not self.over.wait(_LOOK_AGAIN_S):
             pass
 
     def wait_for_end(self) -> None:
-        """The same; raises what has failed at it."""
+        """Wait for the end and raise its error, if any."""
         self.wait_until_over()
         self._thread.join()
         if self._failure is not None:
@@ -83,7 +83,7 @@ class Session:
             try:
                 await self.inner.aclose()
             finally:
-                # A thread waits for each of them, and would for ever.
+                # Threads wait for these tasks and would wait forever.
                 left = asyncio.all_tasks() - {asyncio.current_task()}
                 for one in left:
                     one.cancel()
@@ -94,20 +94,20 @@ class Session:
             self._failure = error
         finally:
             self._is_ended = True
-            # Behind what tells those threads.
+            # After the callbacks that wake those threads.
             self.loop.call_soon(self.loop.stop)
 
 
 class CallbackBridge:
-    """A call's predictions, from the loop's thread to the one that made the call.
+    """Passes a call's predictions from the loop's thread to the thread of the call.
 
     Args:
-        on_progress: Called there. None where nobody wants to know.
+        on_progress: Called on the thread of the call; may be None.
     """
 
     def __init__(self, on_progress: Callable[[Prediction], object] | None) -> None:
         self._on_progress = on_progress
-        #: What was told, and whom to tell that it was heard; None at the call's end.
+        #: Predictions with a function that confirms their delivery; None at the end of the call.
         self._told: SimpleQueue[tuple[Prediction, Callable[[], None]] | None] = SimpleQueue()
 
     @property
@@ -116,7 +116,7 @@ class CallbackBridge:
         return None if self._on_progress is None else self._tell
 
     async def _tell(self, prediction: Prediction) -> None:
-        """On the loop's thread. What happens meanwhile is not told: the next one is as new."""
+        """Pass a prediction on (loop's thread). Changes until the delivery are skipped."""
         loop = asyncio.get_running_loop()
         heard = loop.create_future()
 
@@ -125,14 +125,14 @@ class CallbackBridge:
                 heard.set_result(None)
 
         def answer() -> None:
-            with suppress(RuntimeError):  # It was closed, by the callback maybe.
+            with suppress(RuntimeError):  # The loop is closed, maybe by the callback.
                 loop.call_soon_threadsafe(hear)
 
         self._told.put((prediction, answer))
         await heard
 
     def until_done(self, future: Future[Any]) -> None:
-        """Calls back on this thread until the call is done; what a callback raises comes out."""
+        """Run callbacks on this thread until the call is done. Their exceptions are raised."""
         future.add_done_callback(lambda _: self._told.put(None))
         is_main = threading.current_thread() is threading.main_thread()
         max_s = _LOOK_AGAIN_S if is_main else None
@@ -144,18 +144,18 @@ class CallbackBridge:
             if told is None:
                 return
             prediction, answer = told
-            # It may have come to its end by its deadline, or was closed.
+            # Do not call back after a timeout or a close.
             if self._on_progress is not None and not future.done():
                 self._on_progress(prediction)
             answer()
 
 
 class Local(LocalBase, Operations):
-    """The methods of `polymux.Client`, on engines of this machine.
+    """The methods of `polymux.Client`, run by local engines.
 
-    What `AsyncLocal` is, for programs without an event loop: it has one of its own, on a thread,
-    from the first call on. Any number of threads may use it; `on_progress` is called by the one
-    that made the call. A process that is forked begins anew, with engines and a folder of its own.
+    Like `AsyncLocal`, for programs without asyncio: it runs an event loop on a separate thread,
+    which the first call starts. Threads can share one object; the thread of a call runs its
+    `on_progress`. A forked child process starts again with new engines and a new data directory.
     The arguments are those of `AsyncLocal`.
 
     Example:
@@ -168,20 +168,21 @@ class Local(LocalBase, Operations):
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._session: Session | None = None
-        #: The one before, as long as it is not known to be over.
+        #: The previous session, until its end is known.
         self._ending: Session | None = None
         _LOCALS.add(self)
 
     def _begun(
         self, work: Callable[[AsyncLocal], Coroutine[Any, Any, Any]], session: Session | None
     ) -> tuple[Future[Any], threading.Event]:
-        """Begins a coroutine in a session, or in the present one; that it has stopped is an event.
+        """Start a coroutine in a session, by default the current one. Return future and event.
 
-        Its result is what it gives and what it raises. SystemExit and KeyboardInterrupt of a file
-        object would otherwise end the loop's thread, and nobody the call.
+        The event is set when the coroutine has stopped. The future's result is the coroutine's
+        result and exception, because SystemExit and KeyboardInterrupt, which a file object may
+        raise, would otherwise end the loop's thread.
 
         Raises:
-            OperationCancelledError: That session is over.
+            OperationCancelledError: The session has ended.
         """
         stopped = threading.Event()
 
@@ -196,7 +197,7 @@ class Local(LocalBase, Operations):
                 stopped.set()
 
         while True:
-            # Not without the lock: what is begun after its session's end would never run.
+            # With the lock: work that starts after the session's end would never run.
             with self._lock:
                 ending = self._ending
                 if session is not None or ending is None or ending.over.is_set():
@@ -204,10 +205,10 @@ class Local(LocalBase, Operations):
                         self._session = Session(self._given)
                     present = self._session
                     if present is None or session not in (None, present):
-                        raise OperationCancelledError("it was closed before this was done")
+                        raise OperationCancelledError("canceled: closed before the operation")
                     begun = watched(present.inner)
                     return asyncio.run_coroutine_threadsafe(begun, present.loop), stopped
-            # It holds the folder still.
+            # The previous session still uses the data directory.
             ending.begin_end()
             ending.wait_until_over()
 
@@ -217,9 +218,9 @@ class Local(LocalBase, Operations):
         session: Session | None = None,
         bridge: CallbackBridge | None = None,
     ) -> Any:
-        """Runs a coroutine to its end; Ctrl-C cancels it, and waits until it has stopped.
+        """Run a coroutine to its end. Ctrl-C cancels it and waits until it has stopped.
 
-        So does what a callback raises, which is called on this thread.
+        An exception of a callback, which runs on this thread, does the same.
         """
         future, stopped = self._begun(work, session)
         try:
@@ -231,13 +232,13 @@ class Local(LocalBase, Operations):
         try:
             result, error = future.result()
         except CancelledError:
-            raise OperationCancelledError("it was closed while this was done") from None
+            raise OperationCancelledError("canceled: closed during the operation") from None
         if error is None:
             return result
         try:
             raise error
         finally:
-            del error, future  # Its traceback leads here.
+            del error, future  # Breaks the reference cycle with the traceback.
 
     def _call(
         self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
@@ -245,7 +246,7 @@ class Local(LocalBase, Operations):
         bridge = CallbackBridge(arguments.get("on_progress"))
         arguments["on_progress"] = bridge.callback
         result = self._run(
-            lambda inner: inner._call(operation, values, **arguments),  # noqa: SLF001 - its twin
+            lambda inner: inner._call(operation, values, **arguments),  # noqa: SLF001 - same API
             bridge=bridge,
         )
         if values.get("stream") is True and hasattr(result, "_detach"):
@@ -255,10 +256,10 @@ class Local(LocalBase, Operations):
         return result
 
     def close(self) -> None:
-        """Ends what runs, and the engines' processes. Idempotent.
+        """End running work and the engines' processes. Idempotent.
 
-        Calls of other threads that have not ended raise `OperationCancelledError`. Where it is
-        interrupted by Ctrl-C, the closing goes on; another one, and the next call, wait for it.
+        Unfinished calls of other threads raise `OperationCancelledError`. If Ctrl-C interrupts this
+        call, closing continues; other calls of `close`, and the next operation, wait for it.
         """
         with self._lock:
             if self._session is not None:
@@ -283,18 +284,18 @@ class Local(LocalBase, Operations):
 
 
 def _is_cancelled() -> bool:
-    """Whether the current task is, and not a file object has raised what looks like it."""
+    """Return whether the current task is canceled, unlike a CancelledError from a file object."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 _LOCALS: WeakSet[Local] = WeakSet()
-#: Forgotten, their loops would take what the parent's still waits for out of the system's list.
+#: Keeps a reference: garbage collection would unregister descriptors that the parent still uses.
 _OF_PARENTS: list[Session] = []
 
 
 def _forked() -> None:
-    """The child has neither the sessions' threads nor who holds the locks."""
+    """Reset in a child process, which has no session threads and no owners of locks."""
     for local in list(_LOCALS):
         sessions = (local._session, local._ending)  # noqa: SLF001
         _OF_PARENTS.extend(one for one in sessions if one is not None)
@@ -305,7 +306,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class _Pieces:
-    """The pieces of a stream of the other loop, for this thread."""
+    """Iterates over a stream of the loop's thread from another thread."""
 
     def __init__(self, local: Local, source: Any) -> None:
         self._local = local
@@ -320,7 +321,7 @@ class _Pieces:
             return await anext(self._source, None)
 
         if self._session is None:
-            raise OperationCancelledError("it was closed before the stream's end")
+            raise OperationCancelledError("canceled: closed before the end of the stream")
         piece: ChatChunk | bytes | None = self._local._run(following, self._session)  # noqa: SLF001
         if piece is None:
             raise StopIteration
@@ -331,5 +332,5 @@ class _Pieces:
             await self._source.aclose()
 
         if self._session is not None:
-            with suppress(OperationCancelledError):  # It has ended with its session.
+            with suppress(OperationCancelledError):  # The stream has ended with its session.
                 self._local._run(end, self._session)  # noqa: SLF001

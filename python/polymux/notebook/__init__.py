@@ -1,7 +1,7 @@
-"""polymux in notebooks: bars for what takes time, a cell that asks, results that show themselves.
+"""Notebook support: progress bars, a cell magic for chats, and display of results.
 
-Nothing here is imported before it is used, and IPython, tqdm and ipywidgets only where they are
-wanted: the extra ``notebook`` installs them.
+Nothing here is imported before it is used. IPython, tqdm and ipywidgets are optional; install them
+with the extra ``notebook``.
 
 Example:
     >>> import polymux
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "load_ipython_extension", "progress"]
 
 _BETWEEN_UPDATES_S = 0.1
-_HELP = "%%polymux [--model M] [--system S] [--server URL], and the question below it"
+_HELP = "usage: %%polymux [--model M] [--system S] [--server URL], with the question below it"
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Gives a notebook the cell magic ``%%polymux``; ``%load_ext polymux.notebook`` calls it.
+    """Register the cell magic ``%%polymux``; ``%load_ext polymux.notebook`` calls it.
 
-    ``%%polymux [--model M] [--system S] [--server URL]`` asks a chat model what the rest of the
-    cell says, and shows the answer as it comes. Without ``--server`` the server is looked for as
-    `polymux.Client` does; the key always is, so that none stands in a notebook.
+    ``%%polymux [--model M] [--system S] [--server URL]`` sends the rest of the cell to a chat model
+    and streams the answer. Without ``--server``, the server is configured as in `polymux.Client`.
+    The API key is never an option: it would be stored in the notebook.
 
     Args:
-        shell: The notebook's IPython.
+        shell: The notebook's IPython shell.
 
     Example:
         >>> from IPython.core.interactiveshell import InteractiveShell
@@ -56,21 +56,21 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from IPython.core.error import UsageError
 
     def polymux(line: str, cell: str) -> None:
-        """Asks a chat model: %%polymux [--model M] [--system S] [--server URL]."""
+        """Ask a chat model: %%polymux [--model M] [--system S] [--server URL]."""
         try:
             options = _words().parse_args(shlex.split(line))
         except ValueError as error:
-            raise UsageError(f"{error}; it is {_HELP}") from None
+            raise UsageError(f"{error}. {_HELP}") from None
         question = cell.strip()
         if not question:
-            raise UsageError(f"there is no question; it is {_HELP}")
+            raise UsageError(f"missing question. {_HELP}")
         messages = [{"role": "user", "content": question}]
         if options.system:
             messages.insert(0, {"role": "system", "content": options.system})
         try:
             _ask(shell, options, messages)
         except PolymuxError as error:
-            # A sentence for people, instead of where in polymux it was raised.
+            # Show only the message, without a traceback.
             raise UsageError(f"{type(error).__name__}: {error}") from None
 
     manager = shell.magics_manager
@@ -78,17 +78,17 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 class _Answer:
-    """An answer so far, as a notebook shows it.
+    """The answer so far, for display in a notebook.
 
     Attributes:
-        text: What came.
+        text: The received text.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def _repr_markdown_(self) -> str:
-        """The text as Markdown that is harmless."""
+        """Return the text as safe Markdown."""
         return markdown(self.text)
 
     def __repr__(self) -> str:
@@ -96,10 +96,10 @@ class _Answer:
 
 
 class _Words(argparse.ArgumentParser):
-    """The line behind the magic's name."""
+    """Parser of the options after the magic's name."""
 
     def error(self, message: str) -> NoReturn:
-        """Instead of ending the process."""
+        """Raise an exception instead of ending the process."""
         raise ValueError(message)
 
 
@@ -128,7 +128,7 @@ def _print(stream: ChatStream) -> None:
     from polymux.cli.terminal import harmless
 
     for text in stream.texts():
-        print(harmless(text), end="", flush=True)  # noqa: T201 - that is what it is for
+        print(harmless(text), end="", flush=True)  # noqa: T201 - output of the magic
     print()  # noqa: T201
 
 
@@ -143,5 +143,5 @@ def _show(stream: ChatStream) -> None:
                 place.update(_Answer(stream.text))
                 shown = monotonic()
     finally:
-        # Also what came before Ctrl-C, or before the connection broke off.
+        # Also show the last text after Ctrl-C or a lost connection.
         place.update(_Answer(stream.text))

@@ -1,4 +1,4 @@
-"""Bars for conversions, uploads, jobs, catalogues and batches: one kind takes what any tells."""
+"""Progress bars for conversions, uploads, jobs, song indexing and batches."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ _BETWEEN_LINES_S = 0.1
 
 
 def progress(label: str) -> Bar:
-    """A bar for `on_progress` and `on_upload` of any call, shown at once.
+    """Show a progress bar for `on_progress` and `on_upload` of any call.
 
-    Where tqdm and ipywidgets are installed it is the widget of `tqdm.notebook`; elsewhere it is
-    one line of standard error, which is written anew. It ends with what it was given to, or with
-    the end of a ``with`` block.
+    With tqdm and ipywidgets installed, it is a widget of `tqdm.notebook`; otherwise it is a line on
+    standard error. It ends when its callback is released, or at the end of a ``with`` block.
 
     Args:
-        label: What is being done.
+        label: Text in front of the bar.
 
     Example:
         >>> import polymux
@@ -43,16 +42,16 @@ def progress(label: str) -> Bar:
 
 
 class Bar:
-    """What shows how far something is; `progress` makes it.
+    """A progress bar. `progress` creates it.
 
     Attributes:
-        label: What is being done.
-        fraction: The part that is done, from 0 to 1; None while nobody knows.
-        note: What is known beside that: bytes, seconds, files, the state of a job.
+        label: Text in front of the bar.
+        fraction: Progress from 0 to 1; None if unknown.
+        note: Text after the bar: bytes, seconds, files, or the state of a job.
     """
 
     def __init__(self, label: str) -> None:
-        """Shows it, in the cell that runs now: what is told later may come from other threads."""
+        """Show the bar in the current cell, because updates may come from other threads."""
         self.label = shortened(printable(label), _NOTE_CHARACTERS)
         self.fraction: float | None = None
         self.note = ""
@@ -61,14 +60,14 @@ class Bar:
         self._over.atexit = False
 
     def __call__(self, *told: Any) -> None:
-        """Takes what a call tells of its progress.
+        """Update the bar.
 
         Args:
-            told: A `polymux.Progress`, a `polymux.Prediction`, what `Catalogue.add` or
-                `polymux.batch` tell, or done and total, in bytes, as `on_upload` has them.
+            told: A `polymux.Progress`, a `polymux.Prediction`, a progress value of `Catalogue.add`
+                or `polymux.batch`, or done and total in bytes as for `on_upload`.
 
         Raises:
-            TypeError: It is nothing of these.
+            TypeError: The value has another type.
         """
         fraction, self.note, failed = _read(told)
         if fraction is not None:
@@ -78,10 +77,10 @@ class Bar:
             self.close(failed=failed)
 
     def close(self, *, failed: bool | None = None) -> None:
-        """Ends it; twice is once.
+        """End the bar. Idempotent.
 
         Args:
-            failed: How it ended. Default: None, which is not known, and shown as it stood.
+            failed: Whether it failed. Default: None, which shows the bar unchanged.
         """
         if self._over.detach() is not None:
             self._face.close(failed=failed)
@@ -91,7 +90,6 @@ class Bar:
             self._face.show(self.fraction, self.note)
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -100,7 +98,7 @@ class Bar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends it: full where the block went well."""
+        """End the bar; it is full if the block succeeded."""
         if error is None:
             self.fraction = 1.0
             self._show()
@@ -108,10 +106,10 @@ class Bar:
 
 
 def _read(told: tuple[Any, ...]) -> tuple[float | None, str, bool | None]:
-    """The part that is done, a note, and whether it failed: None while it goes on."""
+    """Return fraction, note, and whether it failed (None while it runs)."""
     if len(told) == 2:
         return _of_bytes(*told)
-    if len(told) == 3:  # Models: the file that comes, first.
+    if len(told) == 3:  # Model downloads: the file, done and total.
         return _of_bytes(*told[1:])
     (one,) = told
     if hasattr(one, "status") and hasattr(one, "logs"):
@@ -121,7 +119,7 @@ def _read(told: tuple[Any, ...]) -> tuple[float | None, str, bool | None]:
     if hasattr(one, "done") and hasattr(one, "total"):
         done = one.done + getattr(one, "failed", 0)
         return (done / one.total if one.total else None), f"{done} of {one.total}", None
-    raise TypeError(f"a bar cannot tell how far a {type(one).__name__} is")
+    raise TypeError(f"progress: unsupported type {type(one).__name__}")
 
 
 def _of_bytes(done: int, total: int | None) -> tuple[float | None, str, bool | None]:
@@ -145,12 +143,12 @@ def _of_job(job: Any) -> tuple[float | None, str, bool | None]:
 
 
 def _face(label: str) -> _Widget | _Line:
-    """A widget where a notebook can show one; else a line."""
+    """Return a widget if the notebook supports it, else a line."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is not None:
         try:
-            import ipywidgets  # noqa: F401 - tqdm needs it, and says so too late
+            import ipywidgets  # noqa: F401 - tqdm needs it and would fail too late
             from tqdm.notebook import tqdm
         except ImportError:
             return _Line(label)
@@ -162,7 +160,7 @@ _FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
 
 
 class _Widget:
-    """A bar of tqdm. It asks for few redraws, whatever it is told."""
+    """A tqdm bar, which limits redraws itself."""
 
     def __init__(self, bar: Any) -> None:
         self._bar = bar
@@ -176,12 +174,12 @@ class _Widget:
             self._bar.n = self._bar.total
         self._bar.close()
         if failed is None:
-            # It would be red, as if it had failed.
+            # Not red, which would mean a failure.
             self._bar.container.children[1].bar_style = ""
 
 
 class _Line:
-    """A line of standard error that is written anew."""
+    """A line on standard error that is rewritten."""
 
     def __init__(self, label: str) -> None:
         self._label = label

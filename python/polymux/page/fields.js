@@ -144,7 +144,7 @@ export function control(field) {
 		placeholder: isShown && String(known),
 	};
 	const { input, element = input, read, beside } = kindOf(field)(field, more);
-	const label = make("label", { for: id }, words(field.name), field.required && make("span.needed", " required"));
+	const label = make("label", { for: id }, field.title ?? words(field.name), field.required && make("span.needed", " required"));
 	const limits = bounds(field);
 	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
 	const error = make("p.field-error", { id: `${id}-error` });

@@ -1,1 +1,1 @@
-"""The generator: reads contract/*.toml and writes everything that follows from it."""
+"""The code generator of `scripts/generate`."""

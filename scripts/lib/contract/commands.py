@@ -1,47 +1,56 @@
-"""The operations on the command line: their arguments, and apart from these their names."""
+"""The operations on the command line: their arguments and their names."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from contract import docstrings
+from contract.model import derived_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from contract.model import Contract, Field, Operation
 
-HEAD = '''"""Operations as commands. Made by scripts/generate from contract/; change it there."""
+HEAD = '''"""Operations as commands. Made by scripts/generate from contract/; do not edit."""
 
 from polymux.cli.operation_arguments import Argument, Command
 
 '''
 
 
-NAMES_HEAD = '''"""Names of commands. Made by scripts/generate from contract/; change it there.
+NAMES_HEAD = '''"""Names of commands. Made by scripts/generate from contract/; do not edit.
 
-Apart from their arguments, of which most commands need none.
+Separate from the arguments, because starting the program only needs the names.
 """
 
 '''
 
+_MAX_LINE = 100
+
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path and text of the files."""
+    """Map paths, relative to the repository root, to contents."""
     parts = "".join(_command(one) for one in contract.operations)
     names = "".join(_names(one) for one in contract.operations)
     return {
         "python/polymux/cli/operation_commands.py": f"{HEAD}COMMANDS = (\n{parts})\n",
         "python/polymux/cli/operation_names.py": (
-            f"{NAMES_HEAD}#: Operation, command, alias, and title.\nNAMES = (\n{names})\n"
+            f"{NAMES_HEAD}#: Operation, command, alias, line in the help.\nNAMES = (\n{names})\n"
         ),
     }
 
 
 def _names(one: Operation) -> str:
-    words = ", ".join(map(json.dumps, (one.name, one.command, one.alias, one.title)))
-    return f"    ({words}),\n"
+    # The main clause of the summary fits a line of the program's help.
+    clause = one.summary.partition(",")[0].rstrip(".")
+    words = list(map(json.dumps, (one.name, one.command, one.alias, clause)))
+    line = f"    ({', '.join(words)}),\n"
+    if len(line) <= _MAX_LINE + 1:
+        return line
+    return "    (\n" + "".join(f"        {word},\n" for word in words) + "    ),\n"
 
 
 def _command(one: Operation) -> str:
@@ -60,7 +69,7 @@ def _command(one: Operation) -> str:
 
 
 def _in_order(one: Operation) -> Iterator[Field]:
-    """The first argument first, then as the contract has them."""
+    """Return the fields in the order of the contract, with the positional argument first."""
     yield from sorted(one.all_fields(), key=lambda field: field.name != one.first)
 
 
@@ -78,8 +87,15 @@ def _argument(operation: Operation, one: Field) -> str:
     if choices and len(one.type) == 1:
         lines.append(f"choices={_strings(dict.fromkeys(choices))}")
     described = docstrings.description(operation, one).replace("`", "")
+    # The name of an option already says a derived title.
+    if one.title != derived_title(one.name) and not _words(one.title) <= _words(one.doc):
+        described = f"{one.title}. {described}"
     lines.append(f"help={described!r}")
     return "            Argument(" + ", ".join(lines) + "),\n"
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def _kind(one: Field) -> str:

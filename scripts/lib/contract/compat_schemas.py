@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contract.model import derived_title
 from contract.openapi import FOLDER, as_json
 from contract.request_schemas import body_schema
 from contract.result_schemas import PLACE, described, result_schemas
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
     from contract.model import Contract, Operation, Variant
 
 _CHATS = ("chat", "free_chat")
-#: Fields of chats that a tool does not have: its answers are never streamed.
+#: Fields of chats that tools omit, because their answers are never streamed.
 _STREAMING = ("stream", "stream_options")
 _TEXT = {"type": "string"}
 _FILE = {"type": "string", "format": "uri"}
-#: Outputs of operations whose result is one file, or one text.
+#: Outputs of operations whose result is one file or one text.
 _PLAIN: dict[str, dict[str, Any]] = {"MediaFile": _FILE, "TextResponse": _TEXT}
-#: Operations whose output is a list of files, or with a variant one file.
+#: Outputs of (operation, variant) that are a list of files or one file.
 _FILES: dict[tuple[str, str], dict[str, Any]] = {
     ("generate_image", "A"): {"type": "array", "items": _FILE},
     ("generate_image", "B"): {"type": "array", "items": _FILE},
@@ -27,31 +28,35 @@ _FILES: dict[tuple[str, str], dict[str, Any]] = {
     ("upscale_image", "A"): {"type": "array", "items": _FILE},
     ("upscale_image", "B"): _FILE,
 }
-#: A text that Replicate's clients can read in pieces.
+#: A text that Replicate's clients can stream.
 _PIECES = {
     "type": "array",
     "items": _TEXT,
     "x-cog-array-type": "iterator",
     "x-cog-array-display": "concatenate",
 }
-#: Inputs of chats that are not fields of the operations.
+#: Inputs of chats that the operations do not have.
 _PROMPTS: dict[str, dict[str, Any]] = {
-    "prompt": {**_TEXT, "description": "What is said to the model."},
-    "system_prompt": {**_TEXT, "description": "What it is told beforehand."},
+    "prompt": {**_TEXT, "description": "The user's message."},
+    "system_prompt": {**_TEXT, "description": "Instructions for the model."},
     "messages": {
         "type": "array",
         "items": {"type": "object"},
-        "description": "A whole conversation, in the place of both prompts.",
+        "description": "The whole conversation, instead of the prompts.",
     },
 }
 _LIMITS: dict[str, dict[str, Any]] = {
-    "max_tokens": {"type": "integer", "minimum": 1, "description": "Longest answer, in tokens."},
+    "max_tokens": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Maximum number of tokens to generate.",
+    },
     "stop_sequences": {
         **_TEXT,
-        "description": "Texts that end the answer, with commas between them.",
+        "description": "Sequences at which generation stops, separated by commas.",
     },
 }
-#: Fields of the chats that a model of the Replicate API has too.
+#: Fields of the chats that models of the Replicate API also have.
 _SHARED = {
     "chat": (
         "model", "temperature", "top_p", "seed", "stop", "frequency_penalty", "presence_penalty",
@@ -62,7 +67,7 @@ _SHARED = {
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path below the repository's root to content."""
+    """Map paths, relative to the repository root, to contents."""
     tools = [_tool(contract, one) for one in contract.operations]
     return {
         "python/polymux/mcp/tools.json": as_json(tools) + "\n",
@@ -71,15 +76,18 @@ def files(contract: Contract) -> dict[str, str]:
 
 
 def _tool(contract: Contract, one: Operation) -> dict[str, Any]:
-    # As in a form: flat and without null, which means that a field is absent. Many clients cannot
-    # read `oneOf` and the like at the root: those rules are words, and the contract checks them.
-    shapes = [body_schema(contract, one, variant, form=True) for variant in one.variants]
+    # Same as a form: flat and without null. Many clients cannot read `oneOf` and the like at the
+    # root, so the description states these rules and the contract checks them.
+    # Without titles of fields, which would only cost the models tokens.
+    shapes = [
+        body_schema(contract, one, variant, form=True, titles=False) for variant in one.variants
+    ]
     names = dict.fromkeys(name for shape in shapes for name in shape["properties"])
     left_out = _STREAMING if one.name in _CHATS else ()
     properties = {name: _property(one, shapes, name) for name in names if name not in left_out}
     if one.selects_model:
         models = [variant.model for variant in one.variants]
-        properties["model"] = _TEXT | {"enum": models, "description": "Which model does it."}
+        properties["model"] = _TEXT | {"enum": models, "description": "Model to use."}
     required = [name for name in names if all(name in part.get("required", ()) for part in shapes)]
     words = dict.fromkeys(shape["description"] for shape in shapes if "description" in shape)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -89,7 +97,7 @@ def _tool(contract: Contract, one: Operation) -> dict[str, Any]:
 
 
 def _property(one: Operation, shapes: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """A field of one or several variants, whose bounds may differ."""
+    """Return the schema of a field. Its bounds may differ between variants."""
     having: list[tuple[str, dict[str, Any]]] = [
         (variant.model, shape["properties"][name])
         for variant, shape in zip(one.variants, shapes, strict=True)
@@ -106,7 +114,7 @@ def _property(one: Operation, shapes: list[dict[str, Any]], name: str) -> dict[s
 
 
 def _models(contract: Contract) -> dict[str, Any]:
-    """Full name to OpenAPI document; `chat` is for all chat models that have a name."""
+    """Map model names to OpenAPI documents; `chat` is for all configured chat models."""
     found = {}
     for one in contract.operations:
         for variant in one.variants:
@@ -140,7 +148,7 @@ def _document(contract: Contract, input_: dict[str, Any], output: dict[str, Any]
 
 
 def _input(contract: Contract, one: Operation, variant: Variant) -> dict[str, Any]:
-    # As in a form, but a file is a URL.
+    # Same as a form, but a file is a URL.
     schema = body_schema(contract, one, variant, form=True)
     for field in variant.fields:
         if field.type == ("file",):
@@ -149,7 +157,7 @@ def _input(contract: Contract, one: Operation, variant: Variant) -> dict[str, An
 
 
 def _chat_input(contract: Contract, one: Operation, *, fixed: bool = False) -> dict[str, Any]:
-    """A chat's input; `fixed` if the model's name is that of a chat model."""
+    """Return a chat's input schema; `fixed` if the model's name selects the chat model."""
     whole = body_schema(contract, one, one.variants[0], form=True)["properties"]
     names = [name for name in _SHARED[one.name] if name != "model" or not fixed]
     members = _PROMPTS | (_LIMITS if one.name == "chat" else {})
@@ -157,14 +165,14 @@ def _chat_input(contract: Contract, one: Operation, *, fixed: bool = False) -> d
     if one.name == "chat" and not fixed:
         words = whole["model"]["description"]
         members["model"] = {**_TEXT, "default": "default", "description": words}
-    words = "Either prompt or messages is given."
+    words = "Either prompt or messages is required."
     return _ordered({"type": "object", "properties": members, "description": words})
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
-    """An input whose members have a title and their place in a form."""
+    """Add a title and a position in the form to each member."""
     members = {
-        name: member | {"title": name.replace("_", " ").capitalize(), "x-order": number}
+        name: {"title": derived_title(name)} | member | {"x-order": number}
         for number, (name, member) in enumerate(schema["properties"].items())
     }
     return schema | {"properties": members, "title": "Input"}
@@ -180,7 +188,7 @@ def _output(one: Operation, variant: Variant) -> dict[str, Any]:
 
 
 def _referred(schema: Any) -> list[str]:
-    """The names of the schemas that a schema refers to."""
+    """Return the names of the schemas that a schema refers to."""
     if isinstance(schema, list):
         return [name for one in schema for name in _referred(one)]
     if not isinstance(schema, dict):

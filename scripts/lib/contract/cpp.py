@@ -1,4 +1,4 @@
-"""The C++ tables: one source file a family, and the list of all operations."""
+"""The C++ tables: one source file for each family, and the list of all operations."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from contract.model import Contract, Field, ObjectType, Operation, Rule, Variant
 
-HEAD = "// Made by scripts/generate from contract/; change it there.\n// clang-format off\n"
+HEAD = "// Made by scripts/generate from contract/; do not edit.\n// clang-format off\n"
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path below the repository's root to content."""
+    """Map paths, relative to the repository root, to contents."""
     folder = "cpp/src/contract/generated"
     made = {f"{folder}/{name}.cpp": _family(contract, name) for name in contract.families}
     made[f"{folder}/operations.hpp"] = _header(contract)
@@ -52,15 +52,14 @@ def _family(contract: Contract, family: str) -> str:
 
 
 def text(value: str) -> str:
-    """A C++ string literal; long ones in several lines."""
     literal = json.dumps(value, ensure_ascii=True)
     if "\\u" in literal:
-        raise ValueError(f"only ASCII can be written as a plain C++ literal: {value!r}")
+        raise ValueError(f"C++ literal: non-ASCII text is not supported (got {value!r})")
     return literal
 
 
 class _Writer:
-    """Collects what the operations refer to, which C++ wants declared first."""
+    """Collects the declarations that C++ needs before the operations."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -120,7 +119,7 @@ class _Writer:
 
     def _fields(self, prefix: str, fields: tuple[Field, ...]) -> str:
         if len(fields) > 64:
-            raise ValueError(f"{prefix}: a set of fields is 64 bits wide")
+            raise ValueError(f"{prefix}: too many fields (got {len(fields)}, allowed 64)")
         before, lines = [], []
         for one in fields:
             helpers, members = _field(f"{prefix}{one.name}", one)
@@ -130,7 +129,7 @@ class _Writer:
 
 
 def _field(prefix: str, one: Field) -> tuple[str, str]:
-    """The helper arrays of a field, and its members."""
+    """Return the helper arrays of a field, and its members."""
     helpers = ""
     members = [f".name = {text(one.name)}"]
     if one.python_name != one.name:
@@ -172,6 +171,7 @@ def _field(prefix: str, one: Field) -> tuple[str, str]:
         if value := getattr(one, key):
             members.append(f".{key} = {text(value)}")
     members.append(f".documentation = {text(one.doc)}")
+    members.append(f".title = {text(one.title)}")
     return helpers, ", ".join(members)
 
 
@@ -217,5 +217,5 @@ def _types(names: Iterable[str]) -> str:
     return " | ".join(f"type_{name}" for name in names)
 
 
-def _bool(value: bool) -> str:  # noqa: FBT001 - a value to write, not a switch
+def _bool(value: bool) -> str:  # noqa: FBT001 - a value to write
     return "true" if value else "false"

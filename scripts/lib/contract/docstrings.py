@@ -12,40 +12,42 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 RESULTS = {
-    "ChatCompletion": "The whole answer; with `stream` an iterator over its chunks.",
+    "ChatCompletion": "The complete answer; with `stream`, an iterator over its chunks.",
     "TextResponse": "The text.",
-    "OcrText": "The text, line by line.",
-    "Prediction": "The finished job with what came of it.",
+    "OcrText": "The text, with line breaks.",
+    "Prediction": "The finished job with its output.",
     "Song": "The song.",
-    "SongList": "Songs that were found, best first.",
-    "MediaFile": "Where the finished file lies.",
+    "SongList": "Songs that match, best match first.",
+    "MediaFile": "The URL of the output file.",
 }
 ERRORS = {
-    "InvalidRequestError": "The request does not keep the contract; `problems` holds everything "
-    "that is wrong with it.",
+    "InvalidRequestError": "The request is invalid; `problems` lists all problems.",
     "PredictionFailedError": "The model failed.",
-    "NoMatchError": "No song was recognised.",
-    "StreamInterruptedError": "A stream ended before the answer did.",
+    "NoMatchError": "No song matches.",
+    "StreamInterruptedError": "The stream ended before the answer was complete.",
 }
-#: Of every operation: what the way to a server adds.
+#: Errors of every operation.
 COMMON_ERRORS = {
-    "APIStatusError": "The server refused or failed; its subclasses go by the status.",
-    "TransportError": "There is no connection, or it broke off.",
-    "RequestTimeoutError": "A deadline passed; `limit` says which.",
+    "APIStatusError": "The server returned an error; the subclass depends on the status.",
+    "TransportError": "The connection failed or was lost.",
+    "RequestTimeoutError": "The request timed out; `limit` names the timeout.",
 }
 COMMON = {
-    "timeout": "Seconds that everything may take, or a `polymux.Timeout`. Default: the client's.",
-    "on_upload": "Called with the bytes of the body sent so far and its length, None when not "
-    "known; at most every 50 ms, and at the end. What it raises ends the request.",
-    "on_progress": "Called with the job whenever the server tells something new of it. What it "
-    "raises is raised here; the job goes on.",
-    "wait": "Wait for the end of the job; else it comes back as it is, and "
-    "`client.predictions.wait` waits for it. Default True.",
+    "timeout": "Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.",
+    "on_upload": "Called with the number of bytes sent and the body's length (None if unknown), "
+    "at most every 50 ms and at the end. An exception from it aborts the request.",
+    "on_progress": "Called with the job after each change that the server reports. An exception "
+    "from it is raised here; the job continues.",
+    "wait": "Wait until the job ends. If False, return the running job; "
+    "`client.predictions.wait` waits for it. Default: True.",
 }
 
 
 def of_method(operation: Operation, arguments: Iterable[str]) -> str:
-    """The docstring, indented for a method's body; `arguments` are those that are not sent."""
+    """Return the docstring, indented for a method's body.
+
+    `arguments` are the parameters that are not sent to the server.
+    """
     lines = [f'        """{operation.summary}', ""]
     for variant in operation.variants:
         if len(operation.variants) > 1:
@@ -59,7 +61,7 @@ def of_method(operation: Operation, arguments: Iterable[str]) -> str:
         if one.name == operation.first and operation.selects_model:
             lines += _wrapped(f"model: {_model(operation)}", 12, 16)
     lines += _wrapped(
-        "extra_body: Fields that the contract does not have, sent as they are. Default: none.",
+        "extra_body: Additional fields, sent without validation. Default: none.",
         12, 16,
     )  # fmt: skip
     for name in arguments:
@@ -79,7 +81,7 @@ def of_method(operation: Operation, arguments: Iterable[str]) -> str:
 
 
 def of_asynchronous_method(operation: Operation) -> str:
-    """The docstring of a method whose synchronous twin has the whole text."""
+    """Return a docstring that refers to the synchronous method."""
     return (
         f'        """{operation.summary}\n\n'
         f"        See `Client.{operation.name}` for the arguments, the result and the errors.\n"
@@ -89,13 +91,14 @@ def of_asynchronous_method(operation: Operation) -> str:
 
 def _model(operation: Operation) -> str:
     if len(operation.variants) == 1:
-        return f"Which model works. Default: ``{operation.variants[0].model}``."
+        return f"Model to use. Default: ``{operation.variants[0].model}``."
     chosen = [
-        f"with {' or '.join(f'`{name}`' for name in variant.chosen_by)} variant {variant.id}"
+        f"variant {variant.id} with {' or '.join(f'`{name}`' for name in variant.chosen_by)}"
         for variant in operation.variants
         if variant.chosen_by
     ]
-    return f"Which variant. Default: {', '.join(chosen)}, else variant {operation.variants[0].id}."
+    otherwise = f"variant {operation.variants[0].id}"
+    return f"Model of the variant. Default: {', '.join(chosen)}, else {otherwise}."
 
 
 def _argument(operation: Operation, one: Field) -> list[str]:
@@ -103,11 +106,12 @@ def _argument(operation: Operation, one: Field) -> list[str]:
 
 
 def description(operation: Operation, one: Field) -> str:
-    """What a field is, and for which variants which bounds hold."""
+    """Describe a field, its variants and its bounds."""
     text = one.doc
     holders = [v for v in operation.variants if any(f.name == one.name for f in v.fields)]
     if len(holders) < len(operation.variants):
-        text += f" Variant {' and '.join(variant.id for variant in holders)} only."
+        several = "s" if len(holders) > 1 else ""
+        text += f" Variant{several} {' and '.join(variant.id for variant in holders)} only."
     text += _all_facts(holders, one)
     if one.deprecated:
         text += f" Deprecated: use `{one.deprecated}`."
@@ -115,7 +119,7 @@ def description(operation: Operation, one: Field) -> str:
 
 
 def _all_facts(holders: list[Variant], one: Field) -> str:
-    """What holds for all variants once, else what holds for which."""
+    """Describe the bounds and the default, for each variant if they differ."""
     of_variant: dict[tuple[str, ...], list[str]] = {}
     for variant in holders:
         same = next(field for field in variant.fields if field.name == one.name)

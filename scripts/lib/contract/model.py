@@ -1,4 +1,4 @@
-"""The contract as read from contract/*.toml: checked for slips, then as plain objects."""
+"""Read and validate contract/*.toml."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: The file that describes the server's routes beside the operations; `openapi` reads it.
+#: Describes the server's routes other than operations; only `openapi` reads it.
 ROUTES = "routes.toml"
 VALUE_TYPES = ("string", "integer", "number", "boolean", "array", "object", "file", "null")
 ENCODINGS = ("json", "multipart")
 UNKNOWN_FIELDS = ("refuse", "warn", "pass")
 FORMATS = ("bitrate", "time", "resolution", "languages", "name")
 RULES = {
-    "exactly_one": "exactly one of them is given",
-    "at_most_one": "at most one of them is given",
-    "needs": "the first is given only with the second",
-    "ascending": "the first is less than the second",
-    "required_unless": "required, unless one of `present` is there",
+    "exactly_one": "exactly one of them is required",
+    "at_most_one": "at most one of them is allowed",
+    "needs": "the first requires the second",
+    "ascending": "the first must be less than the second",
+    "required_unless": "required unless one of `present` is present",
     "names_field": "its value is the name of another field, which is then required",
 }
 
 
 class ContractError(Exception):
-    """Something in contract/*.toml that cannot be meant."""
+    """A mistake in contract/*.toml."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a request, a nested type or a result; contract/README.md tells the keys."""
+    """One field of a request, a nested type or a result. contract/README.md lists the keys."""
 
     name: str
     type: tuple[str, ...]
     doc: str
     python_name: str
+    title: str
     required: bool = False
     extension: bool = False
     default: Any = None
@@ -67,7 +68,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule between fields: its kind (a key of RULES) and the fields it speaks of."""
+    """A rule between fields: its kind (a key of RULES) and the names of the fields."""
 
     kind: str
     fields: tuple[str, ...]
@@ -87,7 +88,7 @@ class ObjectType:
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of an operation's request, chosen by the model selector."""
+    """One form of an operation's request, selected by the query parameter `model`."""
 
     id: str
     model: str
@@ -101,7 +102,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the interface."""
+    """One operation of the API."""
 
     name: str
     order: int
@@ -122,21 +123,20 @@ class Operation:
 
     @property
     def selects_model(self) -> bool:
-        """Whether the query parameter `model` chooses the variant."""
+        """Whether the query parameter `model` selects the variant."""
         return bool(self.variants[0].model)
 
     @property
     def command(self) -> str:
-        """The command line's name for it."""
         return self.name.replace("_", "-")
 
     @property
     def alias(self) -> str:
-        """The path's last segment, which the command line knows too."""
+        """The path's last segment, which is an alias of the command."""
         return self.path.rsplit("/", 1)[-1]
 
     def all_fields(self) -> tuple[Field, ...]:
-        """The fields of all variants, each name once, those of the first variant first."""
+        """Return the fields of all variants without duplicate names, in order of the variants."""
         seen: dict[str, Field] = {}
         for variant in self.variants:
             for one in variant.fields:
@@ -146,7 +146,7 @@ class Operation:
 
 @dataclass
 class Contract:
-    """Everything that the files say."""
+    """The content of all files."""
 
     folder: Path
     operations: list[Operation] = field(default_factory=list)
@@ -155,11 +155,11 @@ class Contract:
 
     @property
     def families(self) -> list[str]:
-        """The files' names, in the order of their first operation."""
+        """The names of the files, in the order of their first operation."""
         return list(dict.fromkeys(operation.family for operation in self.operations))
 
     def types_of(self, family: str) -> list[ObjectType]:
-        """The nested types that a family's requests use, each after those that it needs itself."""
+        """Return the nested types of a family's requests, each after the types that it uses."""
         found: dict[str, ObjectType] = {}
 
         def visit(name: str) -> None:
@@ -178,15 +178,15 @@ class Contract:
 
 
 def nested(one: Field) -> list[str]:
-    """Names of the object types that a field's values may hold."""
+    """Return the names of the object types that a field refers to."""
     return [name for name in (one.of, one.items) if name and name not in VALUE_TYPES]
 
 
 def load(folder: Path) -> Contract:
-    """Reads and checks contract/*.toml.
+    """Read and validate contract/*.toml.
 
     Raises:
-        ContractError: An unknown key, a name that leads nowhere, a default out of bounds.
+        ContractError: An unknown key, an undefined name or a default out of bounds.
     """
     contract = Contract(folder)
     for path in sorted(folder.glob("*.toml")):
@@ -200,7 +200,7 @@ def load(folder: Path) -> Contract:
         for kind, home in (("type", contract.types), ("result", contract.results)):
             for name, table in document.get(kind, {}).items():
                 if name in home:
-                    raise ContractError(f"{kind}.{name} is there twice")
+                    raise ContractError(f"{kind}.{name}: already exists")
                 home[name] = _object(name, table)
     contract.operations.sort(key=lambda one: one.order)
     _check_references(contract)
@@ -229,7 +229,7 @@ def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
         unknown_fields=_one_of(name, table["unknown_fields"], UNKNOWN_FIELDS),
     )
     if operation.first not in {one.name for one in operation.all_fields()}:
-        raise ContractError(f"{name}: first names no field")
+        raise ContractError(f"{name}: `first` is not a field")
     return operation
 
 
@@ -277,16 +277,22 @@ def _field(name: str, table: dict[str, Any]) -> Field:
     for key in ("choices", "aliases", "schemes"):
         values[key] = tuple(values.get(key, ()))
     values.setdefault("python_name", name)
+    values.setdefault("title", derived_title(name))
     made = Field(name=name, type=types, has_default="default" in table, **values)
     if made.format:
         _one_of(name, made.format, FORMATS)
     if made.kind not in {"", "url"} or (made.kind == "url") != bool(made.schemes):
-        raise ContractError(f"{name}: kind is `url`, and then there are schemes")
+        raise ContractError(f"{name}: kind `url` and `schemes` must be used together")
     if made.required and made.has_default:
-        raise ContractError(f"{name}: a required field has no default")
+        raise ContractError(f"{name}: a required field must not have a default")
     if made.has_default:
         _check_default(made)
     return made
+
+
+def derived_title(name: str) -> str:
+    """Return the title of a field that does not define one."""
+    return name.replace("_", " ").capitalize()
 
 
 def _check_default(one: Field) -> None:
@@ -295,9 +301,9 @@ def _check_default(one: Field) -> None:
         low = one.minimum is None or value >= one.minimum
         high = one.maximum is None or value <= one.maximum
         if not (low and high) or (one.multiple_of and value % one.multiple_of):
-            raise ContractError(f"{one.name}: the default {value} is out of its own bounds")
+            raise ContractError(f"{one.name}: default {value} is out of bounds")
     if one.choices and value not in one.choices:
-        raise ContractError(f"{one.name}: the default {value!r} is none of the choices")
+        raise ContractError(f"{one.name}: default {value!r} is not one of the choices")
 
 
 def _rules(where: str, tables: Any, fields: tuple[Field, ...]) -> tuple[Rule, ...]:
@@ -306,12 +312,12 @@ def _rules(where: str, tables: Any, fields: tuple[Field, ...]) -> tuple[Rule, ..
     for table in tables:
         kinds = [key for key in table if key in RULES]
         if len(kinds) != 1:
-            raise ContractError(f"{where}: a rule has one of {', '.join(RULES)}")
+            raise ContractError(f"{where}: a rule must have exactly one of {', '.join(RULES)}")
         value = table[kinds[0]]
         speaks_of = [value] if isinstance(value, str) else list(value)
         speaks_of += table.get("present", [])
         if unknown := set(speaks_of) - names:
-            raise ContractError(f"{where}: a rule names {sorted(unknown)}, which are no fields")
+            raise ContractError(f"{where}: unknown fields in a rule: {sorted(unknown)}")
         found.append(Rule(kinds[0], tuple(speaks_of)))
     return tuple(found)
 
@@ -330,7 +336,7 @@ def _check_references(contract: Contract) -> None:
 
     for where, name, home in references():
         if name not in home:
-            raise ContractError(f"{where}: there is no type {name}")
+            raise ContractError(f"{where}: unknown type {name}")
 
 
 def _known(where: str, table: dict[str, Any], allowed: set[str]) -> None:
@@ -340,5 +346,5 @@ def _known(where: str, table: dict[str, Any], allowed: set[str]) -> None:
 
 def _one_of(where: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise ContractError(f"{where}: {value!r} is none of {', '.join(allowed)}")
+        raise ContractError(f"{where}: invalid value {value!r} (allowed: {', '.join(allowed)})")
     return value

@@ -1,4 +1,4 @@
-"""The server's OpenAPI document, and the same as a page for people."""
+"""The server's OpenAPI document, and an HTML page with the same content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STYLE = (
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path below the repository's root to content."""
+    """Map paths, relative to the repository root, to contents."""
     return {
         f"{FOLDER}/openapi.json": as_json(_Document(contract).whole()) + "\n",
         f"{FOLDER}/reference.html": _page(contract),
@@ -37,7 +37,7 @@ def files(contract: Contract) -> dict[str, str]:
 
 
 def as_json(value: Any, indent: str = "") -> str:
-    """JSON in which everything that fits is on one line."""
+    """Return JSON with each value on one line if it fits."""
     flat = json.dumps(value, ensure_ascii=False)
     if not value or not isinstance(value, dict | list) or len(indent) + len(flat) <= _MAX_LINE:
         return flat
@@ -58,7 +58,7 @@ class _Document:
             self._data: dict[str, Any] = tomllib.load(file)
 
     def whole(self) -> dict[str, Any]:
-        """Everything but the version, the server's URL and the limits of keys."""
+        """Return the document. The server adds its version, its URL and the limits of keys."""
         paths = {
             f"/api/v1/{one.path}": {"post": self._operation(one)}
             for one in self._contract.operations
@@ -169,7 +169,7 @@ class _Document:
         return {one.get("type", _JSON): {"schema": self._schema(one["schema"])}}
 
     def _schema(self, name: str) -> dict[str, Any]:
-        """A schema of the routes, or a reference to a component."""
+        """Return a schema of the routes, or a reference to a component."""
         found: dict[str, Any] = self._data["schema"].get(name, {"$ref": PLACE + name})
         results = found.get("properties", {}).get("results")
         if results is None:
@@ -178,7 +178,7 @@ class _Document:
         return found | {"properties": found["properties"] | {"results": results | {"items": items}}}
 
     def _errors(self, *groups: str) -> dict[str, Any]:
-        """References to the errors of some groups, of which a later one replaces an earlier one."""
+        """Return references to the errors of some groups; later groups override earlier ones."""
         found = {
             status: {"$ref": f"#/components/responses/{_error_name(group, status)}"}
             for group in groups
@@ -195,7 +195,7 @@ class _Document:
         }
 
     def _response(self, words: str, content: dict[str, Any], status: str = "") -> dict[str, Any]:
-        """A response with its content and the header fields that every one has, or its status."""
+        """Return a response with its content and the header fields of its status."""
         fields = self._data["headers"]["any"] | self._data["headers"].get(status, {})
         headers = {name: _header(**field) for name, field in fields.items()}
         found = {"description": words, "headers": headers}
@@ -216,7 +216,7 @@ def _header(description: str, *, required: bool = False, **schema: Any) -> dict[
 
 
 def _path_parameters(path: str, methods: dict[str, Any]) -> dict[str, Any]:
-    """Those that the path names, and the query of a signed link."""
+    """Return the parameters in the path, and the query parameters of a signed URL."""
     place = {"in": "path", "required": True}
     found = [{"name": name, **place, **_STRING} for name in re.findall(r"{(\w+)}", path)]
     if any(one.get("key") == "signed link" for one in methods.values()):
@@ -225,7 +225,7 @@ def _path_parameters(path: str, methods: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events(name: str, last: str | None = None) -> dict[str, Any]:
-    """A stream of server-sent events; `last` is the data of the last one, if it is not JSON."""
+    """Return a stream of server-sent events; `last` is the last event's data if it is not JSON."""
     failed = {"type": "object", "required": ["error"]}
     data: dict[str, Any] = {
         "type": "string",
@@ -234,7 +234,7 @@ def _events(name: str, last: str | None = None) -> dict[str, Any]:
     }
     if last is not None:
         data = {"anyOf": [{"const": last}, data]}
-    # OpenAPI 3.1 has no schema of a stream: this one is of each event.
+    # OpenAPI 3.1 cannot describe a stream: this schema describes each event.
     schema = {
         "type": "object",
         "required": ["data"],
@@ -251,9 +251,9 @@ def _selector(one: Operation) -> dict[str, Any]:
     return {
         "name": "model",
         "in": "query",
-        # The only variant that accepts an encoding needs no selector.
+        # If only one variant accepts an encoding, the encoding selects it.
         "required": 1 not in counts,
-        "description": "The model, which decides which body schema applies.",
+        "description": "Model, which selects the body's schema.",
         "schema": {"type": "string", "enum": [variant.model for variant in one.variants]},
     }
 
@@ -263,11 +263,11 @@ def _accepted(variant: Variant) -> list[str]:
 
 
 def _page(contract: Contract) -> str:
-    """Every operation and its fields, without scripts; the server fills in its version."""
+    """Return a page of all operations and fields; the server replaces VERSION."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>polymux</title>\n",
         f"<style>{_STYLE}</style><h1>polymux VERSION</h1>\n",
-        "<p>All requests need <code>Authorization: Bearer KEY</code>. The same as OpenAPI: "
+        "<p>All requests require <code>Authorization: Bearer KEY</code>. OpenAPI document: "
         "<a href=/openapi.json>openapi.json</a>.</p>\n",
     ]
     for one in contract.operations:

@@ -1,4 +1,4 @@
-"""The typed methods of every operation: one class with functions, and one with coroutines."""
+"""The typed methods of every operation: a synchronous and an asynchronous class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contract.model import Contract, Field, Operation, Variant
 
 FOLDER = "python/polymux/client/methods"
-#: Where the names in signatures come from, in the order of the import block.
+#: Modules of the names in signatures, in the order of the import block.
 HOMES = {
     "collections.abc": ("Callable", "Mapping", "Sequence"),
     "typing": ("Any", "Literal"),
@@ -31,7 +31,7 @@ HOMES = {
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path below the repository's root to content."""
+    """Map paths, relative to the repository root, to contents."""
     made = {f"{FOLDER}/types.py": python_types.types_file(contract)}
     made[f"{FOLDER}/results.py"] = _results_file(contract)
     made[f"{FOLDER}/synchronous.py"] = _module(contract, asynchronous=False)
@@ -43,12 +43,12 @@ def _results_file(contract: Contract) -> str:
     results = "".join(f'    "{one.name}": "{one.result}",\n' for one in contract.operations)
     paths = "".join(f'    "{one.name}": "{one.path}",\n' for one in contract.operations)
     jobs = "".join(f'        "{one.name}",\n' for one in contract.operations if one.job)
-    head = python_types.HEAD.format(title="What comes back from each operation.")
+    head = python_types.HEAD.format(title="The result of each operation.")
     return (
         f"{head}\n"
-        f"#: Names of the classes of `polymux` that answers become.\nRESULTS = {{\n{results}}}\n"
-        f"#: Where servers of the interface have them, below ``/api/v1/``.\nPATHS = {{\n{paths}}}\n"
-        "#: Operations of which a server makes a job, which can be read, watched and cancelled.\n"
+        f"#: Name of the class in `polymux` of an operation's result.\nRESULTS = {{\n{results}}}\n"
+        f"#: Path of each operation, after ``/api/v1/``.\nPATHS = {{\n{paths}}}\n"
+        "#: Operations that a server runs as a job, which clients can read, watch and cancel.\n"
         f"JOBS = frozenset(\n    {{\n{jobs}    }}\n)\n"
     )
 
@@ -62,7 +62,7 @@ def _module(contract: Contract, *, asynchronous: bool) -> str:
         f"{python_types.HEAD.format(title=title)}\n"
         f"from __future__ import annotations\n\n"
         f"from polymux.client.methods._caller import {kind}Caller, overload\n\n"
-        # Not from typing, which costs more to load than a client.
+        # typing.TYPE_CHECKING would load typing, which takes longer than a client.
         "TYPE_CHECKING = False\n"
         f"{_imports(contract, signatures)}\n\n"
         f"class {kind}Operations({kind}Caller):\n"
@@ -86,14 +86,14 @@ def _imports(contract: Contract, signatures: str) -> str:
 
 
 class _Method:
-    """One operation's method: its overloads, its documentation, its call."""
+    """Writes one operation's method."""
 
     def __init__(self, operation: Operation, *, asynchronous: bool) -> None:
         self.operation = operation
         self.asynchronous = asynchronous
 
     def signatures(self) -> list[str]:
-        """The overloads and the implementation's, or that alone."""
+        """Return the signatures: the overloads, if any, then the implementation's."""
         one = self.operation
         result = one.result
         if one.stream_result:
@@ -128,7 +128,7 @@ class _Method:
         return "".join(lines) + f"    ) -> {result}:"
 
     def _of_the_call(self) -> dict[str, str]:
-        """Arguments that are not sent: name to type and default."""
+        """Map the parameters that are not sent to their type and default."""
         found = {"timeout": "float | Timeout | None = None"}
         if any("file" in one.type for one in self.operation.all_fields()):
             found["on_upload"] = "Callable[[int, int | None], object] | None = None"
@@ -176,7 +176,6 @@ class _Method:
             yield one, " | ".join(dict.fromkeys(filter(None, names)))
 
     def _value(self, one: Field) -> str:
-        """What the method sends: only what was given."""
         streams = one.name == "stream" and self.operation.stream_result
         return f"{one.python_name} or None" if streams else one.python_name
 
@@ -186,7 +185,6 @@ class _Method:
         return docstrings.of_method(self.operation, self._of_the_call())
 
     def text(self) -> str:
-        """The method's source."""
         *overloads, implementation = self.signatures()
         head = "".join(f"    @overload\n{one} ...\n\n" for one in overloads)
         fields = self.operation.all_fields()

@@ -1,4 +1,4 @@
-"""Python types of fields: what the methods' signatures say."""
+"""Python types of fields, for the methods' signatures."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     from contract.model import Contract, Field, ObjectType, Operation, Variant
 
-#: Objects in the place of which stands what a model has answered.
+#: Types that also accept a message that a model returned.
 _MESSAGES = ("ChatMessage", "TextMessage")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-#: Longer lists of choices get a name of their own.
+#: Longer lists of choices become a named type alias.
 MAX_LITERAL = 4
-HEAD = '"""{title} Made by scripts/generate from contract/; change it there."""\n'
+HEAD = '"""{title} Made by scripts/generate from contract/; do not edit."""\n'
 
 
 def named_choices(operation: Operation, variant: Variant, one: Field) -> str:
-    """Name of a field's choices, or empty where they are written out."""
+    """Return the name of the type alias of a field's choices; empty if they are inlined."""
     if len(one.choices) <= MAX_LITERAL:
         return ""
     words = f"{operation.name}_{variant.id.lower()}_{one.python_name}".split("_")
@@ -29,12 +29,11 @@ def named_choices(operation: Operation, variant: Variant, one: Field) -> str:
 
 
 def literal(one: Field) -> str:
-    """The choices as a type."""
     return f"Literal[{', '.join(json.dumps(choice) for choice in one.choices)}]"
 
 
 def of_field(one: Field, choices: str = "") -> str:
-    """The type of a field's values; None for absence is not in it."""
+    """Return the type of a field's values, without None for an absent field."""
     names: list[str] = []
     for kind in one.type:
         if kind in {"string", "integer"} and one.choices:
@@ -61,14 +60,13 @@ def _item(one: Field) -> str:
 
 
 def _object(name: str) -> str:
-    # A plain dict that a checker knows less of will do as well.
-    # What a model said goes back into its conversation.
+    # Plain dictionaries are also accepted. A model's answer is sent back in its conversation.
     answered = "AnswerMessage | " if name in _MESSAGES else ""
     return f"{answered}{name} | Mapping[str, Any]"
 
 
 def types_file(contract: Contract) -> str:
-    """polymux/client/methods/types.py: dictionaries inside requests, and long lists of choices."""
+    """Return polymux/client/methods/types.py: objects inside requests, and lists of choices."""
     body = "".join(_typed_dicts(contract)) + "".join(_aliases(contract))
     return (
         f"{HEAD.format(title='Types inside requests.')}\n"
@@ -102,7 +100,7 @@ def _aliases(contract: Contract) -> Iterator[str]:
 
 
 def type_names(contract: Contract, family: str) -> Iterator[str]:
-    """Names that types.py has for a family."""
+    """Return the names in types.py that belong to a family."""
     yield from (one.name for one in contract.types_of(family))
     for operation in contract.operations:
         if operation.family == family:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_INTEGER = (1 << 63) - 1
 _MAX_NAME_CHARACTERS = 256
 _MAX_URL_CHARACTERS = 8192
-#: Strings with a syntax, in the form that users are advised to write.
+#: Patterns of strings with a syntax. The server also accepts other spellings.
 _FORMATS: dict[str, dict[str, Any]] = {
     "bitrate": {"pattern": r"^([89]|[1-9][0-9]|[12][0-9]{2}|3[01][0-9]|320)k$"},
     "time": {"pattern": r"^([0-9]{1,6}:)?([0-5]?[0-9]:)?[0-5]?[0-9](\.[0-9]{1,3})?$"},
@@ -33,29 +33,33 @@ _FORMATS: dict[str, dict[str, Any]] = {
 
 
 def body_schema(
-    contract: Contract, operation: Operation, variant: Variant, *, form: bool
+    contract: Contract, operation: Operation, variant: Variant, *, form: bool, titles: bool = True
 ) -> dict[str, Any]:
-    """The schema of a body; a form has no null, since an empty text is absent there."""
-    schema = _Bodies(contract, form=form).object(variant.fields, variant.rules)
+    """Return the schema of a body.
+
+    A form has no null: an empty string means that the field is absent.
+    """
+    schema = _Bodies(contract, form=form, titles=titles).object(variant.fields, variant.rules)
     if operation.refused_fields:
         schema["propertyNames"] = {"not": {"enum": list(operation.refused_fields)}}
     return schema | {"title": variant.model or variant.id or "body"}
 
 
 class _Bodies:
-    def __init__(self, contract: Contract, *, form: bool) -> None:
+    def __init__(self, contract: Contract, *, form: bool, titles: bool) -> None:
         self._types = contract.types
         self._form = form
+        self._titles = titles
 
     def object(self, fields: Sequence[Field], rules: Sequence[Rule]) -> dict[str, Any]:
-        # Unknown fields are allowed: the server passes them on, or ignores them with a warning.
+        # Unknown fields are allowed: the server forwards them, or ignores them with a warning.
         properties = {one.name: self._field(one) for one in fields}
         schema: dict[str, Any] = {"type": "object", "properties": properties}
         required = [one.name for one in fields if one.required]
         if required:
             schema["required"] = required
         if self._form:
-            # Few programs read rules about the fields of a form, so they are words.
+            # Few programs read schema rules about the fields of a form, so describe them in text.
             words = " ".join(filter(None, map(_in_words, rules)))
             return schema | ({"description": words} if words else {})
         found = [part for rule in rules for part in _rule(rule, fields)]
@@ -63,7 +67,7 @@ class _Bodies:
 
     def _field(self, one: Field) -> dict[str, Any]:
         if one.type == ("file",):
-            return {"type": "string", "format": "binary", "description": one.doc}
+            return {"type": "string", "format": "binary"} | self._texts(one)
         types = sorted(one.type, key=VALUE_TYPES.index)
         found = [self._typed(kind, one) for kind in types if kind != "file"]
         if one.written_as == "string":
@@ -71,10 +75,14 @@ class _Bodies:
         if not one.required and not self._form and "null" not in one.type:
             found.append({"type": "null"})
         schema: dict[str, Any] = found[0] if len(found) == 1 else {"anyOf": found}
-        schema["description"] = one.doc
+        schema |= self._texts(one)
         if one.has_default:
             schema["default"] = one.default
         return schema
+
+    def _texts(self, one: Field) -> dict[str, Any]:
+        title = {"title": one.title} if self._titles else {}
+        return title | {"description": one.doc}
 
     def _typed(self, kind: str, one: Field) -> dict[str, Any]:
         if kind in ("integer", "number"):
@@ -101,15 +109,15 @@ class _Bodies:
 def _in_words(rule: Rule) -> str:
     first, *others = rule.fields
     return {
-        "exactly_one": f"Exactly one of {', '.join(rule.fields)} is given.",
-        "at_most_one": f"At most one of {', '.join(rule.fields)} is given.",
-        "needs": f"{first} needs {', '.join(others)}.",
-        "ascending": f"{first} is less than {', '.join(others)}.",
+        "exactly_one": f"Exactly one of {', '.join(rule.fields)} is required.",
+        "at_most_one": f"At most one of {', '.join(rule.fields)} is allowed.",
+        "needs": f"{first} requires {', '.join(others)}.",
+        "ascending": f"{first} must be less than {', '.join(others)}.",
     }.get(rule.kind, "")
 
 
 def _rule(rule: Rule, fields: Sequence[Field]) -> list[dict[str, Any]]:
-    """The rule as schemas; none for `ascending`, which a schema cannot express."""
+    """Return the rule as schemas; empty for `ascending`, which a schema cannot express."""
     first = rule.fields[0]
     present = [_present(name, fields) for name in rule.fields]
     if rule.kind == "exactly_one":

@@ -14,11 +14,11 @@ PLACE = "#/components/schemas/"
 
 
 def result_schemas(contract: Contract) -> dict[str, dict[str, Any]]:
-    """Name to schema of all results and of the objects in them."""
+    """Map the names of all results, and of the objects in them, to their schemas."""
     known = contract.types | contract.results
     wanted = list(contract.results)
     for name in wanted:
-        # Such as tool calls, which requests have too.
+        # Includes types that requests also use, such as tool calls.
         inner = (one for field in known[name].fields for one in nested(field))
         wanted.extend(one for one in inner if one not in wanted)
     return {name: _object(known[name]) for name in wanted}
@@ -32,9 +32,9 @@ def _object(one: ObjectType) -> dict[str, Any]:
 
 
 def described(one: Field) -> dict[str, Any]:
-    """The schema of a field of a result."""
     kinds = [_typed(kind, one) for kind in one.type]
-    return (kinds[0] if len(kinds) == 1 else {"anyOf": kinds}) | {"description": one.doc}
+    schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return schema | {"title": one.title, "description": one.doc}
 
 
 def _typed(kind: str, one: Field) -> dict[str, Any]:

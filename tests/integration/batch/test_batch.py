@@ -88,7 +88,7 @@ def test_a_manifest_with_items_is_not_taken_over_unasked(tmp_path: Path, inputs:
         polymux.batch("convert_to_mp3", inputs, output_dir=out, bitrate="128k", resume=True)
     with pytest.raises(InvalidRequestError, match=r"\boperation\b"):
         polymux.batch("transcribe", inputs, output_dir=out, resume=True)
-    with pytest.raises(InvalidRequestError, match=r"\bfolder\b"):
+    with pytest.raises(InvalidRequestError, match=r"\boutput directory\b"):
         convert(inputs, tmp_path / "other", manifest=out / MANIFEST, resume=True)
 
 

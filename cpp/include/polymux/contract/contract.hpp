@@ -75,6 +75,7 @@ struct Field {
     std::string_view media = {};       ///< Of a file: image, audio or video.
     std::string_view deprecated = {};  ///< The field that took its place.
     std::string_view documentation = {};
+    std::string_view title = {};  ///< A label for people.
 
     constexpr std::string_view python() const { return python_name.empty() ? name : python_name; }
 };

@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #include "contract/generated/operations.hpp"
 
@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::string_view search_music_proxy_schemes[] = {"http", "https", "socks5", "socks5h"};
 constexpr Field search_music_fields[] = {
-    {.name = "song", .types = type_string, .required = true, .min_length = 1, .documentation = "What to look for: title, artist, or both."},
-    {.name = "limit", .types = type_integer, .written_as_text = true, .minimum = 1, .maximum = 50, .default_json = "5", .documentation = "How many songs at most."},
-    {.name = "proxy", .types = type_string, .url = true, .schemes = search_music_proxy_schemes, .documentation = "Proxy that the server should go through, where it allows one."},
+    {.name = "song", .types = type_string, .required = true, .min_length = 1, .documentation = "Title, artist, or both.", .title = "Song"},
+    {.name = "limit", .types = type_integer, .written_as_text = true, .minimum = 1, .maximum = 50, .default_json = "5", .documentation = "Maximum number of songs to return.", .title = "Maximum results"},
+    {.name = "proxy", .types = type_string, .url = true, .schemes = search_music_proxy_schemes, .documentation = "Proxy that the server uses for the search, if the server allows proxies.", .title = "Proxy URL"},
 };
 
 constexpr Variant search_music_variants[] = {
@@ -19,7 +19,7 @@ constexpr Variant search_music_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "search_music", .documentation = "Finds songs by name.",
+     .body = {.name = "search_music", .documentation = "Search for songs by title or artist.",
               .fields = search_music_fields,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -28,12 +28,12 @@ constexpr std::string_view transcribe_url_schemes[] = {"http", "https"};
 constexpr std::string_view transcribe_task_choices[] = {"transcribe", "translate"};
 constexpr std::string_view transcribe_timestamp_choices[] = {"chunk", "word"};
 constexpr Field transcribe_fields[] = {
-    {.name = "audio", .python_name = "source", .types = type_file, .media = "audio", .documentation = "Recording: any audio or video file."},
-    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .documentation = "Page of an online video to take the sound from, instead of `audio`."},
-    {.name = "task", .types = type_string, .choices = transcribe_task_choices, .default_json = "\"transcribe\"", .documentation = "Write down, or translate into English."},
-    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 256, .default_json = "64", .documentation = "Stretches worked on at once; fewer need less memory."},
-    {.name = "timestamp", .types = type_string, .choices = transcribe_timestamp_choices, .default_json = "\"chunk\"", .documentation = "Times of stretches of speech, or of each word."},
-    {.name = "language", .types = type_string, .extension = true, .min_length = 2, .documentation = "Language spoken, as a Whisper code or name; found out when absent."},
+    {.name = "audio", .python_name = "source", .types = type_file, .media = "audio", .documentation = "Recording to transcribe: any audio or video file.", .title = "Recording"},
+    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .documentation = "Page URL of an online video to transcribe, instead of `audio`.", .title = "Video page URL"},
+    {.name = "task", .types = type_string, .choices = transcribe_task_choices, .default_json = "\"transcribe\"", .documentation = "Transcribe in the spoken language, or translate to English.", .title = "Task"},
+    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 256, .default_json = "64", .documentation = "Number of segments to process in parallel; smaller values need less memory.", .title = "Batch size"},
+    {.name = "timestamp", .types = type_string, .choices = transcribe_timestamp_choices, .default_json = "\"chunk\"", .documentation = "Timestamps for each segment of speech, or for each word.", .title = "Timestamps"},
+    {.name = "language", .types = type_string, .extension = true, .min_length = 2, .documentation = "Spoken language, as a Whisper code or name. Default: detected automatically.", .title = "Language"},
 };
 
 constexpr std::string_view transcribe_rule_0[] = {"audio", "url"};
@@ -48,7 +48,7 @@ constexpr Variant transcribe_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "transcribe", .documentation = "Writes down what is said in a recording, or translates it into English.",
+     .body = {.name = "transcribe", .documentation = "Transcribe speech, or translate it to English.",
               .fields = transcribe_fields, .rules = transcribe_rules,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -56,13 +56,13 @@ constexpr Variant transcribe_variants[] = {
 constexpr std::string_view generate_music_num_inference_steps_aliases[] = {"num_inferences_steps"};
 constexpr std::string_view generate_music_seed_image_id_choices[] = {"agile", "marim", "mask_beat_lines_80", "mask_gradient_dark", "mask_gradient_top_70", "mask_gradient_top_fifth_75", "mask_top_third_75", "mask_top_third_95", "motorway", "og_beat", "vibes"};
 constexpr Field generate_music_fields[] = {
-    {.name = "prompt_a", .types = type_string, .required = true, .min_length = 1, .documentation = "What the music is like."},
-    {.name = "denoising", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.75", .documentation = "How much of the seed spectrogram is changed."},
-    {.name = "prompt_b", .types = type_string, .documentation = "A second description to go towards; none when blank."},
-    {.name = "alpha", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How far towards `prompt_b`: 0 is all `prompt_a`, 1 all `prompt_b`."},
-    {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_music_num_inference_steps_aliases, .default_json = "50", .documentation = "Steps of diffusion."},
-    {.name = "seed_image_id", .types = type_string, .choices = generate_music_seed_image_id_choices, .default_json = "\"vibes\"", .documentation = "Spectrogram to start from."},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Makes the music repeatable; random when absent."},
+    {.name = "prompt_a", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the music.", .title = "Prompt"},
+    {.name = "denoising", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.75", .documentation = "How strongly to change the seed spectrogram.", .title = "Denoising strength"},
+    {.name = "prompt_b", .types = type_string, .documentation = "Second prompt to mix in; ignored if blank.", .title = "Second prompt"},
+    {.name = "alpha", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "Weight of `prompt_b`: 0 uses only `prompt_a`, 1 uses only `prompt_b`.", .title = "Weight of the second prompt"},
+    {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_music_num_inference_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
+    {.name = "seed_image_id", .types = type_string, .choices = generate_music_seed_image_id_choices, .default_json = "\"vibes\"", .documentation = "Seed spectrogram to start from.", .title = "Seed spectrogram"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same seed and inputs give the same music. Default: random.", .title = "Seed"},
 };
 
 constexpr Variant generate_music_variants[] = {
@@ -72,13 +72,13 @@ constexpr Variant generate_music_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = true,
      .accepts_multipart = true,
-     .body = {.name = "generate_music", .documentation = "Makes a few seconds of music from a description, or from the way between two.",
+     .body = {.name = "generate_music", .documentation = "Generate a few seconds of music from a prompt, or from a mix of two prompts.",
               .fields = generate_music_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr Field identify_song_fields[] = {
-    {.name = "file", .python_name = "source", .types = type_file, .required = true, .media = "audio", .documentation = "A few seconds of the song: any audio or video file."},
+    {.name = "file", .python_name = "source", .types = type_file, .required = true, .media = "audio", .documentation = "Recording with a few seconds of the song: any audio or video file.", .title = "Recording"},
 };
 
 constexpr Variant identify_song_variants[] = {
@@ -88,14 +88,14 @@ constexpr Variant identify_song_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "identify_song", .documentation = "Names the song in a piece of sound.",
+     .body = {.name = "identify_song", .documentation = "Identify the song in an audio or video file.",
               .fields = identify_song_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr std::string_view download_music_query_aliases[] = {"song"};
 constexpr Field download_music_fields[] = {
-    {.name = "query", .types = type_string, .required = true, .min_length = 1, .aliases = download_music_query_aliases, .documentation = "What to look for."},
+    {.name = "query", .types = type_string, .required = true, .min_length = 1, .aliases = download_music_query_aliases, .documentation = "Title, artist, or both.", .title = "Query"},
 };
 
 constexpr Variant download_music_variants[] = {
@@ -105,7 +105,7 @@ constexpr Variant download_music_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "download_music", .documentation = "Fetches the music that fits a query best, as MP3.",
+     .body = {.name = "download_music", .documentation = "Download the best match for a query as MP3.",
               .fields = download_music_fields,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -113,15 +113,15 @@ constexpr Variant download_music_variants[] = {
 constexpr std::string_view convert_to_mp3_url_schemes[] = {"http", "https"};
 constexpr std::int64_t convert_to_mp3_sample_rate_choices[] = {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000};
 constexpr Field convert_to_mp3_fields[] = {
-    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .documentation = "Address of a media file, instead of `file`."},
-    {.name = "file", .python_name = "source", .types = type_file, .media = "audio", .documentation = "The media: any audio or video file."},
-    {.name = "bitrate", .types = type_integer | type_string, .extension = true, .format = Format::bitrate, .minimum = 8000, .maximum = 320000, .unit = "bit/s", .documentation = "Constant bitrate: 128000, or a text such as `128k`."},
-    {.name = "vbr_quality", .types = type_number, .extension = true, .minimum = 0, .maximum = 10, .below_maximum = true, .documentation = "Variable bitrate from 0, the best; the default is 0 when there is no `bitrate`."},
-    {.name = "sample_rate", .types = type_integer, .extension = true, .integer_choices = convert_to_mp3_sample_rate_choices, .unit = "Hz", .documentation = "Sample rate of the MP3; the one nearest to the input's when absent."},
-    {.name = "channels", .types = type_integer, .extension = true, .minimum = 1, .maximum = 2, .documentation = "Mono or stereo; as the input when absent, stereo when it has more."},
-    {.name = "start", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .documentation = "Leave out what comes before: seconds, or `[HH:]MM:SS[.mmm]`."},
-    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .above_minimum = true, .unit = "s", .documentation = "Leave out what comes after, in the same forms."},
-    {.name = "stream", .python_name = "audio_stream", .types = type_integer, .extension = true, .minimum = 0, .documentation = "Number of the stream to convert, among all streams; the best sound when absent."},
+    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .documentation = "URL of a media file, instead of `file`.", .title = "Media URL"},
+    {.name = "file", .python_name = "source", .types = type_file, .media = "audio", .documentation = "File to convert: any audio or video file.", .title = "Media file"},
+    {.name = "bitrate", .types = type_integer | type_string, .extension = true, .format = Format::bitrate, .minimum = 8000, .maximum = 320000, .unit = "bit/s", .documentation = "Constant bitrate: a number such as 128000, or a string such as `128k`.", .title = "Bitrate"},
+    {.name = "vbr_quality", .types = type_number, .extension = true, .minimum = 0, .maximum = 10, .below_maximum = true, .documentation = "Variable bitrate quality; 0 is the best. Default: 0 if there is no `bitrate`.", .title = "Variable bitrate quality"},
+    {.name = "sample_rate", .types = type_integer, .extension = true, .integer_choices = convert_to_mp3_sample_rate_choices, .unit = "Hz", .documentation = "Sample rate of the MP3. Default: the supported rate nearest to the input's.", .title = "Sample rate"},
+    {.name = "channels", .types = type_integer, .extension = true, .minimum = 1, .maximum = 2, .documentation = "Number of channels: 1 for mono, 2 for stereo. Default: mono for mono input, else stereo.", .title = "Channels"},
+    {.name = "start", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .unit = "s", .documentation = "Start time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the start of the input.", .title = "Start time"},
+    {.name = "end", .types = type_number | type_string, .extension = true, .format = Format::time, .minimum = 0, .above_minimum = true, .unit = "s", .documentation = "End time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the end of the input.", .title = "End time"},
+    {.name = "stream", .python_name = "audio_stream", .types = type_integer, .extension = true, .minimum = 0, .documentation = "Index of the stream to convert, among all streams of the file. Default: the best audio stream.", .title = "Audio stream"},
 };
 
 constexpr std::string_view convert_to_mp3_rule_0[] = {"file", "url"};
@@ -140,7 +140,7 @@ constexpr Variant convert_to_mp3_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "convert_to_mp3", .documentation = "Makes an MP3 of any audio or video file.",
+     .body = {.name = "convert_to_mp3", .documentation = "Convert an audio or video file to MP3.",
               .fields = convert_to_mp3_fields, .rules = convert_to_mp3_rules,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -152,7 +152,7 @@ constinit const Operation search_music = {
     .path = "/api/v1/musicsearch",
     .family = "audio",
     .title = "Music search",
-    .summary = "Finds songs by name.",
+    .summary = "Search for songs by title or artist.",
     .first = "song",
     .result = "SongList",
     .variants = search_music_variants,
@@ -163,7 +163,7 @@ constinit const Operation transcribe = {
     .path = "/api/v1/modelhost/stt",
     .family = "audio",
     .title = "Speech to text",
-    .summary = "Writes down what is said in a recording, or translates it into English.",
+    .summary = "Transcribe speech, or translate it to English.",
     .first = "audio",
     .result = "Prediction",
     .job = true,
@@ -175,7 +175,7 @@ constinit const Operation generate_music = {
     .path = "/api/v1/modelhost/musicgeneration",
     .family = "audio",
     .title = "Music generation",
-    .summary = "Makes a few seconds of music from a description, or from the way between two.",
+    .summary = "Generate a few seconds of music from a prompt, or from a mix of two prompts.",
     .first = "prompt_a",
     .result = "Prediction",
     .job = true,
@@ -187,7 +187,7 @@ constinit const Operation identify_song = {
     .path = "/api/v1/songid",
     .family = "audio",
     .title = "Song recognition",
-    .summary = "Names the song in a piece of sound.",
+    .summary = "Identify the song in an audio or video file.",
     .first = "file",
     .result = "Song",
     .variants = identify_song_variants,
@@ -198,7 +198,7 @@ constinit const Operation download_music = {
     .path = "/api/v1/downloadmusic",
     .family = "audio",
     .title = "Music download",
-    .summary = "Fetches the music that fits a query best, as MP3.",
+    .summary = "Download the best match for a query as MP3.",
     .first = "query",
     .result = "MediaFile",
     .job = true,
@@ -210,7 +210,7 @@ constinit const Operation convert_to_mp3 = {
     .path = "/api/v1/convert2mp3",
     .family = "audio",
     .title = "Conversion to MP3",
-    .summary = "Makes an MP3 of any audio or video file.",
+    .summary = "Convert an audio or video file to MP3.",
     .first = "file",
     .result = "MediaFile",
     .job = true,

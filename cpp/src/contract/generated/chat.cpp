@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #include "contract/generated/operations.hpp"
 
@@ -8,22 +8,22 @@ namespace {
 constexpr std::string_view ImagePart_url_schemes[] = {"http", "https", "data"};
 constexpr std::string_view ImagePart_detail_choices[] = {"auto", "low", "high"};
 constexpr Field ImagePart_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = ImagePart_url_schemes, .documentation = "Address of the picture, or a data URL that holds it."},
-    {.name = "detail", .types = type_string, .choices = ImagePart_detail_choices, .default_json = "\"auto\"", .documentation = "How closely the model looks."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = ImagePart_url_schemes, .documentation = "URL of the image, or a data URL with its content.", .title = "Image URL"},
+    {.name = "detail", .types = type_string, .choices = ImagePart_detail_choices, .default_json = "\"auto\"", .documentation = "Level of detail at which the model reads the image.", .title = "Detail"},
 };
 
 constexpr ObjectType ImagePart = {
     .name = "ImagePart",
-    .documentation = "A picture in a message.",
+    .documentation = "An image in a message.",
     .fields = ImagePart_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr std::string_view ContentPart_type_choices[] = {"text", "image_url"};
 constexpr Field ContentPart_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .documentation = "What the part is."},
-    {.name = "text", .types = type_string, .documentation = "The text, in a part of type `text`."},
-    {.name = "image_url", .types = type_object, .object = &ImagePart, .documentation = "The picture, in a part of type `image_url`."},
+    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .documentation = "Type of the part.", .title = "Type"},
+    {.name = "text", .types = type_string, .documentation = "The text, if `type` is `text`.", .title = "Text"},
+    {.name = "image_url", .types = type_object, .object = &ImagePart, .documentation = "The image, if `type` is `image_url`.", .title = "Image URL"},
 };
 
 constexpr std::string_view ContentPart_rule_0[] = {"type"};
@@ -33,34 +33,34 @@ constexpr Rule ContentPart_rules[] = {
 
 constexpr ObjectType ContentPart = {
     .name = "ContentPart",
-    .documentation = "A piece of a message: text, or a picture.",
+    .documentation = "A part of a message: text or an image.",
     .fields = ContentPart_fields,
     .rules = ContentPart_rules,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr Field CalledFunction_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .documentation = "The function."},
-    {.name = "arguments", .types = type_string, .required = true, .documentation = "Its arguments, as the text of a JSON object."},
+    {.name = "name", .types = type_string, .required = true, .documentation = "Name of the function.", .title = "Name"},
+    {.name = "arguments", .types = type_string, .required = true, .documentation = "Arguments of the call, as a JSON object in a string.", .title = "Arguments"},
 };
 
 constexpr ObjectType CalledFunction = {
     .name = "CalledFunction",
-    .documentation = "A function and what it is called with.",
+    .documentation = "A function call: the function's name and its arguments.",
     .fields = CalledFunction_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr std::string_view ToolCall_type_choices[] = {"function"};
 constexpr Field ToolCall_fields[] = {
-    {.name = "id", .types = type_string, .required = true, .documentation = "Number of the call, which the answer to it repeats."},
-    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .documentation = "Kind of tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &CalledFunction, .documentation = "What to call."},
+    {.name = "id", .types = type_string, .required = true, .documentation = "ID of the call. The message with its result repeats it.", .title = "ID"},
+    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &CalledFunction, .documentation = "The function to call, with its arguments.", .title = "Function"},
 };
 
 constexpr ObjectType ToolCall = {
     .name = "ToolCall",
-    .documentation = "A call of a function that a model asked for.",
+    .documentation = "A tool call that a model made.",
     .fields = ToolCall_fields,
     .unknown_fields = UnknownFields::pass,
 };
@@ -69,12 +69,12 @@ constexpr std::string_view ChatMessage_role_choices[] = {"system", "user", "assi
 constexpr Field ChatMessage_content_item = {.name = "", .types = type_object, .object = &ContentPart};
 constexpr Field ChatMessage_tool_calls_item = {.name = "", .types = type_object, .object = &ToolCall};
 constexpr Field ChatMessage_fields[] = {
-    {.name = "role", .types = type_string, .required = true, .choices = ChatMessage_role_choices, .documentation = "Who speaks."},
-    {.name = "content", .types = type_string | type_array | type_null, .item = &ChatMessage_content_item, .documentation = "What is said: text, or parts of text and pictures."},
-    {.name = "name", .types = type_string, .extension = true, .documentation = "Name of the speaker, or of the function that answers."},
-    {.name = "tool_calls", .types = type_array, .extension = true, .item = &ChatMessage_tool_calls_item, .documentation = "Calls that the assistant asked for."},
-    {.name = "tool_call_id", .types = type_string, .extension = true, .documentation = "The call that this message answers."},
-    {.name = "function_call", .types = type_object, .extension = true, .object = &CalledFunction, .deprecated = "tool_calls", .documentation = "Older form of `tool_calls`."},
+    {.name = "role", .types = type_string, .required = true, .choices = ChatMessage_role_choices, .documentation = "Role of the message's author.", .title = "Role"},
+    {.name = "content", .types = type_string | type_array | type_null, .item = &ChatMessage_content_item, .documentation = "Content of the message: text, or a list of text and image parts.", .title = "Content"},
+    {.name = "name", .types = type_string, .extension = true, .documentation = "Name of the participant, or of the function whose result this message contains.", .title = "Name"},
+    {.name = "tool_calls", .types = type_array, .extension = true, .item = &ChatMessage_tool_calls_item, .documentation = "Tool calls that the assistant made.", .title = "Tool calls"},
+    {.name = "tool_call_id", .types = type_string, .extension = true, .documentation = "ID of the tool call whose result this message contains.", .title = "Tool call ID"},
+    {.name = "function_call", .types = type_object, .extension = true, .object = &CalledFunction, .deprecated = "tool_calls", .documentation = "Older form of `tool_calls`.", .title = "Function call"},
 };
 
 constexpr std::string_view ChatMessage_rule_0[] = {"content", "tool_calls", "function_call"};
@@ -91,10 +91,10 @@ constexpr ObjectType ChatMessage = {
 };
 
 constexpr Field NamedSchema_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the schema."},
-    {.name = "description", .types = type_string, .documentation = "What the answer is for."},
-    {.name = "schema", .types = type_object, .documentation = "The schema."},
-    {.name = "strict", .types = type_boolean, .documentation = "Hold the model to the schema exactly."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the schema.", .title = "Name"},
+    {.name = "description", .types = type_string, .documentation = "What the answer is used for.", .title = "Description"},
+    {.name = "schema", .types = type_object, .documentation = "The schema.", .title = "Schema"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType NamedSchema = {
@@ -106,8 +106,8 @@ constexpr ObjectType NamedSchema = {
 
 constexpr std::string_view ResponseFormat_type_choices[] = {"text", "json_object", "json_schema"};
 constexpr Field ResponseFormat_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .documentation = "Which form."},
-    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .documentation = "The schema, with type `json_schema`."},
+    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .documentation = "Type of the format.", .title = "Type"},
+    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .documentation = "The schema, if `type` is `json_schema`.", .title = "JSON Schema"},
 };
 
 constexpr std::string_view ResponseFormat_rule_0[] = {"type"};
@@ -117,83 +117,83 @@ constexpr Rule ResponseFormat_rules[] = {
 
 constexpr ObjectType ResponseFormat = {
     .name = "ResponseFormat",
-    .documentation = "The form that an answer must have.",
+    .documentation = "The format of the answer.",
     .fields = ResponseFormat_fields,
     .rules = ResponseFormat_rules,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr Field Function_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Its name."},
-    {.name = "description", .types = type_string, .documentation = "What it does and when to call it."},
-    {.name = "parameters", .types = type_object, .documentation = "JSON Schema of its arguments."},
-    {.name = "strict", .types = type_boolean, .documentation = "Hold the model to the schema exactly."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the function.", .title = "Name"},
+    {.name = "description", .types = type_string, .documentation = "What the function does and when to call it.", .title = "Description"},
+    {.name = "parameters", .types = type_object, .documentation = "JSON Schema of the arguments.", .title = "Parameters"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType Function = {
     .name = "Function",
-    .documentation = "A function that a model may ask to be called.",
+    .documentation = "A function that a model may call.",
     .fields = Function_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr std::string_view Tool_type_choices[] = {"function"};
 constexpr Field Tool_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .documentation = "Kind of tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &Function, .documentation = "The function."},
+    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &Function, .documentation = "Definition of the function.", .title = "Function"},
 };
 
 constexpr ObjectType Tool = {
     .name = "Tool",
-    .documentation = "A tool that a model may use.",
+    .documentation = "A tool that a model may call.",
     .fields = Tool_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr Field FunctionName_fields[] = {
-    {.name = "name", .types = type_string, .required = true, .min_length = 1, .documentation = "The function."},
+    {.name = "name", .types = type_string, .required = true, .min_length = 1, .documentation = "Name of the function.", .title = "Name"},
 };
 
 constexpr ObjectType FunctionName = {
     .name = "FunctionName",
-    .documentation = "A function by its name.",
+    .documentation = "The name of a function.",
     .fields = FunctionName_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr std::string_view NamedToolChoice_type_choices[] = {"function"};
 constexpr Field NamedToolChoice_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .documentation = "Kind of tool."},
-    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .documentation = "The function."},
+    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .documentation = "The function.", .title = "Function"},
 };
 
 constexpr ObjectType NamedToolChoice = {
     .name = "NamedToolChoice",
-    .documentation = "The tool that must be called.",
+    .documentation = "The tool that the model must call.",
     .fields = NamedToolChoice_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr Field StreamOptions_fields[] = {
-    {.name = "include_usage", .types = type_boolean, .documentation = "Send the token counts in a last chunk of their own."},
+    {.name = "include_usage", .types = type_boolean, .documentation = "Send the token counts in an additional last chunk.", .title = "Include usage"},
 };
 
 constexpr ObjectType StreamOptions = {
     .name = "StreamOptions",
-    .documentation = "What a stream carries beside the text.",
+    .documentation = "Options for streamed answers.",
     .fields = StreamOptions_fields,
     .unknown_fields = UnknownFields::pass,
 };
 
 constexpr std::string_view TextMessage_role_choices[] = {"system", "user", "assistant"};
 constexpr Field TextMessage_fields[] = {
-    {.name = "role", .types = type_string, .required = true, .choices = TextMessage_role_choices, .documentation = "Who speaks."},
-    {.name = "content", .types = type_string, .required = true, .documentation = "What is said."},
+    {.name = "role", .types = type_string, .required = true, .choices = TextMessage_role_choices, .documentation = "Role of the message's author.", .title = "Role"},
+    {.name = "content", .types = type_string, .required = true, .documentation = "Text of the message.", .title = "Content"},
 };
 
 constexpr ObjectType TextMessage = {
     .name = "TextMessage",
-    .documentation = "One message of a conversation in plain text.",
+    .documentation = "One plain-text message of a conversation.",
     .fields = TextMessage_fields,
     .unknown_fields = UnknownFields::pass,
 };
@@ -213,41 +213,41 @@ constexpr std::string_view chat_citation_options_choices[] = {"enabled", "disabl
 constexpr Field chat_include_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_exclude_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_fields[] = {
-    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &chat_messages_item, .documentation = "The conversation so far, oldest message first."},
-    {.name = "model", .types = type_string, .required = true, .format = Format::name, .documentation = "Name of the chat model, as the server lists it."},
-    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Send the answer in pieces, as they are made."},
-    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .documentation = "Randomness of the sampling; 0 takes the likeliest token."},
-    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .documentation = "Share of probability that tokens are sampled from."},
-    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .unit = "tokens", .documentation = "Longest answer; the model's own limit when absent."},
-    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .documentation = "Texts that end the answer where they would appear, four at most."},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Makes sampling repeatable as far as the model can."},
-    {.name = "n", .types = type_integer, .extension = true, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "How many answers to make, where the model can make several."},
-    {.name = "response_format", .types = type_object, .extension = true, .object = &ResponseFormat, .documentation = "Form of the answer: free text, any JSON object, or JSON of a schema."},
-    {.name = "tools", .types = type_array, .extension = true, .max_items = 128, .item = &chat_tools_item, .documentation = "Functions that the model may ask to be called."},
-    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .documentation = "Whether a tool must, may or must not be called, or which one."},
-    {.name = "parallel_tool_calls", .types = type_boolean, .extension = true, .default_json = "true", .documentation = "Allow several tool calls in one answer."},
-    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Accept tool calls that do not fit the tools' schemas."},
-    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .documentation = "How much a reasoning model thinks before it answers."},
-    {.name = "reasoning_format", .types = type_string, .extension = true, .choices = chat_reasoning_format_choices, .documentation = "Where the thinking goes: left out, inside the text, or apart from it."},
-    {.name = "include_reasoning", .types = type_boolean, .extension = true, .documentation = "Whether the answer carries the thinking at all."},
-    {.name = "service_tier", .types = type_string, .extension = true, .choices = chat_service_tier_choices, .default_json = "\"on_demand\"", .documentation = "Class of service at providers that have several."},
-    {.name = "stream_options", .types = type_object, .extension = true, .object = &StreamOptions, .documentation = "What a stream carries beside the text."},
-    {.name = "user", .types = type_string, .extension = true, .documentation = "Name of the end user, for the provider's own records."},
-    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make repeated words less likely."},
-    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make new subjects more likely."},
-    {.name = "logprobs", .types = type_boolean, .extension = true, .documentation = "Return the log probabilities of the answer's tokens."},
-    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .documentation = "How many likeliest tokens to return at each place."},
-    {.name = "logit_bias", .types = type_object, .extension = true, .documentation = "Token number to a value from -100 to 100 that makes it likelier."},
-    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .documentation = "Older form of `tools`."},
-    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .documentation = "Older form of `tool_choice`."},
-    {.name = "documents", .types = type_array, .extension = true, .item = &chat_documents_item, .documentation = "Documents that the answer may draw on, where the model takes any."},
-    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .documentation = "Whether the answer cites the documents."},
-    {.name = "search_settings", .types = type_object, .extension = true, .documentation = "Settings of models that search the web themselves."},
-    {.name = "compound_custom", .types = type_object, .extension = true, .documentation = "Settings of models that are made of several models and tools."},
-    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .documentation = "Domains that such a search is kept to."},
-    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .documentation = "Domains that such a search leaves out."},
-    {.name = "metadata", .types = type_object, .extension = true, .documentation = "Names and values kept with the request, where the provider stores any."},
-    {.name = "store", .types = type_boolean, .extension = true, .documentation = "Ask the provider to keep the conversation."},
+    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
+    {.name = "model", .types = type_string, .required = true, .format = Format::name, .documentation = "Name of a chat model that the server offers.", .title = "Model"},
+    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
+    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .documentation = "Sampling temperature; higher values are more random, 0 always picks the most likely token.", .title = "Temperature"},
+    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .documentation = "Nucleus sampling: only the most likely tokens with this total probability are considered.", .title = "Top P"},
+    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .unit = "tokens", .documentation = "Maximum number of tokens to generate. Default: the model's limit.", .title = "Maximum tokens"},
+    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .documentation = "Up to four sequences at which generation stops. The answer does not contain them.", .title = "Stop sequences"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same request with the same seed gives the same answer if the model supports it.", .title = "Seed"},
+    {.name = "n", .types = type_integer, .extension = true, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of answers to generate, if the model supports several.", .title = "Number of answers"},
+    {.name = "response_format", .types = type_object, .extension = true, .object = &ResponseFormat, .documentation = "Format of the answer: free text, any JSON object, or JSON that matches a schema.", .title = "Response format"},
+    {.name = "tools", .types = type_array, .extension = true, .max_items = 128, .item = &chat_tools_item, .documentation = "Functions that the model may call.", .title = "Tools"},
+    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .documentation = "`none` forbids tool calls, `auto` lets the model decide, `required` forces a call; an object names the tool to call.", .title = "Tool choice"},
+    {.name = "parallel_tool_calls", .types = type_boolean, .extension = true, .default_json = "true", .documentation = "Allow several tool calls in one answer.", .title = "Parallel tool calls"},
+    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Accept tool calls whose arguments do not match the tools' schemas.", .title = "Skip tool validation"},
+    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .documentation = "How much a reasoning model thinks before it answers.", .title = "Reasoning effort"},
+    {.name = "reasoning_format", .types = type_string, .extension = true, .choices = chat_reasoning_format_choices, .documentation = "Placement of the reasoning: `hidden` omits it, `raw` puts it in the text, `parsed` puts it in a separate field.", .title = "Reasoning format"},
+    {.name = "include_reasoning", .types = type_boolean, .extension = true, .documentation = "Include the reasoning in the answer.", .title = "Include reasoning"},
+    {.name = "service_tier", .types = type_string, .extension = true, .choices = chat_service_tier_choices, .default_json = "\"on_demand\"", .documentation = "Service tier, for providers that offer several.", .title = "Service tier"},
+    {.name = "stream_options", .types = type_object, .extension = true, .object = &StreamOptions, .documentation = "Options for streamed answers.", .title = "Stream options"},
+    {.name = "user", .types = type_string, .extension = true, .documentation = "ID of the end user, for the provider's records.", .title = "End user"},
+    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens less likely the more often they have appeared.", .title = "Frequency penalty"},
+    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens that have already appeared less likely.", .title = "Presence penalty"},
+    {.name = "logprobs", .types = type_boolean, .extension = true, .documentation = "Return log probabilities of the answer's tokens.", .title = "Return log probabilities"},
+    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .documentation = "Number of most likely tokens to return at each position.", .title = "Top log probabilities"},
+    {.name = "logit_bias", .types = type_object, .extension = true, .documentation = "Map of token ID to a bias from -100 to 100, which is added to the token's logit.", .title = "Logit bias"},
+    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .documentation = "Older form of `tools`.", .title = "Functions"},
+    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .documentation = "Older form of `tool_choice`.", .title = "Function call"},
+    {.name = "documents", .types = type_array, .extension = true, .item = &chat_documents_item, .documentation = "Documents that the model may use for the answer, if it supports documents.", .title = "Documents"},
+    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .documentation = "Enable or disable citations of the documents.", .title = "Citation options"},
+    {.name = "search_settings", .types = type_object, .extension = true, .documentation = "Web search settings, for models with built-in search.", .title = "Web search settings"},
+    {.name = "compound_custom", .types = type_object, .extension = true, .documentation = "Settings of compound models, which combine several models and tools.", .title = "Compound model settings"},
+    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .documentation = "Only domains that web search may use.", .title = "Allowed domains"},
+    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .documentation = "Domains that web search must not use.", .title = "Excluded domains"},
+    {.name = "metadata", .types = type_object, .extension = true, .documentation = "Key-value pairs to store with the request, if the provider supports it.", .title = "Metadata"},
+    {.name = "store", .types = type_boolean, .extension = true, .documentation = "Ask the provider to store the conversation.", .title = "Store conversation"},
 };
 
 constexpr std::string_view chat_rule_0[] = {"reasoning_format", "include_reasoning"};
@@ -262,7 +262,7 @@ constexpr Variant chat_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "chat", .documentation = "Answers a conversation with a chat model, whole or as a stream of pieces.",
+     .body = {.name = "chat", .documentation = "Generate the next message of a conversation, as one response or as a stream of chunks.",
               .fields = chat_fields, .rules = chat_rules,
               .unknown_fields = UnknownFields::pass}},
 };
@@ -272,12 +272,12 @@ constexpr Field free_chat_messages_item = {.name = "", .types = type_object, .ob
 constexpr std::string_view free_chat_model_choices[] = {"gpt-4o", "gpt-3.5-turbo", "gpt-4"};
 constexpr std::string_view free_chat_image_url_schemes[] = {"http", "https", "data"};
 constexpr Field free_chat_fields[] = {
-    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &free_chat_messages_item, .documentation = "The conversation so far, oldest message first."},
-    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .documentation = "Which list of models to try."},
-    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Send the answer in pieces, as they are made."},
-    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .documentation = "Time for the whole answer, all models together."},
-    {.name = "shuffle", .types = type_boolean, .default_json = "false", .documentation = "Try the models in random order."},
-    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .documentation = "Picture that the question is about: an address, or a data URL of at most 20 MiB."},
+    {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &free_chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
+    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .documentation = "Name of the list of models to try.", .title = "Model list"},
+    {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
+    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .documentation = "Time limit for the whole answer, over all models that are tried.", .title = "Timeout"},
+    {.name = "shuffle", .types = type_boolean, .default_json = "false", .documentation = "Try the models in random order.", .title = "Random order"},
+    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .documentation = "Image that the question is about: a URL, or a data URL of at most 20 MiB.", .title = "Image URL"},
 };
 
 constexpr Variant free_chat_variants[] = {
@@ -287,7 +287,7 @@ constexpr Variant free_chat_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "free_chat", .documentation = "Answers a conversation with the first of several chat models that can, and returns plain text.",
+     .body = {.name = "free_chat", .documentation = "Generate the next message of a conversation as plain text, with the first available of several chat models.",
               .fields = free_chat_fields,
               .unknown_fields = UnknownFields::pass}},
 };
@@ -300,7 +300,7 @@ constinit const Operation chat = {
     .path = "/api/v1/fastllm/chatcompletion",
     .family = "chat",
     .title = "Chat completion",
-    .summary = "Answers a conversation with a chat model, whole or as a stream of pieces.",
+    .summary = "Generate the next message of a conversation, as one response or as a stream of chunks.",
     .first = "messages",
     .result = "ChatCompletion",
     .stream_result = "ChatChunk",
@@ -313,7 +313,7 @@ constinit const Operation free_chat = {
     .path = "/api/v1/freellm",
     .family = "chat",
     .title = "Chat with failover",
-    .summary = "Answers a conversation with the first of several chat models that can, and returns plain text.",
+    .summary = "Generate the next message of a conversation as plain text, with the first available of several chat models.",
     .first = "messages",
     .result = "TextResponse",
     .stream_result = "TextChunk",

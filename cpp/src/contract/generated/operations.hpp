@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #pragma once
 

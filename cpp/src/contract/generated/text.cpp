@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #include "contract/generated/operations.hpp"
 
@@ -6,8 +6,8 @@ namespace polymux::contract::generated {
 namespace {
 
 constexpr Field read_text_fields[] = {
-    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .documentation = "The picture; a TIFF may have several pages."},
-    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .documentation = "Languages of the text, joined by plus: `eng`, `deu+fra`."},
+    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .documentation = "Image to read; a TIFF may have several pages.", .title = "Image"},
+    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .documentation = "Languages of the text, joined with plus signs: `eng`, `deu+fra`.", .title = "Languages"},
 };
 
 constexpr Variant read_text_variants[] = {
@@ -17,7 +17,7 @@ constexpr Variant read_text_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "read_text", .documentation = "Reads the text in a picture.",
+     .body = {.name = "read_text", .documentation = "Extract the text in an image (OCR).",
               .fields = read_text_fields,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -29,7 +29,7 @@ constinit const Operation read_text = {
     .path = "/api/v1/image2text",
     .family = "text",
     .title = "Image to text",
-    .summary = "Reads the text in a picture.",
+    .summary = "Extract the text in an image (OCR).",
     .first = "file",
     .result = "OcrText",
     .variants = read_text_variants,

@@ -1,4 +1,4 @@
-// Made by scripts/generate from contract/; change it there.
+// Made by scripts/generate from contract/; do not edit.
 // clang-format off
 #include "contract/generated/operations.hpp"
 
@@ -8,20 +8,20 @@ namespace {
 constexpr std::string_view generate_video_num_inferences_steps_aliases[] = {"num_inference_steps"};
 constexpr std::string_view generate_video_video_model_choices[] = {"xl", "576w", "potat1", "animov-512x"};
 constexpr Field generate_video_fields[] = {
-    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .documentation = "What the video shows."},
-    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .documentation = "What it must not show."},
-    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How much of `init_video` is kept: 1 keeps all of it, 0 nothing."},
-    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .documentation = "Length of the video."},
-    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .documentation = "Steps of denoising."},
-    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Width of the video."},
-    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video; the models were trained on 576 beside a width of 1024."},
-    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .documentation = "How closely to follow the description."},
-    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .documentation = "Frame rate."},
-    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Which model paints."},
-    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "How many videos to make."},
-    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Paint over the mark that the training videos left; needs an upstream that can."},
-    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Video to start from."},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Makes the video repeatable; random when absent."},
+    {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the video.", .title = "Prompt"},
+    {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .documentation = "Description of content to avoid.", .title = "Negative prompt"},
+    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it.", .title = "Input video strength"},
+    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .documentation = "Number of frames of the video.", .title = "Number of frames"},
+    {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
+    {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Width of the video.", .title = "Width"},
+    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video; the models were trained at 1024 x 576.", .title = "Height"},
+    {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .documentation = "Guidance scale: how closely to follow the prompt.", .title = "Guidance scale"},
+    {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .documentation = "Frame rate of the video.", .title = "Frames per second"},
+    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Video model to use.", .title = "Video model"},
+    {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of videos to generate.", .title = "Number of videos"},
+    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Remove the watermark that comes from the training videos; requires an upstream that supports it.", .title = "Remove watermark"},
+    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Input video for video-to-video.", .title = "Input video"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same seed and inputs give the same video. Default: random.", .title = "Seed"},
 };
 
 constexpr Variant generate_video_variants[] = {
@@ -31,15 +31,15 @@ constexpr Variant generate_video_variants[] = {
      .encoding = Encoding::multipart,
      .accepts_json = false,
      .accepts_multipart = true,
-     .body = {.name = "generate_video", .documentation = "Makes a short video from a description.",
+     .body = {.name = "generate_video", .documentation = "Generate a short video from a text prompt.",
               .fields = generate_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr std::string_view download_video_url_schemes[] = {"http", "https"};
 constexpr Field download_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .documentation = "Page of the video, or the file itself."},
-    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "`720p`, `720` (144 to 4320: the smaller side), or `best`; the best at or below it is taken, else the smallest above."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .documentation = "URL of the video's page, or of the video file.", .title = "Video URL"},
+    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`. Selects the best resolution up to this limit, or else the smallest above it.", .title = "Resolution"},
 };
 
 constexpr Variant download_video_variants[] = {
@@ -49,14 +49,14 @@ constexpr Variant download_video_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "download_video", .documentation = "Fetches an online video.",
+     .body = {.name = "download_video", .documentation = "Download an online video.",
               .fields = download_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
 
 constexpr std::string_view summarize_video_url_schemes[] = {"http", "https"};
 constexpr Field summarize_video_fields[] = {
-    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .documentation = "Page of the video."},
+    {.name = "url", .types = type_string, .required = true, .url = true, .schemes = summarize_video_url_schemes, .documentation = "URL of the video's page.", .title = "Video page URL"},
 };
 
 constexpr Variant summarize_video_variants[] = {
@@ -66,7 +66,7 @@ constexpr Variant summarize_video_variants[] = {
      .encoding = Encoding::json,
      .accepts_json = true,
      .accepts_multipart = false,
-     .body = {.name = "summarize_video", .documentation = "Says in short what an online video is about.",
+     .body = {.name = "summarize_video", .documentation = "Summarize the content of an online video.",
               .fields = summarize_video_fields,
               .unknown_fields = UnknownFields::warn}},
 };
@@ -78,7 +78,7 @@ constinit const Operation generate_video = {
     .path = "/api/v1/modelhost/videogeneration",
     .family = "video",
     .title = "Video generation",
-    .summary = "Makes a short video from a description.",
+    .summary = "Generate a short video from a text prompt.",
     .first = "prompt",
     .result = "Prediction",
     .job = true,
@@ -90,7 +90,7 @@ constinit const Operation download_video = {
     .path = "/api/v1/downloadvideo",
     .family = "video",
     .title = "Video download",
-    .summary = "Fetches an online video.",
+    .summary = "Download an online video.",
     .first = "url",
     .result = "MediaFile",
     .job = true,
@@ -102,7 +102,7 @@ constinit const Operation summarize_video = {
     .path = "/api/v1/videosummarization",
     .family = "video",
     .title = "Video summary",
-    .summary = "Says in short what an online video is about.",
+    .summary = "Summarize the content of an online video.",
     .first = "url",
     .result = "TextResponse",
     .job = true,

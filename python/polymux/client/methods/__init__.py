@@ -1,6 +1,5 @@
-"""The typed methods of all operations, made from the contract.
+"""The typed methods of all operations, generated from the contract.
 
-`synchronous.Operations` and `asynchronous.AsyncOperations` know what every operation takes and
-gives, and nothing of how a request travels: whoever derives from them says that in one method,
-`_call`.
+`synchronous.Operations` and `asynchronous.AsyncOperations` define the parameters and results of all
+operations. Subclasses send the requests in one method, `_call`.
 """

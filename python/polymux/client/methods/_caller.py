@@ -1,4 +1,4 @@
-"""What the generated methods stand on."""
+"""Base classes of the generated methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from polymux.client.responses import Prediction
 
     class CallArguments(TypedDict, total=False):
-        """How an operation is called, beside its fields; see `Caller.request` for each."""
+        """Arguments of an operation other than its fields; see `Caller.request`."""
 
         model: str | None
         extra_body: Mapping[str, Any] | None
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def overload(function: object) -> object:
-        """As `typing.overload`, which costs more to load than a client."""
+        """Replace `typing.overload`, which takes longer to import than a client."""
         return function
 
 
@@ -32,12 +32,12 @@ __all__ = ["AsyncCaller", "Caller", "overload"]
 
 def _named(operation: str) -> str:
     if not isinstance(operation, str):
-        raise TypeError(f"operation is a str, not {type(operation).__name__}")
+        raise TypeError(f"operation: invalid type (got {type(operation).__name__}, allowed str)")
     return operation
 
 
 class Caller:
-    """Does what a method asks for."""
+    """Base of the synchronous methods."""
 
     def request(
         self,
@@ -52,25 +52,26 @@ class Caller:
         wait: bool = True,
         **more_fields: Any,
     ) -> Any:
-        """Any operation by its name, with its fields as the interface calls them.
+        """Call any operation by its name.
 
         Args:
             operation: A method's name, a command, a path or its last segment.
-            fields: Name to value.
-            model: The model selector, of operations that have one.
-            extra_body: Fields that the contract does not have.
-            timeout: As for the methods.
-            on_upload: As for the methods.
-            on_progress: As for the methods.
-            wait: False gives the job of an operation that makes one, at once.
-            more_fields: Fields by keyword; those whose names stand above go into `fields`.
+            fields: Values by field name.
+            model: Model of an operation with several models.
+            extra_body: Additional fields, sent without validation.
+            timeout: See the operation's method.
+            on_upload: See the operation's method.
+            on_progress: See the operation's method.
+            wait: If False, return the job of an operation that has one at once.
+            more_fields: Fields as keyword arguments. Use `fields` for names that are parameters
+                of this method.
 
         Returns:
-            What the method of that operation gives.
+            The result of the operation's method.
 
         Raises:
-            InvalidRequestError: There is no such operation, or its fields are wrong.
-            TypeError: The operation is no text.
+            InvalidRequestError: The operation is unknown, or its fields are invalid.
+            TypeError: `operation` is not a str.
 
         Example:
             >>> import polymux
@@ -92,21 +93,21 @@ class Caller:
     def _call(
         self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
-        """Runs an operation.
+        """Call an operation.
 
         Args:
-            operation: Its name in the contract.
-            values: Wire name to value; None where the caller gave none.
-            arguments: Those of `request`, beside the fields.
+            operation: The operation's name in the contract.
+            values: Values by field name; None if not given.
+            arguments: The arguments of `request` other than fields.
 
         Returns:
-            What the operation's contract says.
+            The result type of the contract.
         """
         raise NotImplementedError
 
 
 class AsyncCaller:
-    """Does what a coroutine method asks for."""
+    """Base of the coroutine methods."""
 
     async def request(
         self,
@@ -121,10 +122,7 @@ class AsyncCaller:
         wait: bool = True,
         **more_fields: Any,
     ) -> Any:
-        """Any operation by its name, with its fields as the interface calls them.
-
-        The arguments are those of `Caller.request`.
-        """
+        """Call any operation by its name. See `Caller.request` for the arguments."""
         return await self._call(
             _named(operation),
             {**(fields or {}), **more_fields},
@@ -139,5 +137,5 @@ class AsyncCaller:
     async def _call(
         self, operation: str, values: dict[str, Any], **arguments: Unpack[CallArguments]
     ) -> Any:
-        """Runs an operation; the arguments are those of `Caller._call`."""
+        """Call an operation. See `Caller._call` for the arguments."""
         raise NotImplementedError

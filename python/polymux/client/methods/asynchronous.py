@@ -1,4 +1,4 @@
-"""All operations as coroutine methods. Made by scripts/generate from contract/; change it there."""
+"""All operations as coroutine methods. Made by scripts/generate from contract/; do not edit."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class AsyncOperations(AsyncCaller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> ChatCompletion | AsyncChatStream:
-        """Answers a conversation with a chat model, whole or as a stream of pieces.
+        """Generate the next message of a conversation, as one response or as a stream of chunks.
 
         See `Client.chat` for the arguments, the result and the errors.
         """
@@ -236,7 +236,7 @@ class AsyncOperations(AsyncCaller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> TextResponse | AsyncChatStream:
-        """Answers a conversation with the first of several chat models that can, and returns plain text.
+        """Generate the next message of a conversation as plain text, with the first available of several chat models.
 
         See `Client.free_chat` for the arguments, the result and the errors.
         """
@@ -265,7 +265,7 @@ class AsyncOperations(AsyncCaller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> SongList:
-        """Finds songs by name.
+        """Search for songs by title or artist.
 
         See `Client.search_music` for the arguments, the result and the errors.
         """
@@ -391,7 +391,7 @@ class AsyncOperations(AsyncCaller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes pictures from a description, or from a picture and a description.
+        """Generate images from a text prompt, or from an image and a text prompt.
 
         See `Client.generate_image` for the arguments, the result and the errors.
         """
@@ -512,7 +512,7 @@ class AsyncOperations(AsyncCaller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Enlarges a picture.
+        """Increase the resolution of an image.
 
         See `Client.upscale_image` for the arguments, the result and the errors.
         """
@@ -570,7 +570,7 @@ class AsyncOperations(AsyncCaller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Writes down what is said in a recording, or translates it into English.
+        """Transcribe speech, or translate it to English.
 
         See `Client.transcribe` for the arguments, the result and the errors.
         """
@@ -617,7 +617,7 @@ class AsyncOperations(AsyncCaller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes a short video from a description.
+        """Generate a short video from a text prompt.
 
         See `Client.generate_video` for the arguments, the result and the errors.
         """
@@ -664,7 +664,7 @@ class AsyncOperations(AsyncCaller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes a few seconds of music from a description, or from the way between two.
+        """Generate a few seconds of music from a prompt, or from a mix of two prompts.
 
         See `Client.generate_music` for the arguments, the result and the errors.
         """
@@ -695,7 +695,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_upload: Callable[[int, int | None], object] | None = None,
     ) -> Song:
-        """Names the song in a piece of sound.
+        """Identify the song in an audio or video file.
 
         See `Client.identify_song` for the arguments, the result and the errors.
         """
@@ -720,7 +720,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Fetches an online video.
+        """Download an online video.
 
         See `Client.download_video` for the arguments, the result and the errors.
         """
@@ -745,7 +745,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> TextResponse:
-        """Says in short what an online video is about.
+        """Summarize the content of an online video.
 
         See `Client.summarize_video` for the arguments, the result and the errors.
         """
@@ -769,7 +769,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Fetches the music that fits a query best, as MP3.
+        """Download the best match for a query as MP3.
 
         See `Client.download_music` for the arguments, the result and the errors.
         """
@@ -802,7 +802,7 @@ class AsyncOperations(AsyncCaller):
         on_upload: Callable[[int, int | None], object] | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Makes an MP3 of any audio or video file.
+        """Convert an audio or video file to MP3.
 
         See `Client.convert_to_mp3` for the arguments, the result and the errors.
         """
@@ -836,7 +836,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_upload: Callable[[int, int | None], object] | None = None,
     ) -> OcrText:
-        """Reads the text in a picture.
+        """Extract the text in an image (OCR).
 
         See `Client.read_text` for the arguments, the result and the errors.
         """

@@ -1,6 +1,6 @@
-"""What comes back from each operation. Made by scripts/generate from contract/; change it there."""
+"""The result of each operation. Made by scripts/generate from contract/; do not edit."""
 
-#: Names of the classes of `polymux` that answers become.
+#: Name of the class in `polymux` of an operation's result.
 RESULTS = {
     "chat": "ChatCompletion",
     "free_chat": "TextResponse",
@@ -17,7 +17,7 @@ RESULTS = {
     "convert_to_mp3": "MediaFile",
     "read_text": "OcrText",
 }
-#: Where servers of the interface have them, below ``/api/v1/``.
+#: Path of each operation, after ``/api/v1/``.
 PATHS = {
     "chat": "fastllm/chatcompletion",
     "free_chat": "freellm",
@@ -34,7 +34,7 @@ PATHS = {
     "convert_to_mp3": "convert2mp3",
     "read_text": "image2text",
 }
-#: Operations of which a server makes a job, which can be read, watched and cancelled.
+#: Operations that a server runs as a job, which clients can read, watch and cancel.
 JOBS = frozenset(
     {
         "generate_image",

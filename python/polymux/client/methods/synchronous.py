@@ -1,4 +1,4 @@
-"""All operations as methods. Made by scripts/generate from contract/; change it there."""
+"""All operations as methods. Made by scripts/generate from contract/; do not edit."""
 
 from __future__ import annotations
 
@@ -147,64 +147,70 @@ class Operations(Caller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> ChatCompletion | ChatStream:
-        """Answers a conversation with a chat model, whole or as a stream of pieces.
+        """Generate the next message of a conversation, as one response or as a stream of chunks.
 
         Args:
-            messages: The conversation so far, oldest message first.
-            model: Name of the chat model, as the server lists it.
-            stream: Send the answer in pieces, as they are made. Default ``False``.
-            temperature: Randomness of the sampling; 0 takes the likeliest token. 0 to 2; default
-                ``1``.
-            top_p: Share of probability that tokens are sampled from. 0 to 1; default ``1``.
-            max_completion_tokens: Longest answer; the model's own limit when absent. At least 1
-                tokens.
-            stop: Texts that end the answer where they would appear, four at most. At most 4.
-            seed: Makes sampling repeatable as far as the model can.
-            n: How many answers to make, where the model can make several. 1 to 8; default ``1``.
-            response_format: Form of the answer: free text, any JSON object, or JSON of a schema.
-            tools: Functions that the model may ask to be called. At most 128.
-            tool_choice: Whether a tool must, may or must not be called, or which one.
+            messages: Messages of the conversation, oldest first.
+            model: Name of a chat model that the server offers.
+            stream: Stream the answer in chunks while it is generated. Default ``False``.
+            temperature: Sampling temperature; higher values are more random, 0 always picks the
+                most likely token. 0 to 2; default ``1``.
+            top_p: Nucleus sampling: only the most likely tokens with this total probability are
+                considered. 0 to 1; default ``1``.
+            max_completion_tokens: Maximum number of tokens to generate. Default: the model's limit.
+                At least 1 tokens.
+            stop: Up to four sequences at which generation stops. The answer does not contain them.
+                At most 4.
+            seed: Random seed; the same request with the same seed gives the same answer if the
+                model supports it.
+            n: Number of answers to generate, if the model supports several. 1 to 8; default ``1``.
+            response_format: Format of the answer: free text, any JSON object, or JSON that matches
+                a schema.
+            tools: Functions that the model may call. At most 128.
+            tool_choice: `none` forbids tool calls, `auto` lets the model decide, `required` forces
+                a call; an object names the tool to call.
             parallel_tool_calls: Allow several tool calls in one answer. Default ``True``.
-            disable_tool_validation: Accept tool calls that do not fit the tools' schemas. Default
-                ``False``.
+            disable_tool_validation: Accept tool calls whose arguments do not match the tools'
+                schemas. Default ``False``.
             reasoning_effort: How much a reasoning model thinks before it answers.
-            reasoning_format: Where the thinking goes: left out, inside the text, or apart from it.
-            include_reasoning: Whether the answer carries the thinking at all.
-            service_tier: Class of service at providers that have several. Default ``'on_demand'``.
-            stream_options: What a stream carries beside the text.
-            user: Name of the end user, for the provider's own records.
-            frequency_penalty: Positive values make repeated words less likely. -2 to 2; default
-                ``0``.
-            presence_penalty: Positive values make new subjects more likely. -2 to 2; default ``0``.
-            logprobs: Return the log probabilities of the answer's tokens.
-            top_logprobs: How many likeliest tokens to return at each place. 0 to 20.
-            logit_bias: Token number to a value from -100 to 100 that makes it likelier.
+            reasoning_format: Placement of the reasoning: `hidden` omits it, `raw` puts it in the
+                text, `parsed` puts it in a separate field.
+            include_reasoning: Include the reasoning in the answer.
+            service_tier: Service tier, for providers that offer several. Default ``'on_demand'``.
+            stream_options: Options for streamed answers.
+            user: ID of the end user, for the provider's records.
+            frequency_penalty: Positive values make tokens less likely the more often they have
+                appeared. -2 to 2; default ``0``.
+            presence_penalty: Positive values make tokens that have already appeared less likely. -2
+                to 2; default ``0``.
+            logprobs: Return log probabilities of the answer's tokens.
+            top_logprobs: Number of most likely tokens to return at each position. 0 to 20.
+            logit_bias: Map of token ID to a bias from -100 to 100, which is added to the token's
+                logit.
             functions: Older form of `tools`. At most 128. Deprecated: use `tools`.
             function_call: Older form of `tool_choice`. Deprecated: use `tool_choice`.
-            documents: Documents that the answer may draw on, where the model takes any.
-            citation_options: Whether the answer cites the documents.
-            search_settings: Settings of models that search the web themselves.
-            compound_custom: Settings of models that are made of several models and tools.
-            include_domains: Domains that such a search is kept to. Deprecated: use
+            documents: Documents that the model may use for the answer, if it supports documents.
+            citation_options: Enable or disable citations of the documents.
+            search_settings: Web search settings, for models with built-in search.
+            compound_custom: Settings of compound models, which combine several models and tools.
+            include_domains: Only domains that web search may use. Deprecated: use
                 `search_settings`.
-            exclude_domains: Domains that such a search leaves out. Deprecated: use
+            exclude_domains: Domains that web search must not use. Deprecated: use
                 `search_settings`.
-            metadata: Names and values kept with the request, where the provider stores any.
-            store: Ask the provider to keep the conversation.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
+            metadata: Key-value pairs to store with the request, if the provider supports it.
+            store: Ask the provider to store the conversation.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
         Returns:
-            The whole answer; with `stream` an iterator over its chunks.
+            The complete answer; with `stream`, an iterator over its chunks.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            StreamInterruptedError: A stream ended before the answer did.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            StreamInterruptedError: The stream ended before the answer was complete.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: ChatCompletion | ChatStream = self._call(
             "chat",
@@ -291,30 +297,28 @@ class Operations(Caller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> TextResponse | ChatStream:
-        """Answers a conversation with the first of several chat models that can, and returns plain text.
+        """Generate the next message of a conversation as plain text, with the first available of several chat models.
 
         Args:
-            messages: The conversation so far, oldest message first.
-            model: Which list of models to try. Default ``'gpt-4o'``.
-            stream: Send the answer in pieces, as they are made. Default ``False``.
-            answer_timeout_s: Time for the whole answer, all models together. 1 to 300 s.
+            messages: Messages of the conversation, oldest first.
+            model: Name of the list of models to try. Default ``'gpt-4o'``.
+            stream: Stream the answer in chunks while it is generated. Default ``False``.
+            answer_timeout_s: Time limit for the whole answer, over all models that are tried. 1 to
+                300 s.
             shuffle: Try the models in random order. Default ``False``.
-            image_url: Picture that the question is about: an address, or a data URL of at most 20
-                MiB.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
+            image_url: Image that the question is about: a URL, or a data URL of at most 20 MiB.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
         Returns:
             The text.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            StreamInterruptedError: A stream ended before the answer did.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            StreamInterruptedError: The stream ended before the answer was complete.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: TextResponse | ChatStream = self._call(
             "free_chat",
@@ -341,25 +345,23 @@ class Operations(Caller):
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
     ) -> SongList:
-        """Finds songs by name.
+        """Search for songs by title or artist.
 
         Args:
-            song: What to look for: title, artist, or both.
-            limit: How many songs at most. 1 to 50; default ``5``.
-            proxy: Proxy that the server should go through, where it allows one.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
+            song: Title, artist, or both.
+            limit: Maximum number of songs to return. 1 to 50; default ``5``.
+            proxy: Proxy that the server uses for the search, if the server allows proxies.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
         Returns:
-            Songs that were found, best first.
+            Songs that match, best match first.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: SongList = self._call(
             "search_music",
@@ -483,66 +485,69 @@ class Operations(Caller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes pictures from a description, or from a picture and a description.
+        """Generate images from a text prompt, or from an image and a text prompt.
 
-        Variant A, bytedance/sdxl-lightning-4step: SDXL-Lightning, distilled to four steps.
-        Variant B, lorenzomarines/astra: SDXL with LoRA weights: text to image, image to image,
-            repainting.
-        Variant C, playgroundai/playground-v2.5-1024px-aesthetic: Playground 2.5, made for pleasing
-            pictures of 1024 pixels.
+        Variant A, bytedance/sdxl-lightning-4step: SDXL-Lightning, distilled to four inference
+            steps.
+        Variant B, lorenzomarines/astra: SDXL with LoRA weights: text-to-image, image-to-image and
+            inpainting.
+        Variant C, playgroundai/playground-v2.5-1024px-aesthetic: Playground 2.5, tuned for
+            aesthetic images of 1024 pixels.
 
         Args:
-            prompt: What the picture shows.
-            model: Which variant. Default: with `image` or `mask` variant B, else variant A.
-            width: Width of the picture; 1024 or 1280 suit the model. A: 256 to 1280 px; a multiple
-                of 8; default ``1024``. B and C: 256 to 2048 px; a multiple of 8; default ``1024``.
-            height: Height of the picture; 1024 or 1280 suit the model. A: 256 to 1280 px; a
+            prompt: Description of the image.
+            model: Model of the variant. Default: variant B with `image` or `mask`, else variant A.
+            width: Width of the image; the model works best at 1024 or 1280. A: 256 to 1280 px; a
                 multiple of 8; default ``1024``. B and C: 256 to 2048 px; a multiple of 8; default
                 ``1024``.
-            scheduler: How the noise is taken away. A and B: default ``'K_EULER'``. C: default
-                ``'DPMSolver++'``.
-            num_outputs: How many pictures to make. 1 to 4; default ``1``.
-            guidance_scale: How closely to follow the description; the model is made for 0. A: 0 to
-                50; default ``0.0``. B: 1 to 50; default ``7.0``. C: 0 to 20; default ``3.0``.
-            negative_prompt: What the picture must not show.
-            num_inference_steps: Steps of denoising; the model is made for 4. A: 1 to 10; default
-                ``4``. B: 1 to 500; default ``50``. C: 1 to 100; default ``25``.
-            seed: Makes the picture repeatable; random when absent.
-            disable_safety_checker: Keep pictures that the safety checker would drop. Default
+            height: Height of the image; the model works best at 1024 or 1280. A: 256 to 1280 px; a
+                multiple of 8; default ``1024``. B and C: 256 to 2048 px; a multiple of 8; default
+                ``1024``.
+            scheduler: Sampling algorithm for the denoising steps. A and B: default ``'K_EULER'``.
+                C: default ``'DPMSolver++'``.
+            num_outputs: Number of images to generate. Each image increments the seed. 1 to 4;
+                default ``1``.
+            guidance_scale: Guidance scale: how closely to follow the prompt. The model is trained
+                for 0. A: 0 to 50; default ``0.0``. B: 1 to 50; default ``7.0``. C: 0 to 20; default
+                ``3.0``.
+            negative_prompt: Description of content to avoid.
+            num_inference_steps: Number of denoising steps; the model is trained for 4. A: 1 to 10;
+                default ``4``. B: 1 to 500; default ``50``. C: 1 to 100; default ``25``.
+            seed: Random seed; the same seed and inputs give the same image. Default: random.
+            disable_safety_checker: Keep images that the safety checker would remove. Default
                 ``False``.
-            prompt_strength: How much of `image` is given up for the description; 1.0 keeps nothing.
-                Variant B and C only. 0 to 1; default ``0.8``.
-            lora_scale: Weight of the LoRA; acts only where LoRA weights are loaded. Variant B and C
-                only. 0 to 1; default ``0.6``.
-            apply_watermark: Hide a mark in the picture that tells it was made by a machine. Variant
-                B and C only. Default ``False``.
-            image: Picture to start from. Variant B and C only.
-            mask: Where to repaint: white is repainted, black is kept. Variant B and C only.
-            refine: Which refiner goes over the picture. Variant B only. Default ``'no_refiner'``.
-            high_noise_frac: Share of the steps before the ensemble's refiner takes over. Variant B
-                only. 0 to 1; default ``0.8``.
-            refine_steps: Steps of the base image refiner. Variant B only. 1 to 500.
-            replicate_weights: Address of LoRA weights to load. Variant B only.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
+            prompt_strength: How strongly the prompt changes `image`; 1.0 replaces it completely.
+                Variants B and C only. 0 to 1; default ``0.8``.
+            lora_scale: Strength of the LoRA; has an effect only if LoRA weights are loaded.
+                Variants B and C only. 0 to 1; default ``0.6``.
+            apply_watermark: Add an invisible watermark that marks the image as AI-generated.
+                Variants B and C only. Default ``False``.
+            image: Input image for image-to-image and inpainting. Variants B and C only.
+            mask: Inpainting mask: white areas are repainted, black areas are kept. Variants B and C
+                only.
+            refine: Refiner to apply to the image. Variant B only. Default ``'no_refiner'``.
+            high_noise_frac: Fraction of the steps after which `expert_ensemble_refiner` takes over.
+                Variant B only. 0 to 1; default ``0.8``.
+            refine_steps: Number of steps of `base_image_refiner`. Variant B only. 1 to 500.
+            replicate_weights: URL of LoRA weights to load. Variant B only.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
+            wait: Wait until the job ends. If False, return the running job;
+                `client.predictions.wait` waits for it. Default: True.
 
         Returns:
-            The finished job with what came of it.
+            The finished job with its output.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
             PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Prediction = self._call(
             "generate_image",
@@ -661,72 +666,76 @@ class Operations(Caller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Enlarges a picture.
+        """Increase the resolution of an image.
 
-        Variant A, philz1337x/clarity-upscaler: Invents fitting detail while it enlarges.
-        Variant B, nightmareai/real-esrgan: Real-ESRGAN: enlarges what is there.
+        Variant A, philz1337x/clarity-upscaler: Clarity upscaler: adds generated detail to the
+            image.
+        Variant B, nightmareai/real-esrgan: Real-ESRGAN: upscales without generating new detail.
 
         Args:
-            image: Picture to enlarge.
-            model: Which variant. Default: with `scale` or `face_enhance` variant B, else variant A.
-            prompt: What the detail should be like; LoRA tags included. Variant A only. Default
+            image: Image to upscale.
+            model: Model of the variant. Default: variant B with `scale` or `face_enhance`, else
+                variant A.
+            prompt: Description of the detail to add; may contain LoRA tags. Variant A only. Default
                 ``'masterpiece, best quality, highres, <lora:more_details:0.5>
                 <lora:SDXLrender_v2.0:1>'``.
-            negative_prompt: What the detail must not be like. Variant A only. Default ``'(worst
+            negative_prompt: Description of detail to avoid. Variant A only. Default ``'(worst
                 quality, low quality, normal quality:2) JuggernautNegative-neg'``.
-            scale_factor: How many times wider and higher. Variant A only. Above 0 to 10; default
-                ``2``.
-            dynamic: Contrast and depth (guidance scale). Variant A only. 1 to 50; default ``6``.
-            creativity: How freely detail is invented. Variant A only. 0 to 1; default ``0.35``.
-            resemblance: How closely the picture is kept to. Variant A only. 0 to 3; default
+            scale_factor: Factor by which width and height increase. Variant A only. Above 0 to 10;
+                default ``2``.
+            dynamic: HDR effect: contrast and depth (the guidance scale). Variant A only. 1 to 50;
+                default ``6``.
+            creativity: How much new detail to generate. Variant A only. 0 to 1; default ``0.35``.
+            resemblance: How closely to keep to the input image. Variant A only. 0 to 3; default
                 ``0.6``.
-            tiling_width: Width of a tile; small tiles are sharper and stray further. Variant A
-                only. 16 to 256; a multiple of 16; default ``112``.
+            tiling_width: Width of a tile; smaller tiles give sharper images that differ more from
+                the input. Variant A only. 16 to 256; a multiple of 16; default ``112``.
             tiling_height: Height of a tile. Variant A only. 16 to 256; a multiple of 16; default
                 ``144``.
-            sd_model: Stable Diffusion model that paints the detail. Variant A only. Default
+            sd_model: Stable Diffusion model that generates the detail. Variant A only. Default
                 ``'juggernaut_reborn.safetensors [338b85bc4f]'``.
-            scheduler: How the noise is taken away. Variant A only. Default ``'DPM++ 3M SDE
-                Karras'``.
-            num_inference_steps: Steps of denoising. Variant A only. 1 to 100; default ``18``.
-            downscaling: Shrink the picture first, which leaves more to invent. Variant A only.
-                Default ``False``.
-            downscaling_resolution: Longest side after shrinking. Variant A only. 64 to 4096 px;
-                default ``768``.
-            sharpen: Sharpening at the end. Variant A only. 0 to 10; default ``0``.
-            output_format: Format of the result. Variant A only. Default ``'png'``.
-            seed: Makes the detail repeatable. Variant A only. Default ``1337``.
-            multistep_factor: What `creativity` is multiplied by from pass to pass, above a factor
-                of 2. Variant A only. 0 to 2; default ``0.8``.
-            lora_links: Address of LoRA weights to load. Variant A only.
-            custom_sd_model: Address of a Stable Diffusion model to use. Variant A only.
-            mask: Area to keep as it is. Variant A only.
-            handfix: Repair hands. Variant A only. Default ``'disabled'``.
-            pattern: Make the edges fit each other, for patterns that repeat. Variant A only.
-                Default ``False``.
-            scale: How many times wider and higher. Variant B only. Above 0 to 10; default ``4``.
-            face_enhance: Go over faces with a network of their own; needs an upstream that has one.
-                Variant B only. Default ``False``.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
+            scheduler: Sampling algorithm for the denoising steps. Variant A only. Default ``'DPM++
+                3M SDE Karras'``.
+            num_inference_steps: Number of denoising steps. Variant A only. 1 to 100; default
+                ``18``.
+            downscaling: Shrink the image first, which leaves more detail to generate. Variant A
+                only. Default ``False``.
+            downscaling_resolution: Length of the longer side after shrinking. Variant A only. 64 to
+                4096 px; default ``768``.
+            sharpen: Strength of the final sharpening. Variant A only. 0 to 10; default ``0``.
+            output_format: File format of the output. Variant A only. Default ``'png'``.
+            seed: Random seed; the same seed and inputs give the same image. Variant A only. Default
+                ``1337``.
+            multistep_factor: Factor that multiplies `creativity` after each pass, if `scale_factor`
+                is above 2. Variant A only. 0 to 2; default ``0.8``.
+            lora_links: URL of LoRA weights to load. Variant A only.
+            custom_sd_model: URL of a Stable Diffusion model to use instead of `sd_model`. Variant A
+                only.
+            mask: Mask of the area to leave unchanged. Variant A only.
+            handfix: Repair hands in the image. Variant A only. Default ``'disabled'``.
+            pattern: Make a seamless tile for repeating patterns. Variant A only. Default ``False``.
+            scale: Factor by which width and height increase. Variant B only. Above 0 to 10; default
+                ``4``.
+            face_enhance: Enhance faces with a separate model; requires an upstream that supports
+                it. Variant B only. Default ``False``.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
+            wait: Wait until the job ends. If False, return the running job;
+                `client.predictions.wait` waits for it. Default: True.
 
         Returns:
-            The finished job with what came of it.
+            The finished job with its output.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
             PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Prediction = self._call(
             "upscale_image",
@@ -782,37 +791,36 @@ class Operations(Caller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Writes down what is said in a recording, or translates it into English.
+        """Transcribe speech, or translate it to English.
 
         Args:
-            source: Recording: any audio or video file.
-            model: Which model works. Default: ``turian/insanely-fast-whisper-with-video``.
-            url: Page of an online video to take the sound from, instead of `audio`.
-            task: Write down, or translate into English. Default ``'transcribe'``.
-            batch_size: Stretches worked on at once; fewer need less memory. 1 to 256; default
-                ``64``.
-            timestamp: Times of stretches of speech, or of each word. Default ``'chunk'``.
-            language: Language spoken, as a Whisper code or name; found out when absent.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
+            source: Recording to transcribe: any audio or video file.
+            model: Model to use. Default: ``turian/insanely-fast-whisper-with-video``.
+            url: Page URL of an online video to transcribe, instead of `audio`.
+            task: Transcribe in the spoken language, or translate to English. Default
+                ``'transcribe'``.
+            batch_size: Number of segments to process in parallel; smaller values need less memory.
+                1 to 256; default ``64``.
+            timestamp: Timestamps for each segment of speech, or for each word. Default ``'chunk'``.
+            language: Spoken language, as a Whisper code or name. Default: detected automatically.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
+            wait: Wait until the job ends. If False, return the running job;
+                `client.predictions.wait` waits for it. Default: True.
 
         Returns:
-            The finished job with what came of it.
+            The finished job with its output.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
             PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Prediction = self._call(
             "transcribe",
@@ -857,48 +865,47 @@ class Operations(Caller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes a short video from a description.
+        """Generate a short video from a text prompt.
 
         Args:
-            prompt: What the video shows.
-            model: Which model works. Default: ``anotherjesse/zeroscope-v2-xl``.
-            negative_prompt: What it must not show. Default ``'blurred, noisy, washed out,
+            prompt: Description of the video.
+            model: Model to use. Default: ``anotherjesse/zeroscope-v2-xl``.
+            negative_prompt: Description of content to avoid. Default ``'blurred, noisy, washed out,
                 distorted, broken'``.
-            init_weight: How much of `init_video` is kept: 1 keeps all of it, 0 nothing. 0 to 1;
-                default ``0.5``.
-            num_frames: Length of the video. 1 to 100 frames; default ``24``.
-            num_inference_steps: Steps of denoising. 1 to 500; default ``50``.
+            init_weight: How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it. 0
+                to 1; default ``0.5``.
+            num_frames: Number of frames of the video. 1 to 100 frames; default ``24``.
+            num_inference_steps: Number of denoising steps. 1 to 500; default ``50``.
             width: Width of the video. 256 to 2048 px; a multiple of 8; default ``1024``.
-            height: Height of the video; the models were trained on 576 beside a width of 1024. 256
-                to 2048 px; a multiple of 8; default ``1024``.
-            guidance_scale: How closely to follow the description. 1 to 100; default ``17.5``.
-            fps: Frame rate. 1 to 60 frames/s; default ``10``.
-            video_model: Which model paints. Default ``'xl'``.
-            batch_size: How many videos to make. 1 to 8; default ``1``.
-            remove_watermark: Paint over the mark that the training videos left; needs an upstream
-                that can. Default ``False``.
-            init_video: Video to start from.
-            seed: Makes the video repeatable; random when absent.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
+            height: Height of the video; the models were trained at 1024 x 576. 256 to 2048 px; a
+                multiple of 8; default ``1024``.
+            guidance_scale: Guidance scale: how closely to follow the prompt. 1 to 100; default
+                ``17.5``.
+            fps: Frame rate of the video. 1 to 60 frames/s; default ``10``.
+            video_model: Video model to use. Default ``'xl'``.
+            batch_size: Number of videos to generate. 1 to 8; default ``1``.
+            remove_watermark: Remove the watermark that comes from the training videos; requires an
+                upstream that supports it. Default ``False``.
+            init_video: Input video for video-to-video.
+            seed: Random seed; the same seed and inputs give the same video. Default: random.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
+            wait: Wait until the job ends. If False, return the running job;
+                `client.predictions.wait` waits for it. Default: True.
 
         Returns:
-            The finished job with what came of it.
+            The finished job with its output.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
             PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Prediction = self._call(
             "generate_video",
@@ -943,36 +950,34 @@ class Operations(Caller):
         on_progress: Callable[[Prediction], object] | None = None,
         wait: bool = True,
     ) -> Prediction:
-        """Makes a few seconds of music from a description, or from the way between two.
+        """Generate a few seconds of music from a prompt, or from a mix of two prompts.
 
         Args:
-            prompt_a: What the music is like.
-            model: Which model works. Default: ``riffusion/riffusion``.
-            denoising: How much of the seed spectrogram is changed. 0 to 1; default ``0.75``.
-            prompt_b: A second description to go towards; none when blank.
-            alpha: How far towards `prompt_b`: 0 is all `prompt_a`, 1 all `prompt_b`. 0 to 1;
+            prompt_a: Description of the music.
+            model: Model to use. Default: ``riffusion/riffusion``.
+            denoising: How strongly to change the seed spectrogram. 0 to 1; default ``0.75``.
+            prompt_b: Second prompt to mix in; ignored if blank.
+            alpha: Weight of `prompt_b`: 0 uses only `prompt_a`, 1 uses only `prompt_b`. 0 to 1;
                 default ``0.5``.
-            num_inference_steps: Steps of diffusion. 1 to 500; default ``50``.
-            seed_image_id: Spectrogram to start from. Default ``'vibes'``.
-            seed: Makes the music repeatable; random when absent.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
-            wait: Wait for the end of the job; else it comes back as it is, and
-                `client.predictions.wait` waits for it. Default True.
+            num_inference_steps: Number of denoising steps. 1 to 500; default ``50``.
+            seed_image_id: Seed spectrogram to start from. Default ``'vibes'``.
+            seed: Random seed; the same seed and inputs give the same music. Default: random.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
+            wait: Wait until the job ends. If False, return the running job;
+                `client.predictions.wait` waits for it. Default: True.
 
         Returns:
-            The finished job with what came of it.
+            The finished job with its output.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
             PredictionFailedError: The model failed.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Prediction = self._call(
             "generate_music",
@@ -1001,26 +1006,24 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_upload: Callable[[int, int | None], object] | None = None,
     ) -> Song:
-        """Names the song in a piece of sound.
+        """Identify the song in an audio or video file.
 
         Args:
-            source: A few seconds of the song: any audio or video file.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
+            source: Recording with a few seconds of the song: any audio or video file.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
 
         Returns:
             The song.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            NoMatchError: No song was recognised.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            NoMatchError: No song matches.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: Song = self._call(
             "identify_song",
@@ -1043,27 +1046,26 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Fetches an online video.
+        """Download an online video.
 
         Args:
-            url: Page of the video, or the file itself.
-            resolution: `720p`, `720` (144 to 4320: the smaller side), or `best`; the best at or
-                below it is taken, else the smallest above. Default ``'best'``.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
+            url: URL of the video's page, or of the video file.
+            resolution: Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`.
+                Selects the best resolution up to this limit, or else the smallest above it. Default
+                ``'best'``.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
 
         Returns:
-            Where the finished file lies.
+            The URL of the output file.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: MediaFile = self._call(
             "download_video",
@@ -1086,25 +1088,23 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> TextResponse:
-        """Says in short what an online video is about.
+        """Summarize the content of an online video.
 
         Args:
-            url: Page of the video.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
+            url: URL of the video's page.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
 
         Returns:
             The text.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: TextResponse = self._call(
             "summarize_video",
@@ -1126,25 +1126,23 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Fetches the music that fits a query best, as MP3.
+        """Download the best match for a query as MP3.
 
         Args:
-            query: What to look for.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
+            query: Title, artist, or both.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
 
         Returns:
-            Where the finished file lies.
+            The URL of the output file.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: MediaFile = self._call(
             "download_music",
@@ -1175,37 +1173,40 @@ class Operations(Caller):
         on_upload: Callable[[int, int | None], object] | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Makes an MP3 of any audio or video file.
+        """Convert an audio or video file to MP3.
 
         Args:
-            source: The media: any audio or video file.
-            url: Address of a media file, instead of `file`.
-            bitrate: Constant bitrate: 128000, or a text such as `128k`. 8000 to 320000 bit/s.
-            vbr_quality: Variable bitrate from 0, the best; the default is 0 when there is no
+            source: File to convert: any audio or video file.
+            url: URL of a media file, instead of `file`.
+            bitrate: Constant bitrate: a number such as 128000, or a string such as `128k`. 8000 to
+                320000 bit/s.
+            vbr_quality: Variable bitrate quality; 0 is the best. Default: 0 if there is no
                 `bitrate`. 0 to below 10.
-            sample_rate: Sample rate of the MP3; the one nearest to the input's when absent. In Hz.
-            channels: Mono or stereo; as the input when absent, stereo when it has more. 1 to 2.
-            start: Leave out what comes before: seconds, or `[HH:]MM:SS[.mmm]`. At least 0 s.
-            end: Leave out what comes after, in the same forms. At least 0 s.
-            audio_stream: Number of the stream to convert, among all streams; the best sound when
-                absent. At least 0.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
-            on_progress: Called with the job whenever the server tells something new of it. What it
-                raises is raised here; the job goes on.
+            sample_rate: Sample rate of the MP3. Default: the supported rate nearest to the input's.
+                In Hz.
+            channels: Number of channels: 1 for mono, 2 for stereo. Default: mono for mono input,
+                else stereo. 1 to 2.
+            start: Start time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the start of the input. At
+                least 0 s.
+            end: End time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the end of the input. At least 0
+                s.
+            audio_stream: Index of the stream to convert, among all streams of the file. Default:
+                the best audio stream. At least 0.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
+            on_progress: Called with the job after each change that the server reports. An exception
+                from it is raised here; the job continues.
 
         Returns:
-            Where the finished file lies.
+            The URL of the output file.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: MediaFile = self._call(
             "convert_to_mp3",
@@ -1237,26 +1238,24 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_upload: Callable[[int, int | None], object] | None = None,
     ) -> OcrText:
-        """Reads the text in a picture.
+        """Extract the text in an image (OCR).
 
         Args:
-            image: The picture; a TIFF may have several pages.
-            lang: Languages of the text, joined by plus: `eng`, `deu+fra`.
-            extra_body: Fields that the contract does not have, sent as they are. Default: none.
-            timeout: Seconds that everything may take, or a `polymux.Timeout`. Default: the
-                client's.
-            on_upload: Called with the bytes of the body sent so far and its length, None when not
-                known; at most every 50 ms, and at the end. What it raises ends the request.
+            image: Image to read; a TIFF may have several pages.
+            lang: Languages of the text, joined with plus signs: `eng`, `deu+fra`.
+            extra_body: Additional fields, sent without validation. Default: none.
+            timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
+            on_upload: Called with the number of bytes sent and the body's length (None if unknown),
+                at most every 50 ms and at the end. An exception from it aborts the request.
 
         Returns:
-            The text, line by line.
+            The text, with line breaks.
 
         Raises:
-            InvalidRequestError: The request does not keep the contract; `problems` holds everything
-                that is wrong with it.
-            APIStatusError: The server refused or failed; its subclasses go by the status.
-            TransportError: There is no connection, or it broke off.
-            RequestTimeoutError: A deadline passed; `limit` says which.
+            InvalidRequestError: The request is invalid; `problems` lists all problems.
+            APIStatusError: The server returned an error; the subclass depends on the status.
+            TransportError: The connection failed or was lost.
+            RequestTimeoutError: The request timed out; `limit` names the timeout.
         """
         answer: OcrText = self._call(
             "read_text",

@@ -1,4 +1,4 @@
-"""Types inside requests. Made by scripts/generate from contract/; change it there."""
+"""Types inside requests. Made by scripts/generate from contract/; do not edit."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict
 
 
 class ImagePart(TypedDict, total=False):
-    """A picture in a message."""
+    """An image in a message."""
 
     url: Required[str]
     detail: Literal["auto", "low", "high"]
 
 
 class ContentPart(TypedDict, total=False):
-    """A piece of a message: text, or a picture."""
+    """A part of a message: text or an image."""
 
     type: Required[Literal["text", "image_url"]]
     text: str
@@ -22,14 +22,14 @@ class ContentPart(TypedDict, total=False):
 
 
 class CalledFunction(TypedDict, total=False):
-    """A function and what it is called with."""
+    """A function call: the function's name and its arguments."""
 
     name: Required[str]
     arguments: Required[str]
 
 
 class ToolCall(TypedDict, total=False):
-    """A call of a function that a model asked for."""
+    """A tool call that a model made."""
 
     id: Required[str]
     type: Required[Literal["function"]]
@@ -57,14 +57,14 @@ class NamedSchema(TypedDict, total=False):
 
 
 class ResponseFormat(TypedDict, total=False):
-    """The form that an answer must have."""
+    """The format of the answer."""
 
     type: Required[Literal["text", "json_object", "json_schema"]]
     json_schema: NamedSchema | Mapping[str, Any]
 
 
 class Function(TypedDict, total=False):
-    """A function that a model may ask to be called."""
+    """A function that a model may call."""
 
     name: Required[str]
     description: str
@@ -73,33 +73,33 @@ class Function(TypedDict, total=False):
 
 
 class Tool(TypedDict, total=False):
-    """A tool that a model may use."""
+    """A tool that a model may call."""
 
     type: Required[Literal["function"]]
     function: Required[Function | Mapping[str, Any]]
 
 
 class FunctionName(TypedDict, total=False):
-    """A function by its name."""
+    """The name of a function."""
 
     name: Required[str]
 
 
 class NamedToolChoice(TypedDict, total=False):
-    """The tool that must be called."""
+    """The tool that the model must call."""
 
     type: Required[Literal["function"]]
     function: Required[FunctionName | Mapping[str, Any]]
 
 
 class StreamOptions(TypedDict, total=False):
-    """What a stream carries beside the text."""
+    """Options for streamed answers."""
 
     include_usage: bool
 
 
 class TextMessage(TypedDict, total=False):
-    """One message of a conversation in plain text."""
+    """One plain-text message of a conversation."""
 
     role: Required[Literal["system", "user", "assistant"]]
     content: Required[str]

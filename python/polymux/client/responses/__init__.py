@@ -1,9 +1,9 @@
-"""Answers of a server, decoded into small immutable results.
+"""Responses of a server as small immutable results.
 
-Each keeps the whole answer: `raw` is the bytes as they came, `json` a copy of all of it, `extra`
-what this version of polymux does not know. What a server may leave out is None or empty; a member
-of a wrong type is a `polymux.DecodeError` that names it, when the answer is decoded. Of members
-that come twice in an object the last counts.
+Each result keeps the whole response: `raw` has the received bytes, `json` returns a copy of all
+data, and `extra` has the members that this version of polymux does not know. Optional members that
+are missing are None or empty. A member of a wrong type raises `polymux.DecodeError` with its name
+when the response is decoded. If an object has duplicate members, the last one wins.
 
 Example:
     >>> import polymux

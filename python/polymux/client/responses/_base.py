@@ -1,6 +1,6 @@
-"""What all results share: checked members over the parsed answer, immutable, kept whole.
+"""The base of all results: immutable, validated views of a parsed response.
 
-A member is checked when an answer is decoded, and read where it is asked for.
+Members are checked when a response is decoded, and converted on access.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ ResultT = TypeVar("ResultT", bound="Result")
 ResponseT = TypeVar("ResponseT", bound="Response")
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    "a text": (str,),
+    "a string": (str,),
     "an integer": (int,),
     "a number": (int, float),
     "an object": (dict,),
     "an array": (list,),
 }
-#: For the native check.
+#: Bits of the types for the native check.
 _BITS = {str: 1, int: 2, float: 4, dict: 8, list: 16}
 
 
 class Shape(NamedTuple):
-    """What the native check looks at.
+    """The rules of the native check.
 
     Attributes:
-        kinds: Name to the sum of the bits of its kinds.
-        required: Names that must be there.
-        parts: Name to shape, whether it is an array of such, and whether that may be empty.
+        kinds: Sum of the allowed type bits, by member name.
+        required: Names of required members.
+        parts: By member name: shape, whether it is an array, and whether the array may be empty.
     """
 
     kinds: dict[str, int]
@@ -47,28 +47,28 @@ class Shape(NamedTuple):
 
 
 def kind_of(value: object) -> str:
-    """What a value of JSON is, for messages."""
+    """Return the name of a JSON value's type, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
-    return next((name for name, types in _KINDS.items() if isinstance(value, types)), "no JSON")
+    return next((name for name, types in _KINDS.items() if isinstance(value, types)), "not JSON")
 
 
 def is_kind(value: object, kind: str) -> bool:
-    """Whether a value is of that kind; true and false are no numbers."""
+    """Return whether a value has the given kind. Booleans are not numbers."""
     if kind == "anything":
         return True
     return isinstance(value, _KINDS[kind]) and not isinstance(value, bool)
 
 
 def wrong(path: str, must: str, value: object) -> DecodeError:
-    """The exception for a member of a wrong type."""
-    return DecodeError(f"{path or 'the answer'}: must be {must}, not {kind_of(value)}")
+    """Return the exception for a member of a wrong type."""
+    return DecodeError(f"{path or 'response'}: invalid type (got {kind_of(value)}, allowed {must})")
 
 
 def fresh(value: Any) -> Any:
-    """A copy of a parsed value that shares nothing that can be changed."""
+    """Return a deep copy of a parsed value."""
     if isinstance(value, dict):
         return {name: fresh(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -77,22 +77,21 @@ def fresh(value: Any) -> Any:
 
 
 def joined(path: str, name: str | int) -> str:
-    """The path of a member or item."""
     if isinstance(name, int):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else name
 
 
 def error_of(value: dict[str, Any]) -> str:
-    """What an answer says that went wrong, to be added to a message."""
+    """Return the error in a response as a suffix for messages."""
     error = value.get("error")
-    return "" if error is None else f"; the answer says error={shown(error)}"
+    return "" if error is None else f" (the response contains error={shown(error)})"
 
 
 class Member:
-    """A member of the answer.
+    """A member of the response.
 
-    Null counts as absent. Arrays and objects come as copies, so that nobody changes the answer.
+    Null counts as absent. Arrays and objects are copied on access, so the response stays unchanged.
     """
 
     __slots__ = ("absent", "kind", "name", "required")
@@ -100,7 +99,7 @@ class Member:
     def __init__(
         self, kind: str, *, name: str = "", absent: Any = None, required: bool = False
     ) -> None:
-        """`name` is the one in the answer, where it is not that of the attribute."""
+        """`name`: the member's name in the response, if it differs from the attribute's."""
         self.kind = kind
         self.name = name
         self.absent = absent
@@ -116,19 +115,19 @@ class Member:
         return self.absent if value is None else fresh(value)
 
     def check(self, value: dict[str, Any], path: str) -> None:
-        """Raises DecodeError where the member is not as it must be."""
+        """Raise DecodeError if the member is invalid or missing."""
         member = value.get(self.name)
         if member is None:
             if self.required:
-                raise DecodeError(f"{joined(path, self.name)}: is missing{error_of(value)}")
+                raise DecodeError(f"{joined(path, self.name)}: missing{error_of(value)}")
         elif not is_kind(member, self.kind):
             raise wrong(joined(path, self.name), self.kind, member)
 
 
 class Part:
-    """A member that is an answer of a class of its own, or an array of such.
+    """A member that is a nested result, or an array of results.
 
-    Checked with the whole; made when it is asked for, once.
+    It is checked together with the whole response, and created once, on first access.
     """
 
     __slots__ = ("kind", "made_of_nothing", "many", "name", "required")
@@ -136,7 +135,7 @@ class Part:
     def __init__(
         self, kind: type[Result], *, many: bool, required: bool, made_of_nothing: bool = False
     ) -> None:
-        """A required array has one at least."""
+        """`required`: the member must exist; an array must not be empty."""
         self.kind = kind
         self.many = many
         self.required = required
@@ -151,7 +150,7 @@ class Part:
             return self
         made = instance._made  # noqa: SLF001
         found = made.get(self.name, made)
-        if found is made:  # Two threads at once take what the first has made.
+        if found is made:  # `setdefault`: concurrent threads get the same object.
             found = made.setdefault(self.name, self._make(instance._value.get(self.name)))  # noqa: SLF001
         return found
 
@@ -164,11 +163,11 @@ class Part:
         return checked(value)
 
     def check(self, value: dict[str, Any], path: str) -> None:
-        """Raises DecodeError where it is not as it must be."""
+        """Raise DecodeError if the member is invalid or missing."""
         part, at = value.get(self.name), joined(path, self.name)
         if part is None:
             if self.required:
-                raise DecodeError(f"{at}: is missing{error_of(value)}")
+                raise DecodeError(f"{at}: missing{error_of(value)}")
         elif not self.many:
             self.kind(part, path=at)
         elif not isinstance(part, list):
@@ -181,22 +180,22 @@ class Part:
 
 
 def member(kind: str, *, name: str = "", absent: Any = None, required: bool = False) -> Any:
-    """A `Member` that type checkers take for what it gives."""
+    """Return a `Member`, typed as its value for type checkers."""
     return Member(kind, name=name, absent=absent, required=required)
 
 
 def part(kind: type[Result], *, required: bool = False, made_of_nothing: bool = False) -> Any:
-    """An answer within the answer; None where there is none, unless it is `made_of_nothing`."""
+    """Return a nested result; a missing one is None, or an empty result if `made_of_nothing`."""
     return Part(kind, many=False, required=required, made_of_nothing=made_of_nothing)
 
 
 def parts(kind: type[Result], *, required: bool = False) -> Any:
-    """Answers within the answer, a tuple; with `required` at least one."""
+    """Return a tuple of nested results; if `required`, at least one."""
     return Part(kind, many=True, required=required)
 
 
 def shape_of(members: Sequence[Member | Part]) -> Shape:
-    """What the native check is to look at."""
+    """Return the rules of the native check for these members."""
     leaves = [one for one in members if isinstance(one, Member) and one.kind != "anything"]
     nested = [one for one in members if isinstance(one, Part)]
     return Shape(
@@ -206,28 +205,27 @@ def shape_of(members: Sequence[Member | Part]) -> Shape:
     )
 
 
-#: Of all results that have none.
+#: Shared by all results without parts.
 _NO_PARTS: dict[str, Any] = {}
 
 
 class Result:
-    """A JSON object of an answer, checked and immutable. Base class.
+    """A JSON object of a response, validated and immutable. Base class.
 
-    Two are equal when they are of one class and their JSON is; they can be hashed, copied and
-    pickled.
+    Results are equal if their class and JSON are equal. They can be hashed, copied and pickled.
     """
 
     __slots__ = ("_made", "_value")
     _value: Any
-    #: Parts that were asked for, by name: there from the start, so that threads share it.
+    #: Created parts by name. It exists from the start because threads share it.
     _made: dict[str, Any]
     _members: ClassVar[tuple[Member | Part, ...]] = ()
     _also_known: ClassVar[frozenset[str]] = frozenset()
     _shown: ClassVar[tuple[str, ...]] = ()
     _shape: ClassVar[Shape]
     _has_parts: ClassVar[bool]
-    #: How a result is changed after all, for messages.
-    _copied_by: ClassVar[str] = "json() gives a copy"
+    #: How to get a modifiable copy, for messages.
+    _copied_by: ClassVar[str] = "Use json() to get a copy"
 
     def __init_subclass__(cls) -> None:
         own = [value for value in vars(cls).values() if isinstance(value, (Member, Part))]
@@ -236,7 +234,7 @@ class Result:
         cls._has_parts = any(isinstance(one, Part) for one in cls._members)
 
     def __init__(self, value: Any, *, path: str = "") -> None:
-        """Takes over a parsed object; `path` is its place in the answer, for messages."""
+        """Wrap a parsed object. `path`: its position in the response, for messages."""
         if not core.fits(value, self._shape):
             if not isinstance(value, dict):
                 raise wrong(path, f"an object ({type(self).__name__})", value)
@@ -247,14 +245,14 @@ class Result:
 
     @classmethod
     def _checked(cls, value: dict[str, Any]) -> Self:
-        """Of what was looked at already, with the answer that it is a part of."""
+        """Wrap an object that was validated together with the response that contains it."""
         made = object.__new__(cls)
         object.__setattr__(made, "_value", value)
         object.__setattr__(made, "_made", {} if cls._has_parts else _NO_PARTS)
         return made
 
     def json(self) -> Any:
-        """The whole JSON as plain dicts and lists, unknown members too; a new copy each time."""
+        """Return the whole JSON, including unknown members, as new dicts and lists."""
         return fresh(self._value)
 
     @property
@@ -264,10 +262,10 @@ class Result:
         return {name: fresh(one) for name, one in self._value.items() if name not in known}
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed; {self._copied_by}")
+        raise AttributeError(f"{type(self).__name__}: cannot be changed. {self._copied_by}")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed; {self._copied_by}")
+        raise AttributeError(f"{type(self).__name__}: cannot be changed. {self._copied_by}")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -279,8 +277,8 @@ class Result:
 
     def __repr__(self) -> str:
         if not hasattr(self, "_value"):
-            # In the frames of a failed `__init__`, which tools print with their variables.
-            return f"<{type(self).__name__} of an answer that is none>"
+            # Debuggers print the local variables of a failed `__init__`.
+            return f"<{type(self).__name__} of an invalid response>"
         shown_members = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._shown)
         return redact(f"{type(self).__name__}({shown_members})")
 
@@ -295,73 +293,73 @@ class Result:
 
 
 def _scalars(value: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What a hash may look at: values that hash alike when they are equal."""
+    """Return the members that can be hashed so that equal results have equal hashes."""
     return [(name, one) for name, one in value.items() if not isinstance(one, (dict, list))]
 
 
 class Response(Result):
-    """A whole answer, and how it came about. Base class."""
+    """A complete response with its metadata. Base class."""
 
     __slots__ = ("_answer", "_raw")
     _raw: bytes
     _answer: Answer | None
 
     def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
-        """Takes over the parsed answer and the bytes it came in."""
+        """Wrap a parsed response and its bytes."""
         super().__init__(value, path=path)
         object.__setattr__(self, "_raw", raw)
         object.__setattr__(self, "_answer", None)
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
-        """Decodes the body of an answer.
+        """Decode the body of a response.
 
         Raises:
-            DecodeError: No JSON, a member of a wrong type, or one missing that must be there.
+            DecodeError: Invalid JSON, a member of a wrong type, or a missing required member.
         """
         return cls(parsed(body), bytes(body))
 
     @classmethod
     def of_answer(cls, answer: Answer) -> Self:
-        """Decodes an answer; raises what `decode` raises."""
+        """Decode a response; see `decode` for the exceptions."""
         return cls.of_value(parsed(answer.body), answer, answer.body)
 
     @classmethod
     def of_value(cls, value: Any, answer: Answer, raw: bytes = b"", *, path: str = "") -> Self:
-        """The result that a parsed answer, or a part of one, is; raises what `decode` raises."""
+        """Create a result from a parsed response or a part of it; see `decode`."""
         made = cls(value, raw, path=path)
         object.__setattr__(made, "_answer", answer)
         return made
 
     def _file(self, url: str) -> MediaFile:
-        """A file that the answer names, which its server may have as well as anybody."""
+        """Return a file that the response refers to and that its server may host."""
         from polymux.client.remote_file import RemoteFile
 
         return RemoteFile(url) if self._answer is None else self._answer.file(url)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Header fields of the answer, names in lower case; empty for what no server answered."""
+        """Header fields with lower-case names; empty if the result is not from a server."""
         return {} if self._answer is None else self._answer.headers
 
     @property
     def request_id(self) -> str | None:
-        """Names the request in the server's log; None where the server has none."""
+        """The ID of the request in the server's log; None if the server does not send one."""
         return None if self._answer is None else self._answer.request_id
 
     @property
     def elapsed_s(self) -> float | None:
-        """Seconds that the exchange took, all tries included; None for what no server answered."""
+        """Duration in seconds including all attempts; None if the result is not from a server."""
         return None if self._answer is None else self._answer.elapsed_s
 
     @property
     def retries(self) -> int:
-        """How often the request was sent again."""
+        """Number of retries of the request."""
         return 0 if self._answer is None else self._answer.tries - 1
 
     @property
     def raw(self) -> bytes:
-        """The bytes as they came; empty for what was part of a larger answer."""
+        """The received bytes; empty for a part of a larger response."""
         return self._raw
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -369,19 +367,19 @@ class Response(Result):
 
 
 def restored(kind: type[ResponseT], value: Any, raw: bytes, answer: Answer | None) -> ResponseT:
-    """An answer out of a pickle."""
+    """Restore a result from a pickle."""
     made = kind(value, raw)
     object.__setattr__(made, "_answer", answer)
     return made
 
 
 def parsed(body: bytes) -> Any:
-    """The body's JSON as Python values. Of members that come twice the last counts.
+    """Parse the body's JSON. If an object has duplicate members, the last one wins.
 
-    Half a surrogate pair, which is no character, becomes U+FFFD.
+    Lone surrogates become U+FFFD.
 
     Raises:
-        DecodeError: It is no JSON.
+        DecodeError: Invalid JSON.
     """
     try:
         return core.parse_json(body)
@@ -395,26 +393,26 @@ def parsed(body: bytes) -> Any:
 
 
 def all_nested(kind: type[ResultT], values: list[Any] | None, path: str) -> tuple[ResultT, ...]:
-    """Results for the objects of an array."""
+    """Create results for the objects of an array."""
     found = enumerate(values or ())
     return tuple(kind(value, path=joined(path, index)) for index, value in found)
 
 
 def required_array(value: dict[str, Any], name: str, path: str) -> list[Any]:
-    """An array that must be there.
+    """Return a required array.
 
     Raises:
-        DecodeError: It is missing, or something else.
+        DecodeError: It is missing or not an array.
     """
     items = value.get(name)
     at = joined(path, name)
     if items is None:
-        raise DecodeError(f"{at}: is missing{error_of(value)}")
+        raise DecodeError(f"{at}: missing{error_of(value)}")
     if not isinstance(items, list):
         raise wrong(at, "an array", items)
     return items
 
 
 def keep(result: Result, name: str, value: object) -> None:
-    """Sets an attribute of a result that is being made."""
+    """Set an attribute of a result during its construction."""
     object.__setattr__(result, name, value)

@@ -1,4 +1,4 @@
-"""Answers of the chat operations."""
+"""Results of the chat operations."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
 
 class Usage(HtmlReprMixin, Result):
-    """What an answer took. What the server did not say is None.
+    """Token counts and times of an answer. Values that the server did not send are None.
 
     Attributes:
-        prompt_tokens: Length of the conversation, in tokens.
-        completion_tokens: Length of the answer, in tokens.
-        total_tokens: Both together.
-        prompt_time: Time to read the conversation, in seconds (Groq).
-        completion_time: Time to write the answer, in seconds (Groq).
-        total_time: Both together, in seconds (Groq).
-        queue_time: Time waited before that, in seconds (Groq).
-        prompt_tokens_details: Such as ``{"cached_tokens": 5}``.
-        completion_tokens_details: Such as ``{"reasoning_tokens": 5}``.
+        prompt_tokens: Number of tokens in the conversation.
+        completion_tokens: Number of tokens in the answer.
+        total_tokens: Sum of both.
+        prompt_time: Time to process the conversation, in seconds (Groq).
+        completion_time: Time to generate the answer, in seconds (Groq).
+        total_time: Sum of both, in seconds (Groq).
+        queue_time: Time in the queue before processing started, in seconds (Groq).
+        prompt_tokens_details: Details, such as ``{"cached_tokens": 5}``.
+        completion_tokens_details: Details, such as ``{"reasoning_tokens": 5}``.
     """
 
     __slots__ = ()
@@ -40,34 +40,34 @@ class Usage(HtmlReprMixin, Result):
 
 
 class ToolFunction(HtmlReprMixin, Result):
-    """The function that a tool call names.
+    """The function of a tool call.
 
     Attributes:
-        name: Of the function; empty when not given.
-        arguments: JSON text as the model wrote it, which need not be valid.
+        name: The function's name; empty if missing.
+        arguments: Arguments as JSON text from the model, which may be invalid JSON.
     """
 
     __slots__ = ()
     _shown = ("name", "arguments")
 
-    name: str = member("a text", absent="")
-    arguments: str = member("a text", absent="")
+    name: str = member("a string", absent="")
+    arguments: str = member("a string", absent="")
 
 
 class ToolCall(HtmlReprMixin, Result):
-    """A call that the model asks for.
+    """A tool call that the model makes.
 
     Attributes:
-        id: To be named in the message with the tool's result; None when not given.
-        type: ``"function"``, or what the server says.
-        function: What to call.
+        id: ID to repeat in the message with the tool's result; None if missing.
+        type: Type of the tool; ``"function"`` if missing.
+        function: The function to call.
     """
 
     __slots__ = ()
     _shown = ("id", "function")
 
-    id: str | None = member("a text")
-    type: str = member("a text", absent="function")
+    id: str | None = member("a string")
+    type: str = member("a string", absent="function")
     function: ToolFunction = part(ToolFunction, made_of_nothing=True)
 
     @property
@@ -82,25 +82,25 @@ class ToolCall(HtmlReprMixin, Result):
 
 
 class AnswerMessage(Result):
-    """A message that a model wrote.
+    """A message that a model generated.
 
     Attributes:
         role: ``"assistant"``.
-        content: The text; None when there are only tool calls.
-        reasoning: The thinking that led to it, where the server shows it.
-        tool_calls: Calls that the model asks for; empty where there are none.
+        content: The text; None if there are only tool calls.
+        reasoning: The reasoning that led to the answer, if the server returns it.
+        tool_calls: Tool calls that the model makes; may be empty.
     """
 
     __slots__ = ()
     _shown = ("role", "content", "tool_calls")
 
-    role: str = member("a text", absent="assistant")
-    content: str | None = member("a text")
-    reasoning: str | None = member("a text")
+    role: str = member("a string", absent="assistant")
+    content: str | None = member("a string")
+    reasoning: str | None = member("a string")
     tool_calls: tuple[ToolCall, ...] = parts(ToolCall)
 
     def _repr_markdown_(self) -> str:
-        """The message as Markdown for notebooks; nothing in it is a tag or a link."""
+        """Return the message as Markdown for notebooks, with HTML and links escaped."""
         parts = [markdown(self.content)] if self.content else []
         for call in self.tool_calls:
             parts.append(markdown(f"Calls {call.name}:"))
@@ -112,42 +112,42 @@ class Choice(Result):
     """One answer of a completion.
 
     Attributes:
-        index: Number of the answer, from 0.
-        message: The answer itself.
+        index: Index of the answer, from 0.
+        message: The generated message.
         finish_reason: ``"stop"``, ``"length"``, ``"tool_calls"``, ``"function_call"``,
             ``"content_filter"`` or None.
-        logprobs: Log probabilities of its tokens; None when not asked for.
+        logprobs: Log probabilities of the answer's tokens; None if not requested.
     """
 
     __slots__ = ()
     _shown = ("index", "finish_reason", "message")
 
     index: int = member("an integer", absent=0)
-    finish_reason: str | None = member("a text")
+    finish_reason: str | None = member("a string")
     logprobs: dict[str, Any] | None = member("an object")
     message: AnswerMessage = part(AnswerMessage, required=True)
 
     def _repr_markdown_(self) -> str:
-        """The answer as Markdown for notebooks; nothing in it is a tag or a link."""
+        """Return the answer as Markdown for notebooks, with HTML and links escaped."""
         parts = [self.message._repr_markdown_()]
         if self.finish_reason not in _ORDINARY_ENDS:
-            parts.append(f"*Ended by: {markdown(self.finish_reason or '')}*")
+            parts.append(f"*Finish reason: {markdown(self.finish_reason or '')}*")
         return "\n\n".join(part for part in parts if part)
 
 
 class ChatCompletion(Response):
-    """A whole answer of a chat model: the shape of OpenAI's and Groq's chat completion.
+    """A complete answer of a chat model, in the format of OpenAI's and Groq's chat completions.
 
     Attributes:
-        id: Identifier of the completion.
+        id: ID of the completion.
         object: ``"chat.completion"``.
-        created: When it was made, in seconds since 1970.
-        model: The model that answered.
+        created: Time of creation, in seconds since 1970.
+        model: Model that generated the answer.
         choices: The answers, at least one.
-        usage: What it took; None when the server does not say.
-        system_fingerprint: Identifies the configuration that the model ran with.
-        service_tier: Class of service that was used.
-        x_groq: Groq's own identifiers and counts.
+        usage: Token counts and times; None if the server does not send them.
+        system_fingerprint: Fingerprint of the configuration that the model ran with.
+        service_tier: Service tier that the provider used.
+        x_groq: Additional IDs and counts from Groq.
 
     Example:
         >>> import polymux
@@ -159,12 +159,12 @@ class ChatCompletion(Response):
     __slots__ = ()
     _shown = ("id", "model", "finish_reason", "text")
 
-    id: str | None = member("a text")
-    object: str | None = member("a text")
+    id: str | None = member("a string")
+    object: str | None = member("a string")
     created: int | None = member("an integer")
-    model: str | None = member("a text")
-    system_fingerprint: str | None = member("a text")
-    service_tier: str | None = member("a text")
+    model: str | None = member("a string")
+    system_fingerprint: str | None = member("a string")
+    service_tier: str | None = member("a string")
     x_groq: dict[str, Any] | None = member("an object")
     choices: tuple[Choice, ...] = parts(Choice, required=True)
     usage: Usage | None = part(Usage)
@@ -176,29 +176,29 @@ class ChatCompletion(Response):
 
     @property
     def content(self) -> str | None:
-        """The text of the first answer; None when there are only tool calls."""
+        """The text of the first answer; None if there are only tool calls."""
         return self.message.content
 
     @property
     def text(self) -> str:
-        """The text of the first answer; empty when there are only tool calls."""
+        """The text of the first answer; empty if there are only tool calls."""
         return self.message.content or ""
 
     @property
     def reasoning(self) -> str | None:
-        """The thinking that led to the first answer, where the server shows it."""
+        """The reasoning that led to the first answer, if the server returns it."""
         return self.message.reasoning
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the first answer asks for."""
+        """The tool calls of the first answer."""
         return self.message.tool_calls
 
     @property
     def finish_reason(self) -> str | None:
-        """Why the first answer ended."""
+        """Why generation of the first answer stopped."""
         return self.choices[0].finish_reason
 
     def _repr_markdown_(self) -> str:
-        """The answers as Markdown for notebooks; nothing in them is a tag or a link."""
+        """Return the answers as Markdown for notebooks, with HTML and links escaped."""
         return "\n\n---\n\n".join(one._repr_markdown_() for one in self.choices)

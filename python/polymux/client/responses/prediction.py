@@ -1,4 +1,4 @@
-"""Jobs of models: what became of them, and what they made."""
+"""Jobs and their outputs."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _FAILED = frozenset({"failed", "canceled", "aborted"})
 
 
 class TranscriptChunk(HtmlReprMixin, Result):
-    """A stretch of speech, or a word.
+    """A segment of speech, or a word.
 
     Attributes:
-        text: What was said.
-        start_s: Its start in seconds; None when not given.
-        end_s: Its end in seconds; None when not given, as for a last chunk that was cut off.
+        text: Text of the segment.
+        start_s: Start in seconds; None if missing.
+        end_s: End in seconds; None if missing, for example if the last segment is cut off.
     """
 
     __slots__ = ("end_s", "start_s")
     _also_known = frozenset({"timestamp"})
     _shown = ("start_s", "end_s", "text")
 
-    text: str = member("a text", absent="")
+    text: str = member("a string", absent="")
     start_s: float | None
     end_s: float | None
 
@@ -74,29 +74,29 @@ class TranscriptChunk(HtmlReprMixin, Result):
 
 
 class Prediction(Response):
-    """A job of a model, and what came of it: the shape of Replicate's prediction.
+    """A job and its output, in the format of Replicate's predictions.
 
-    The form of `output` depends on the operation; `images`, `videos`, `text`, `chunks`, `audio` and
-    `spectrogram` read it, and raise `polymux.DecodeError` where it has another form.
+    The type of `output` depends on the operation. `images`, `videos`, `text`, `chunks`, `audio` and
+    `spectrogram` read it, and raise `polymux.DecodeError` if it has another type.
 
     Attributes:
-        id: Identifier of the job; None when not given.
+        id: ID of the job; None if missing.
         status: ``"starting"``, ``"processing"``, ``"succeeded"``, ``"failed"``, ``"canceled"`` or
             ``"aborted"``.
-        model: The model, owner/name.
-        version: Version of the model: 64 hexadecimal digits, or a word.
-        input: What was asked for, files as addresses.
-        output: What was made, as it came; None while there is nothing.
-        source: ``"web"`` or ``"api"``.
-        error: Why it failed; None otherwise.
-        logs: What the model said while it worked; empty when it said nothing.
+        model: Model as ``owner/name``.
+        version: Version of the model: 64 hexadecimal digits, or a name.
+        input: Fields of the request, with files as URLs.
+        output: Output of the job as received; None before it exists.
+        source: Origin of the request: ``"web"`` or ``"api"``.
+        error: Error message of a failed job, else None.
+        logs: Log output of the model; may be empty.
         metrics: ``predict_time`` and ``total_time`` in seconds, and counts.
-        urls: ``get``, ``cancel`` and, where supported, ``stream``.
-        created_at: RFC 3339.
-        started_at: RFC 3339; None before.
-        completed_at: RFC 3339; None before.
-        webhook: Where the server reports to, when it was asked to.
-        webhook_events_filter: What it reports.
+        urls: URLs to ``get``, ``cancel`` and, if supported, ``stream`` the job.
+        created_at: Time of creation (RFC 3339).
+        started_at: Time at which processing started (RFC 3339); None before.
+        completed_at: Time at which the job ended (RFC 3339); None before.
+        webhook: URL to which the server reports events, if requested.
+        webhook_events_filter: Events that the server reports.
 
     Example:
         >>> import polymux
@@ -108,76 +108,77 @@ class Prediction(Response):
     __slots__ = ()
     _shown = ("id", "status", "model", "error")
 
-    id: str | None = member("a text")
-    status: str = member("a text", required=True)
-    model: str | None = member("a text")
-    version: str | None = member("a text")
+    id: str | None = member("a string")
+    status: str = member("a string", required=True)
+    model: str | None = member("a string")
+    version: str | None = member("a string")
     input: dict[str, Any] | None = member("an object")
     output: Any = member("anything")
-    source: str | None = member("a text")
+    source: str | None = member("a string")
     error: Any = member("anything")
-    logs: str = member("a text", absent="")
+    logs: str = member("a string", absent="")
     metrics: dict[str, Any] | None = member("an object")
     urls: dict[str, Any] | None = member("an object")
-    created_at: str | None = member("a text")
-    started_at: str | None = member("a text")
-    completed_at: str | None = member("a text")
-    webhook: str | None = member("a text")
+    created_at: str | None = member("a string")
+    started_at: str | None = member("a string")
+    completed_at: str | None = member("a string")
+    webhook: str | None = member("a string")
     webhook_events_filter: list[Any] | None = member("an array")
 
     @property
     def succeeded(self) -> bool:
-        """Whether it came to a good end."""
+        """Whether the job succeeded."""
         return self.status == "succeeded"
 
     @property
     def failed(self) -> bool:
-        """Whether it came to a bad end: failed, canceled or aborted."""
+        """Whether the job failed, or was canceled or aborted."""
         return self.status in _FAILED
 
     @property
     def finished(self) -> bool:
-        """Whether it came to an end."""
+        """Whether the job has ended."""
         return self.succeeded or self.failed
 
     def raise_for_status(self) -> Prediction:
-        """This prediction, unless it failed.
+        """Return this prediction, or raise if it failed.
 
         Raises:
-            PredictionFailedError: It failed, was canceled or aborted; `prediction` is this one.
+            PredictionFailedError: The job failed, or was canceled or aborted. Its `prediction` is
+                this object.
         """
         if not self.failed:
             return self
         reason = "" if self.error is None else f": {shortened(printable(str(self.error)))}"
-        which = " ".join(("the prediction", *filter(None, (self.model, self.id)), self.status))
+        which = " ".join(("prediction", *filter(None, (self.model, self.id)), self.status))
         error = PredictionFailedError(f"{which}{reason}")
         error.prediction = self
         raise error
 
     @property
     def images(self) -> tuple[MediaFile, ...]:
-        """The pictures; each is fetched when it is read, saved or shown.
+        """The images. Each one is downloaded when it is read, saved or displayed.
 
         Raises:
-            DecodeError: The output is no address or array of addresses.
+            DecodeError: The output is not a URL or an array of URLs.
         """
         return self._files()
 
     @property
     def videos(self) -> tuple[MediaFile, ...]:
-        """The videos; each is fetched when it is read, saved or shown.
+        """The videos. Each one is downloaded when it is read, saved or displayed.
 
         Raises:
-            DecodeError: The output is no address or array of addresses.
+            DecodeError: The output is not a URL or an array of URLs.
         """
         return self._files()
 
     @property
     def text(self) -> str:
-        """All that was said; empty while there is nothing.
+        """The full text of a transcript; empty if there is no output.
 
         Raises:
-            DecodeError: The output is no transcript, or its text is something else.
+            DecodeError: The output is not a transcript.
         """
         output = self._value.get("output")
         if output is None:
@@ -190,15 +191,15 @@ class Prediction(Response):
             raise wrong("output", "a transcript", output)
         text = output.get("text")
         if not isinstance(text, (str, type(None))):
-            raise wrong("output.text", "a text", text)
+            raise wrong("output.text", "a string", text)
         return text or ""
 
     @property
     def chunks(self) -> tuple[TranscriptChunk, ...]:
-        """Stretch by stretch, or word by word; empty where the model gave none.
+        """The segments or words of a transcript; empty if there are none.
 
         Raises:
-            DecodeError: The output is no transcript.
+            DecodeError: The output is not a transcript.
         """
         output = self._value.get("output")
         path = "output"
@@ -212,26 +213,26 @@ class Prediction(Response):
 
     @property
     def audio(self) -> MediaFile | None:
-        """The sound; None while there is none.
+        """The audio; None if there is none.
 
         Raises:
-            DecodeError: The output is something else.
+            DecodeError: The output has another type.
         """
         output = self._value.get("output")
         return self._file(output) if isinstance(output, str) else self._file_of("audio")
 
     @property
     def spectrogram(self) -> MediaFile | None:
-        """The sound's spectrogram, a picture; None where there is none.
+        """The spectrogram of the audio as an image; None if there is none.
 
         Raises:
-            DecodeError: The output is something else.
+            DecodeError: The output has another type.
         """
         output = self._value.get("output")
         return None if isinstance(output, str) else self._file_of("spectrogram")
 
     def _repr_html_(self) -> str:
-        """How it went, and pictures, players or text of what it made, for notebooks."""
+        """Return the job's status and a preview of its output for notebooks."""
         facts = [f"<b>{escaped(self.model or 'prediction')}</b>", escaped(self.status)]
         took_s = (self.metrics or {}).get("predict_time")
         if isinstance(took_s, (int, float)):
@@ -256,10 +257,10 @@ class Prediction(Response):
         if isinstance(output, str):
             return (self._file(output),)
         if not isinstance(output, list):
-            raise wrong("output", "an address or an array of addresses", output)
+            raise wrong("output", "a URL or an array of URLs", output)
         for index, address in enumerate(output):
             if not isinstance(address, str):
-                raise wrong(joined("output", index), "an address", address)
+                raise wrong(joined("output", index), "a URL", address)
         return tuple(self._file(address) for address in output)
 
     def _file_of(self, name: str) -> MediaFile | None:
@@ -270,12 +271,12 @@ class Prediction(Response):
             raise wrong("output", "an object with the member audio", output)
         address = output.get(name)
         if not isinstance(address, (str, type(None))):
-            raise wrong(joined("output", name), "an address", address)
+            raise wrong(joined("output", name), "a URL", address)
         return None if address is None else self._file(address)
 
 
 def _output_html(job: Prediction) -> str:
-    """What a job made, by its form: operations share none."""
+    """Return a preview of the output according to its type, as jobs do not name their operation."""
     output = job.output
     try:
         if isinstance(output, str):
@@ -298,7 +299,7 @@ def _is_file(text: str) -> bool:
 
 
 def _files_html(files: Sequence[MediaFile]) -> str:
-    """Files as each shows itself, until the page has bytes enough."""
+    """Return previews of files until the page is large enough."""
     shown, spent = [], 0
     for number, file in enumerate(files):
         if spent > MAX_EMBEDDED_BYTES or number >= _MAX_FILES:
@@ -310,7 +311,6 @@ def _files_html(files: Sequence[MediaFile]) -> str:
 
 
 def _transcript_html(text: str, chunks: Sequence[TranscriptChunk]) -> str:
-    """What was said, and when."""
     rows = [(_moment(one.start_s), _moment(one.end_s), escaped(one.text)) for one in chunks]
     times = "" if not rows else (
         f"<details><summary>times</summary>{table(rows, ('from', 'to', 'text'))}</details>"
@@ -323,7 +323,7 @@ def _moment(time_s: float | None) -> str:
 
 
 def files_of(result: Any) -> list[tuple[str, MediaFile]]:
-    """The files of a result, each with what tells it from the others where that needs a word."""
+    """Return the files of a result with labels. A label is empty unless it is needed."""
     from polymux.media.media_file import MediaFile
 
     if isinstance(result, MediaFile):
@@ -341,5 +341,5 @@ def files_of(result: Any) -> list[tuple[str, MediaFile]]:
 
 
 def _is_address(value: object) -> bool:
-    # file: is of this computer's own engines; of a server it is refused where it is fetched.
+    # Local engines return file: URLs. The download rejects such URLs from a server.
     return isinstance(value, str) and value.startswith(("https://", "http://", "data:", "file:"))

@@ -1,4 +1,4 @@
-"""Answers of the song operations."""
+"""Results of the song operations."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Song(Response):
     """A song.
 
     Attributes:
-        name: "Title - Artist", or the title alone (``song_name`` in the answer).
-        url: Page about the song (``songid_url``).
-        image_url: Address of its cover (``song_image``).
+        name: Title and artist as "Title - Artist", or only the title (``song_name`` in the
+            response).
+        url: URL of a page about the song (``songid_url``).
+        image_url: URL of the cover image (``song_image``).
 
     Example:
         >>> import polymux
@@ -33,22 +34,22 @@ class Song(Response):
     __slots__ = ()
     _shown = ("name", "url")
 
-    name: str = member("a text", name="song_name", absent="")
-    url: str = member("a text", name="songid_url", absent="")
-    image_url: str = member("a text", name="song_image", absent="")
+    name: str = member("a string", name="song_name", absent="")
+    url: str = member("a string", name="songid_url", absent="")
+    image_url: str = member("a string", name="song_image", absent="")
 
     @property
     def is_match(self) -> bool:
-        """False for the three empty texts by which some servers say that nothing matched."""
+        """Whether a song was found. Some servers return three empty strings if none matches."""
         return bool(self.name or self.url or self.image_url)
 
     def _repr_html_(self) -> str:
-        """A card for notebooks; its cover is fetched for it, by the guarded fetcher."""
+        """Return a card for notebooks. Downloads the cover with SSRF protection."""
         return f"<div>{_song_cover_html(self)}<div>{_song_name_html(self)}</div></div>"
 
 
 class SongList(Response, Sequence[Song]):
-    """Songs that were found, best first: a sequence of `Song`, immutable.
+    """Songs that match, best match first: an immutable sequence of `Song`.
 
     Example:
         >>> import polymux
@@ -58,7 +59,7 @@ class SongList(Response, Sequence[Song]):
     """
 
     __slots__ = ("_songs",)
-    _copied_by = "list() makes one that can"
+    _copied_by = "Use list() to get a copy"
     _songs: tuple[Song, ...]
 
     def __init__(self, value: Any, raw: bytes = b"", *, path: str = "") -> None:
@@ -71,7 +72,7 @@ class SongList(Response, Sequence[Song]):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Always empty: an array has no members. Each song has an `extra` of its own."""
+        """Always empty, because an array has no members. Each song has its own `extra`."""
         return {}
 
     @overload
@@ -98,7 +99,7 @@ class SongList(Response, Sequence[Song]):
         return f"SongList([{names}{more}])"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks; covers are not fetched, as there may be many."""
+        """Return a table for notebooks, without covers, because there may be many."""
         rows = [(str(number), _song_name_html(one)) for number, one in enumerate(self, 1)]
         return table(rows, ("", "song")) if rows else "<div>no songs</div>"
 
@@ -108,24 +109,24 @@ def _song_name_html(one: Song) -> str:
 
 
 def _song_cover_html(one: Song) -> str:
-    """The cover, which is fetched as results are: guarded, and without a key."""
+    """Return the cover, downloaded with SSRF protection and without an API key."""
     if not is_address(one.image_url):
         return ""
     from polymux.client.remote_file import RemoteFile
 
-    file = one._file(one.image_url)  # noqa: SLF001 - it knows which server answered
+    file = one._file(one.image_url)  # noqa: SLF001 - it knows the server of the response
     if not isinstance(file, RemoteFile):
         return ""
     try:
         data = file.read(limit_bytes=_MAX_COVER_BYTES)
     except PolymuxError:
-        return ""  # A card without its picture is still one.
+        return ""  # Show the card without the cover.
     kind = _picture_type(data)
     return "" if kind is None else embedded("img", kind, data).replace("100%", "240px")
 
 
 def _picture_type(data: bytes) -> str | None:
-    """What a picture is by its first bytes."""
+    """Detect the image type from the first bytes."""
     begins = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"

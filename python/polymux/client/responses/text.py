@@ -1,4 +1,4 @@
-"""Answers that are one text, or the address of one file."""
+"""Results that are one text or the URL of one file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polymux.errors import DecodeError
 
 
 class _OneText(Response):
-    """An answer that is a text, in the first of these members that is there. Base class."""
+    """A text in the first existing member of `_names`. Base class."""
 
     __slots__ = ("text",)
     _shown = ("text",)
@@ -31,10 +31,10 @@ class _OneText(Response):
 
 
 class TextResponse(_OneText):
-    """An answer that is a text: of the free chat and of a video's summary.
+    """A plain-text answer of a chat or a video summary.
 
     Attributes:
-        text: The text, from the member ``response``; texts in an array are joined.
+        text: The text from the member ``response``; an array of strings is joined.
 
     Example:
         >>> import polymux
@@ -46,15 +46,15 @@ class TextResponse(_OneText):
     _names = ("response",)
 
     def _repr_markdown_(self) -> str:
-        """The text as Markdown for notebooks; nothing in it is a tag or a link."""
+        """Return the text as Markdown for notebooks, with HTML and links escaped."""
         return markdown(self.text)
 
 
 class OcrText(_OneText):
-    """Text that was read in a picture.
+    """Text that was recognized in an image.
 
     Attributes:
-        text: The text, line by line; empty when there is none. From the member ``text``, or
+        text: The text with line breaks; empty if there is none. From the member ``text`` or
             ``response``.
 
     Example:
@@ -67,19 +67,19 @@ class OcrText(_OneText):
     _names = ("text", "response")
 
     def _repr_html_(self) -> str:
-        """The text for notebooks, line by line."""
+        """Return the text for notebooks, with its line breaks."""
         return preformatted(self.text)
 
 
 def media_url(body: bytes) -> str:
-    """Where the file lies that a download or conversion made.
+    """Return the URL of the output file of a download or conversion.
 
     Args:
-        body: Of the answer; the address is its member ``response``, or ``url`` from servers that
-            say so.
+        body: Body of the response. The URL is in its member ``response``, or in ``url`` from some
+            servers.
 
     Raises:
-        DecodeError: No JSON, or neither member is there as a text that is not empty.
+        DecodeError: Invalid JSON, or neither member is a non-empty string.
 
     Example:
         >>> from polymux.client.responses import media_url
@@ -89,26 +89,26 @@ def media_url(body: bytes) -> str:
     value = parsed(body)
     if not isinstance(value, dict):
         raise wrong("", "an object with the member response", value)
-    # An empty text is as good as none: another member may have the address.
+    # An empty string counts as missing: the other member may have the URL.
     given = {name: one for name, one in value.items() if one != ""}
     for name in ("response", "url"):
         if not isinstance(given.get(name), (str, type(None))):
-            raise wrong(name, "a text", given[name])
+            raise wrong(name, "a string", given[name])
     return required_text(given, ("response", "url"))
 
 
 def required_text(value: dict[str, Any], names: tuple[str, ...], path: str = "") -> str:
-    """The text of the first of these members that is there; an array of texts is joined.
+    """Return the text of the first existing member; an array of strings is joined.
 
     Raises:
-        DecodeError: None is there, or it is something else.
+        DecodeError: All are missing, or one has a wrong type.
     """
     for name in names:
         text = value.get(name)
         if isinstance(text, list) and all(isinstance(one, str) for one in text):
             return "".join(text)
         if text is not None and not isinstance(text, str):
-            raise wrong(joined(path, name), "a text", text)
+            raise wrong(joined(path, name), "a string", text)
         if text is not None:
             return text
-    raise DecodeError(f"{joined(path, names[0])}: is missing{error_of(value)}")
+    raise DecodeError(f"{joined(path, names[0])}: missing{error_of(value)}")
