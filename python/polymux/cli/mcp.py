@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _EPILOG = """\
 An MCP client starts this command and communicates over standard input and output. See
 docs/integrations/mcp.md for its configuration. Operations run on this computer unless you set
---server. POLYMUX_BASE_URL is ignored here, so that files do not leave this computer by accident. The server's
-API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
+--server. POLYMUX_BASE_URL is ignored here: files must not leave this computer by accident. The
+server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
 Tools may read files in the directories that the client announces as its roots, else in the
 directories of --folder, by default the current directory. Results are deleted when the command

@@ -128,7 +128,7 @@ def test_a_slow_file_that_may_be_slow(server: MisbehavingServer) -> None:
     for timeout in (None, 30, math.inf, Timeout(idle=math.inf)):
         assert file.read(timeout=timeout) == b"x" * 4
     assert remote_file._limits(1, None, 1).total_ms >= 1_900_000
-    with pytest.raises(errors.InvalidRequestError, match="total: .*0"):
+    with pytest.raises(errors.InvalidRequestError, match=r"total: .*0"):
         file.read(timeout=0)
 
 
