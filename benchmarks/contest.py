@@ -9,15 +9,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import verdicts
+from benchmarks import publish, verdicts
 from benchmarks.floors.programs import awake_cores
-from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority, run
+from benchmarks.measure import BUILD, load_average, machine, raise_priority, run
 from benchmarks.verdicts import CPU, Figure, Goal, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
 MIN_ROUNDS = 7
 OURS = "polymux"
 
@@ -84,7 +83,7 @@ def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argp
     parser.add_argument(
         "--halting", action="store_true", help="let cores halt, where they are kept from it"
     )
-    parser.add_argument("--publish", action="store_true", help="write the tables to docs/")
+    parser.add_argument("--publish", action="store_true", help=publish.HELP)
     options = parser.parse_args(given)
     options.rounds = 1 if options.quick else options.rounds
     if options.publish and (options.rounds < MIN_ROUNDS or options.only):
@@ -196,8 +195,22 @@ def compete(
     measured = "\n".join(lines)
     print(measured)
     if options.publish:
-        DOCUMENT.write_text(insert(DOCUMENT.read_text(), name, measured))
-        print(f"written: {DOCUMENT.relative_to(ROOT)}")
+        publish.save(name, published(facts, cases), measured)
+        print(f"written: benchmarks/published/{name}.json, docs/benchmarks.md and its charts")
+
+
+def published(facts: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Any]:
+    """Return what a published results file says besides its tables."""
+    kept = {key: facts[key] for key in ("date", "rounds", "machine", "versions")}
+    load, awake = facts["load"], "; cores kept awake, which counts as load"
+    priority = "raised" if facts["priority_raised"] else "normal"
+    note = f"{priority} priority; load {load[0]:.1f} to {load[1]:.1f}"
+    notes = [note + (awake if facts["awake"] else "")]
+    for case in cases:
+        rounds = case.rounds(facts["rounds"])
+        notes += [f"{case.title}: {rounds} rounds"] if rounds != facts["rounds"] else []
+        notes += case.notes
+    return {**kept, "notes": notes}
 
 
 def circumstances(facts: Mapping[str, Any]) -> list[str]:
@@ -212,13 +225,3 @@ def circumstances(facts: Mapping[str, Any]) -> list[str]:
         f"{facts['rounds']} rounds at {priority} priority; load {facts['load'][0]:.1f} to "
         f"{facts['load'][1]:.1f}{cores}. {versions}."
     ]
-
-
-def insert(document: str, name: str, measured: str) -> str:
-    """The document with the part of this benchmark replaced, or added at its end."""
-    begin, end = (f"<!-- measured by scripts/bench {name}: {mark} -->" for mark in ("begin", "end"))
-    before, found, rest = document.partition(begin)
-    if not found:
-        title = f"## {name.capitalize()}"
-        return f"{document.rstrip()}\n\n{title}\n\n{begin}\n\n{measured}\n\n{end}\n"
-    return f"{before}{begin}\n\n{measured}\n\n{end}{rest.partition(end)[2]}"

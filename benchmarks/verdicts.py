@@ -119,7 +119,7 @@ def case_table(
     reference: str,
     who: str = "client",
 ) -> list[str]:
-    """A row for each contender: its figures, and how many times the reference's CPU it took."""
+    """Return a row per contender: its figures with quartiles, and the ratio to the reference."""
     own = values(rounds[reference], figures[0])
     rows = []
     for name in names:
@@ -130,7 +130,7 @@ def case_table(
         cells = []
         for figure in figures:
             found = values(measured, figure)
-            cells.append(f"{spread(found).median:.{figure.digits}f}" if found else "")
+            cells.append(spread(found).text(figure.digits) if found else "")
         theirs = values(measured, figures[0])
         times = [one / two for one, two in zip(theirs, own, strict=False)]
         rows.append([name, *cells, f"{spread(times)}x" if times else ""])

@@ -1,10 +1,12 @@
 """`scripts/bench json`: writers of request bodies and checkers of received ones, as ratios."""
 
 import argparse
+import datetime
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks import publish
 from benchmarks.json import environment, inputs
 from benchmarks.json.rounds import Rounds, measure
 from benchmarks.measure import BUILD, load_average, machine, spread
@@ -15,6 +17,7 @@ BYTES = "polymux, bytes"
 READ = "polymux, with values"
 CHECK = "polymux, verdict only"
 PYDANTIC = "pydantic"
+PEERS = ["orjson", "msgspec", "json.dumps"]
 WRITE_GOAL = {"1 MiB English prose": 1.5}
 CHECK_GOAL = 5.0
 MAX_BYTES = 32 << 20
@@ -64,14 +67,14 @@ def ratio(theirs: list[float], ours: list[float]) -> str:
     return str(spread([one / other for one, other in zip(theirs, ours, strict=True)]))
 
 
-def table(measured: Mapping[str, Rounds], ours: list[str], peers: list[str]) -> list[str]:
+def table(measured: Mapping[str, Rounds], ours: str, peers: list[str]) -> list[str]:
     """Times as fast as each peer."""
-    head = [f"{name.removeprefix('polymux, ')} ÷ {peer}" for name in ours for peer in peers]
-    lines = ["| input | µs | " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) + 1)]
+    lines = [f"| input | polymux, us | {' | '.join(peers)} |", "| --- |" + " ---: |" * len(peers)]
+    lines[1] += " ---: |"
     for case, rounds in measured.items():
-        cells = [ratio(rounds[peer], rounds[name]) for name in ours for peer in peers]
-        microseconds = spread(rounds[ours[0]]).median * 1e6
-        lines.append(f"| {case} | {microseconds:.1f} | " + " | ".join(cells) + " |")
+        cells = [ratio(rounds[peer], rounds[ours]) for peer in peers]
+        own = spread([one * 1e6 for one in rounds[ours]])
+        lines.append(f"| {case} | {own.text(1)} | {' | '.join(cells)} |")
     return lines
 
 
@@ -97,7 +100,9 @@ def main() -> None:
     """Measures and prints Markdown."""
     parser = argparse.ArgumentParser(prog="scripts/bench json", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="at least 7 (default: 15)")
-    rounds = max(7, parser.parse_args().rounds)
+    parser.add_argument("--publish", action="store_true", help=publish.HELP)
+    options = parser.parse_args()
+    rounds = max(7, options.rounds)
     versions = environment.prepare()
     before = load_average()
     written = {}
@@ -115,10 +120,17 @@ def main() -> None:
     facts = {"machine": machine(), "versions": versions, "load": load, "rounds": rounds}
     BUILD.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps({**facts, "written": written, "checked": checked}) + "\n")
-    print(*goals(written, checked), "", sep="\n")
-    print(*table(written, [BUFFER, BYTES], ["orjson", "msgspec", "json.dumps"]), "", sep="\n")
-    print(*table(checked, [READ, CHECK], [PYDANTIC]), "", sep="\n")
-    print(f"{machine()}; {versions}; load {load[0]:.1f} to {load[1]:.1f}; {rounds} rounds")
+    tables = [*goals(written, checked), ""]
+    for title, ours in (("writing", BUFFER), ("writing to bytes", BYTES)):
+        tables += [f"### {title}", "", *table(written, ours, PEERS), ""]
+    for title, ours in (("checking with values", READ), ("checking, verdict only", CHECK)):
+        tables += [f"### {title}", "", *table(checked, ours, [PYDANTIC]), ""]
+    note = f"load {load[0]:.1f} to {load[1]:.1f}"
+    print(*tables, f"{machine()}; {versions}; {note}; {rounds} rounds", sep="\n")
+    if options.publish:
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
+        kept = {"date": date, "rounds": rounds, "machine": machine(), "versions": versions}
+        publish.save("json", {**kept, "notes": [note]}, "\n".join(tables))
 
 
 if __name__ == "__main__":

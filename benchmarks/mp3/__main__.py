@@ -1,4 +1,4 @@
-"""`scripts/bench mp3`: measures, prints Markdown, and with --publish brings the docs up to date."""
+"""`scripts/bench mp3`: measure, print Markdown tables and, with --publish, update the docs."""
 
 import argparse
 import datetime
@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import publish
 from benchmarks.measure import BUILD, ROOT, load_average, machine, raise_priority
 from benchmarks.mp3 import (
     cases,
@@ -23,7 +24,6 @@ from benchmarks.mp3.peers.base import Peer
 
 RESULTS = BUILD / "mp3.json"
 BASELINE = ROOT / "benchmarks" / "mp3" / "baseline.json"
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 
 def arguments() -> argparse.Namespace:
@@ -44,7 +44,7 @@ def arguments() -> argparse.Namespace:
         "--program", type=Path, help="the C++ example convert_to_mp3 (default: if built, build/*/)"
     )
     parser.add_argument(
-        "--publish", action="store_true", help="write docs/benchmarks.md and baseline.json"
+        "--publish", action="store_true", help=f"{publish.HELP}, and write mp3/baseline.json"
     )
     parser.add_argument(
         "--report", action="store_true", help="measure nothing, report the last run again"
@@ -113,10 +113,10 @@ def main() -> None:
     measured = report.render(results, peers)
     print(measured)
     if options.publish:
-        DOCUMENT.write_text(report.insert(DOCUMENT.read_text(), measured))
+        publish.save("mp3", report.facts(results), measured)
         lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in results.items())
         BASELINE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        print(f"written: {DOCUMENT.relative_to(ROOT)}, {BASELINE.relative_to(ROOT)}")
+        print(f"written: benchmarks/published/mp3.json, {BASELINE.relative_to(ROOT)}, the docs")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The results as Markdown: goals, then ratios, then seconds, then how it was measured."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,6 @@ from benchmarks.mp3.goals import goals_table
 from benchmarks.mp3.memory import with_long_conversions
 from benchmarks.mp3.peers.base import Peer
 from benchmarks.mp3.peers.polymux import ONE_THREAD, OURS
-
-BEGIN = "<!-- measured by scripts/bench mp3: begin -->"
-END = "<!-- measured by scripts/bench mp3: end -->"
 
 
 def conversion_table(entries: Mapping[str, Any]) -> list[str]:
@@ -33,7 +31,7 @@ def conversion_table(entries: Mapping[str, Any]) -> list[str]:
                 str(ratio(reference, rounds, "wall_s", below_part="inside")),
                 str(ratio(rounds, reference, "cpu_s")),
                 str(ratio(rounds, reference, "cpu_s", "inside")),
-                f"{spread(column(rounds, 'wall_s')).median:.2f}",
+                str(spread(column(rounds, "wall_s"))),
                 frames_cell(entry),
             ]
         )
@@ -63,7 +61,7 @@ def clips_table(entries: Mapping[str, Any]) -> list[str]:
                 name,
                 str(ratio(reference, rounds, "wall_s")),
                 str(ratio(rounds, reference, "cpu_s")),
-                f"{spread(column(rounds, 'wall_s')).median:.2f}",
+                str(spread(column(rounds, "wall_s"))),
             ]
         )
     header = ("way", "times as fast as one ffmpeg each", "CPU ÷ one ffmpeg each", "seconds")
@@ -164,8 +162,34 @@ def circumstances(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str
     return lines + [line.replace("---:", "---") for line in table(header, rows)]
 
 
+def facts(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a published results file says besides its tables."""
+    versions = {"LAME of polymux, ffmpeg and lame": results["build"]["lame"].removeprefix("LAME ")}
+    for name, text in results["versions"].items():
+        found = re.search(r"^ffmpeg version (\S+)", text)
+        version = found[1] if found else text.removeprefix(f"{name} ")
+        # Variants of a converter have its name and more.
+        if version and name != "lame" and not any(name.startswith(one) for one in versions):
+            versions[name] = version
+    priority = "raised" if results["priority_raised"] else "normal"
+    load = "; ".join(
+        f"{name} {one[0]:.1f} to {one[1]:.1f}" for name, one in results["load"].items()
+    )
+    return {
+        "command": "scripts/bench mp3",
+        "date": results["date"],
+        "rounds": results["rounds"],
+        "machine": results["machine"],
+        "versions": versions,
+        "notes": [
+            f"{priority} priority; load before and after: {load}",
+            f"{SOME_ROUNDS} rounds of converters without a goal in the table",
+        ],
+    }
+
+
 def render(results: Mapping[str, Any], peers: Sequence[Peer]) -> str:
-    """The whole measured part of docs/benchmarks.md."""
+    """Return all tables: goals, conversions, clips, memory, instructions, conditions."""
     lines = ["### Goals", "", *goals_table(results), ""]
     for title, entries in {**results.get("conversions", {}), **results.get("long", {})}.items():
         lines += [f"### {title}", "", *conversion_table(entries), ""]
@@ -179,16 +203,3 @@ def render(results: Mapping[str, Any], peers: Sequence[Peer]) -> str:
         lines += [*instructions_table(results["instructions"]), ""]
     lines += ["### Circumstances", "", *circumstances(results, peers)]
     return "\n".join(lines) + "\n"
-
-
-def insert(document: str, measured: str) -> str:
-    """The document with everything between its two marks replaced.
-
-    Raises:
-        ValueError: The marks are not there.
-    """
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the document has no part between {BEGIN!r} and {END!r}")
-    return f"{before}{BEGIN}\n\n{measured}\n{END}{after}"

@@ -1,15 +1,24 @@
 """`scripts/bench sse`: decoding of chat streams against parsers and clients, as Markdown."""
 
 import argparse
+import datetime
 import subprocess
 import sys
 from collections import defaultdict
 
-from benchmarks.measure import BUILD, ROOT, load_average, raise_priority, run, spread
+from benchmarks import publish
+from benchmarks.environment import Environment
+from benchmarks.measure import (
+    BUILD,
+    ROOT,
+    load_average,
+    machine,
+    raise_priority,
+    run,
+    spread,
+)
 from benchmarks.sse.consumers import CONSUMERS
 
-REQUIREMENTS = ROOT / "benchmarks" / "sse" / "requirements.txt"
-VENV = BUILD.parent / "bench-sse-venv"
 PROGRAM = BUILD / "native" / "cpp" / "bench" / "bench_stream"
 
 #: Lower quartile of the ratios by rounds that is wanted, at reads of 16 KiB or, in Python, 4 KiB.
@@ -27,18 +36,6 @@ def build() -> None:
     subprocess.run(["cmake", "--build", folder, "--target", "bench_stream"], check=True)
 
 
-def prepare() -> None:
-    """The peers' environment."""
-    stamp = VENV / "requirements.txt"
-    wanted = REQUIREMENTS.read_text()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "-q"]
-    subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True)
-    stamp.write_text(wanted)
-
-
 def ratios(figures: dict[str, list[float]]) -> dict[str, list[float]]:
     """How many times polymux's CPU time each other one took, round by round."""
     ours = figures["polymux"]
@@ -49,8 +46,8 @@ def ratios(figures: dict[str, list[float]]) -> dict[str, list[float]]:
     }
 
 
-def native(rounds: int) -> None:
-    """Prints the C++ table."""
+def native(rounds: int) -> list[str]:
+    """Return the C++ table."""
     figures: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     done = run([str(PROGRAM), str(rounds)])
     if done.status != 0:
@@ -58,24 +55,28 @@ def native(rounds: int) -> None:
     for line in done.stdout.splitlines():
         kind, read, variant, _, nanoseconds = line.split()
         figures[kind, int(read)][variant].append(float(nanoseconds))
-    print("\n| stream | read | polymux ns | memcpy | split alone | on-demand | DOM | goals met |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    lines = [
+        "| stream | read of bytes | polymux, ns a chunk | memcpy | events split alone "
+        "| simdjson on-demand | simdjson DOM | goals met |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for (kind, read), variants in figures.items():
         found = {name: spread(values).low for name, values in ratios(variants).items()}
         met = all(found[name] >= goal for name, goal in GOALS_NATIVE.items())
         columns = [f"{found[name]:.2f}x" for name in ("memcpy", "split", "ondemand", "dom")]
         verdict = ("yes" if met else "no") if read > 10_000 else ""
-        print(f"| {kind} | {read} | {spread(variants['polymux']).median:.0f} | "
-              f"{' | '.join(columns)} | {verdict} |")  # fmt: skip
+        lines.append(f"| {kind} | {read:,} | {spread(variants['polymux']).text(0)} | "
+                     f"{' | '.join(columns)} | {verdict} |")  # fmt: skip
+    return lines
 
 
-def python(rounds: int) -> None:
-    """Prints the Python table."""
+def python(rounds: int, interpreter: str) -> list[str]:
+    """Return the Python table; `interpreter` has the peers."""
     figures: dict[str, list[float]] = defaultdict(list)
     hashes = set()
     for _ in range(rounds):
         for name in CONSUMERS:
-            program = sys.executable if name == "polymux" else str(VENV / "bin" / "python")
+            program = sys.executable if name == "polymux" else interpreter
             done = run([program, str(ROOT / "benchmarks" / "sse" / "consumers.py"), name])
             if done.status != 0:
                 raise SystemExit(f"{name}: {done.error}")
@@ -84,26 +85,39 @@ def python(rounds: int) -> None:
             hashes.add(text)
     if len(hashes) != 1:
         raise SystemExit("the consumers do not agree on the text")
-    print("\n| consumer | ns a chunk | times polymux | wanted |")
-    print("| --- | ---: | ---: | ---: |")
-    print(f"| polymux | {spread(figures['polymux']).median:.0f} | 1 | |")
+    lines = ["| consumer | ns a chunk | times polymux | wanted |", "| --- | ---: | ---: | ---: |"]
+    lines.append(f"| polymux | {spread(figures['polymux']).text(0)} | 1 | |")
     for name, values in ratios(figures).items():
-        print(f"| {name} | {spread(figures[name]).median:.0f} | {spread(values).low:.1f}x | "
-              f"{GOALS_PYTHON[name]}x |")  # fmt: skip
+        lines.append(f"| {name} | {spread(figures[name]).text(0)} | {spread(values).low:.1f}x | "
+                     f"{GOALS_PYTHON[name]}x |")  # fmt: skip
+    return lines
 
 
 def main() -> None:
-    """Builds, measures, prints; ratios are lower quartiles of those of single rounds."""
+    """Build, measure, print; ratios are lower quartiles of those of single rounds."""
     parser = argparse.ArgumentParser(prog="scripts/bench sse", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="at least 7 (default: 9)")
-    rounds = parser.parse_args().rounds
-    raise_priority()
+    parser.add_argument("--publish", action="store_true", help=publish.HELP)
+    options = parser.parse_args()
+    raised = raise_priority()
     build()
-    prepare()
-    print(f"load average before: {load_average():.2f}")
-    native(rounds)
-    python(rounds)
-    print(f"\nload average after: {load_average():.2f}")
+    environment = Environment("sse")
+    environment.prepare()
+    before = load_average()
+    tables = ["### C++", "", *native(options.rounds), ""]
+    tables += ["### Python", "", *python(options.rounds, environment.python)]
+    priority = "raised" if raised else "normal"
+    note = f"{priority} priority; load {before:.1f} to {load_average():.1f}"
+    print(*tables, "", note, sep="\n")
+    if options.publish:
+        facts = {
+            "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+            "rounds": options.rounds,
+            "machine": machine(),
+            "versions": environment.versions(),
+            "notes": [note, "ratios are the lower quartiles of the ratios of single rounds"],
+        }
+        publish.save("sse", facts, "\n".join(tables))
 
 
 if __name__ == "__main__":
