@@ -1,6 +1,6 @@
 """`scripts/bench song`: makes sets, scores who recognises songs of them, and measures the costs.
 
-Without a command it is `run`: all of that, and the tables of docs/development/song-recognition.md.
+Without a command it is `run`: all of that, and the tables of benchmarks/NOTES.md.
 """
 
 import argparse
@@ -31,9 +31,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench song", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    running = commands.add_parser(
-        "run", help="everything, and the tables of docs/development/song-recognition.md"
-    )
+    running = commands.add_parser("run", help="everything, and the tables of benchmarks/NOTES.md")
     running.add_argument("--seeds", type=int, nargs="+", default=[7, 8, 9], help="of the sets")
     running.add_argument("--each", type=int, default=12, help="snippets for each cell")
     running.add_argument("--tracks", type=int, help="of each set (default: 300, reduced 40)")
@@ -54,7 +52,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     scoring.add_argument("--rows", type=Path, help="file (default: rows-NAME.jsonl in the set)")
     scoring.add_argument("--keep", action="store_true", help="keep snippets for the next run")
     costing = commands.add_parser(
-        "costs", help="measure what it costs: docs/development/song-recognition.md's table"
+        "costs", help="measure what it costs: benchmarks/NOTES.md's table"
     )
     costing.add_argument("--reduced", action="store_true", help="little music and few questions")
     costing.add_argument("folder", type=Path, nargs="?", help="a set (default: one is made)")

@@ -1,4 +1,4 @@
-"""Measure what recognition costs: the table in docs/development/song-recognition.md.
+"""Measure what recognition costs: the table in benchmarks/NOTES.md.
 
 Sounds are those of a set of the generator. Where more music is needed than the set has, its
 fingerprints are used again and again, each time with all peaks moved by some frequency and some
@@ -235,7 +235,7 @@ def run(songs: SongSet, sizes: Sizes) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """As docs/development/song-recognition.md has it."""
+    """As benchmarks/NOTES.md has it."""
     listened, asked, text = found["listening"], found["asking"], found["text"]
     codecs = ", ".join(f"{name} {one:.2f}" for name, one in listened["ratio_by_codec"].items())
     opened = found["opening"]

@@ -25,7 +25,7 @@ class Line(NamedTuple):
     """A line of the summary.
 
     Attributes:
-        name: As docs/development/song-recognition.md has it.
+        name: As benchmarks/NOTES.md has it.
         parts: Conditions and lengths in seconds that each make one figure.
         goal: As issue and docs have it.
         first: Whether to count what stood first, named or not.
@@ -229,7 +229,7 @@ def shown(found: Sequence[float]) -> str:
 def summary(
     rows: Mapping[str, Sequence[Row]], thresholds: Mapping[str, Thresholds] | None = None
 ) -> str:
-    """The two tables of docs/development/song-recognition.md: what was and was wrongly named.
+    """The two tables of benchmarks/NOTES.md: what was and was wrongly named.
 
     Args:
         rows: Names of columns, such as `seed 7`, to the rows of each.

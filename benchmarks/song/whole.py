@@ -1,6 +1,6 @@
 """The whole benchmark: sets of several seeds, both recognizers, costs and tables.
 
-The tables are those of docs/development/song-recognition.md.
+The tables are those of benchmarks/NOTES.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run(plan: Plan) -> str:
     """All of it.
 
     Returns:
-        The tables of docs/development/song-recognition.md: what polymux named of each seed,
+        The tables of benchmarks/NOTES.md: what polymux named of each seed,
         what Chromaprint named at the
         thresholds that favour it most, and the costs with the first seed's set.
     """
