@@ -18,7 +18,6 @@ ELSEWHERE = {
     "CHANGELOG.md": "help/changelog.md",
     "THIRD_PARTY.md": "help/third-party.md",
     "contract/README.md": "development/contract.md",
-    "benchmarks/README.md": "development/measuring.md",
     "notebooks/pages/quickstart.md": "notebooks/quickstart.md",
     "notebooks/pages/local.md": "notebooks/local.md",
     "notebooks/pages/pipeline.md": "notebooks/pipeline.md",
@@ -26,7 +25,10 @@ ELSEWHERE = {
     "notebooks/pages/administration.md": "notebooks/administration.md",
 }
 #: Also files that another page stands for.
-_PAGES = ELSEWHERE | {"README.md": "index.md"}
+_PAGES = ELSEWHERE | {
+    "README.md": "index.md",
+    "benchmarks/README.md": "development/benchmarks.md",
+}
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
