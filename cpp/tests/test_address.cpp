@@ -1,5 +1,5 @@
-// Which addresses are refused: every range with its first, last and middle address and its
-// neighbours, against ranges that are written down and compared in another way than the core does.
+// Blocked addresses: every range with its first, last and middle address and its neighbors. The
+// expected ranges are written and compared in a different way than in the core.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Range {
     std::string_view last;
 };
 
-// First and last address of what is not public, from the registries.
+// First and last address of each non-public range, from the registries.
 constexpr std::array ipv4_ranges{
     Range{"0.0.0.0", "0.255.255.255"},          Range{"10.0.0.0", "10.255.255.255"},
     Range{"100.64.0.0", "100.127.255.255"},     Range{"127.0.0.0", "127.255.255.255"},
@@ -70,7 +70,7 @@ bool refused(const Address& judged) {
     return blocking_network(judged) != nullptr;
 }
 
-/// By the ranges alone; for addresses that hold no IPv4 address.
+/// By the ranges alone; for addresses that embed no IPv4 address.
 bool in_ranges(const Address& judged, const auto& ranges) {
     const bool beside_global_unicast =
         judged.is_ipv6 && (judged.bytes[0] < 0x20 || judged.bytes[0] > 0x3f);
@@ -80,7 +80,7 @@ bool in_ranges(const Address& judged, const auto& ranges) {
            });
 }
 
-/// The address one before or behind; nothing beyond the ends.
+/// The previous or next address; nothing beyond the ends.
 std::optional<Address> neighbour(Address found, int step) {
     for (std::size_t index = found.is_ipv6 ? 16 : 4; index-- > 0;) {
         const int value = found.bytes[index] + step;
@@ -90,7 +90,7 @@ std::optional<Address> neighbour(Address found, int step) {
     return {};
 }
 
-/// Half-way between: the bytes of the first with the last ones of the range.
+/// Halfway between: the first bytes of the first address with the last ones of the range.
 Address middle(const Address& first, const Address& last) {
     Address found = first;
     int carry = 0;
@@ -111,7 +111,7 @@ Address outer(std::string_view prefix, std::size_t offset, const Address& inner,
     return found;
 }
 
-/// An IPv4 address that is in no range above.
+/// An IPv4 address outside all ranges above.
 Address public_ipv4() {
     return Address{.bytes = {8}};
 }
@@ -183,7 +183,7 @@ TEST_CASE("an IPv4 address inside an IPv6 one is judged as itself") {
         CHECK(refused(outer("2002::", 2, inner)));
         CHECK(refused(outer("2001::", 4, inner)));
         CHECK(refused(outer("2001::", 12, inner, 0xff)));
-        // ISATAP: the prefix may be anybody's.
+        // ISATAP: the prefix may be any network's.
         CHECK(refused(outer("2a00::5efe:0:0", 12, inner)));
         CHECK(refused(outer("2a00::200:5efe:0:0", 12, inner)));
     }

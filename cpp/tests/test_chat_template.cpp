@@ -1,4 +1,4 @@
-// Templates change how fast a stream is read and nothing else.
+// Templates change the speed of reading a stream and nothing else.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace {
 
 const std::string done = "data: [DONE]\n\n";
 
-/// The same events with templates and without, at several sizes of reads; the counts of the first.
+/// Checks that the events are equal with and without templates, at several read sizes. Returns the
+/// counts of the first.
 Decoded agree(std::string_view stream) {
     const Decoded whole = decode(stream);
     for (const std::size_t step :

@@ -26,7 +26,7 @@ Report check_json(std::string_view operation_name, std::string_view body, Side s
     return check(operation, variant, **value, side);
 }
 
-/// The one problem that a body has.
+/// The only problem of a body.
 std::string problem(std::string_view operation, std::string_view body, Side side = Side::server) {
     const Report report = check_json(operation, body, side);
     CHECK(report.count == 1);
@@ -103,7 +103,7 @@ TEST_SUITE("check") {
             problem(
                 "chat",
                 R"({"model":"m","messages":[{"role":"user","content":[{"type":"image_url"}]}]})") ==
-            "messages[0].content[0]: image_url: is missing, and type says that it is there");
+            "messages[0].content[0]: image_url: is missing, but type requires it");
         CHECK(problem("generate_image", R"({"prompt":"x","width":1001})") ==
               "width=1001: must be a multiple of 8; the nearest are 1000 and 1008");
         CHECK(problem("generate_image", R"({"prompt":"x","width":64})") ==
@@ -124,7 +124,7 @@ TEST_SUITE("check") {
             const std::string body =
                 std::string(R"({"model":"m","messages":[{"role":"user","content":"x"}],")") + name +
                 R"(":"y"})";
-            CHECK(problem("chat", body) == std::string(name) + ": is not for callers to choose");
+            CHECK(problem("chat", body) == std::string(name) + ": cannot be set by clients");
         }
         std::string passed;
         const Operation& operation = *find_operation("chat");
@@ -181,11 +181,11 @@ TEST_SUITE("check") {
 
     TEST_CASE("unknown fields: an error for a client, a warning on a server") {
         CHECK(problem("search_music", R"({"song":"x","limt":5})", Side::client) ==
-              "limt: there is no such field; did you mean limit?");
+              "limt: unknown field; did you mean limit?");
         const Report report = check_json("search_music", R"({"song":"x","limt":5})");
         CHECK(report.ok());
         REQUIRE(report.warnings.size() == 1);
-        CHECK(report.warnings[0] == "limt: there is no such field; did you mean limit?");
+        CHECK(report.warnings[0] == "limt: unknown field; did you mean limit?");
     }
 
     TEST_CASE("names that are there twice are refused, wherever they are") {
@@ -301,7 +301,8 @@ TEST_SUITE("check") {
         const auto refused = choose_variant(*find_operation("chat"), {}, Encoding::multipart);
         REQUIRE_FALSE(refused);
         CHECK(refused.error().code == ErrorCode::unsupported_encoding);
-        CHECK(refused.error().message == "chat: takes no body of multipart/form-data");
+        CHECK(refused.error().message ==
+              "chat: does not accept a body of type multipart/form-data");
     }
 
     TEST_CASE("a client's fields choose the variant where no model is named") {
@@ -317,9 +318,9 @@ TEST_SUITE("check") {
         CHECK(chosen("upscale_image", {}, "image") == "A");
         CHECK(chosen("upscale_image", {}, "face_enhance") == "B");
         CHECK(chosen("search_music", {}, "song").empty());
-        CHECK(chosen("generate_image", "", "").starts_with("generate_image: there is no model"));
+        CHECK(chosen("generate_image", "", "").starts_with("generate_image: unknown model"));
         CHECK(chosen("search_music", "x", "song")
-                  .starts_with("search_music: takes no model selector"));
+                  .starts_with("search_music: does not accept a model selector"));
     }
 
     TEST_CASE("bodies that are no JSON are refused with a reason") {

@@ -44,7 +44,7 @@ std::string by_ffmpeg(const std::string& input, const std::string& output,
     return read_file(output);
 }
 
-/// A sink that cannot go back, as a pipe is.
+/// A sink that cannot go back, like a pipe.
 class PipeSink final : public ByteSink {
 public:
     explicit PipeSink(std::string& output) : output_(output) {}
@@ -89,7 +89,7 @@ TEST_SUITE("convert") {
         REQUIRE(ours.report);
         CHECK(ours.report->samples == 3 * 44'100);
         CHECK(ours.report->duration_s == doctest::Approx(3.0));
-        // The encoder's delay of 576 samples, the decoder's 529, and the last frame to the full.
+        // The encoder's delay of 576 samples, the decoder's 529, and a complete last frame.
         CHECK(ours.report->frames == 116);
         CHECK(ours.report->bytes == static_cast<std::int64_t>(ours.bytes.size()));
         CHECK(ours.report->audio_bytes < ours.report->bytes);
@@ -218,7 +218,7 @@ TEST_SUITE("convert") {
     }
 }
 
-// scripts/check-ffmpeg-7 leaves this suite out: there the libraries are newer than the program.
+// scripts/check-ffmpeg-7 skips this suite, because its libraries are newer than the program.
 TEST_SUITE("convert as the ffmpeg program does") {
     TEST_CASE("with identical_file the whole file is the one ffmpeg writes") {
         const TemporaryFolder folder;

@@ -30,7 +30,7 @@ bool judged(const std::string& bytes) {
     return may_be_disguised({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()});
 }
 
-// Quiet PCM that no sync word can be in: every byte is small and none is zero.
+// Quiet PCM that cannot contain a sync word: every byte is small and nonzero.
 const std::string pcm(5000, '\3');
 
 }  // namespace
@@ -48,7 +48,7 @@ TEST_SUITE("disguise") {
              {"\x7F\xFE\x80\x01", "\xFE\x7F\x01\x80", "\xF8\x72\x6F\xBA"}) {
             CHECK(judged(wav(word + pcm)));
             CHECK(judged(wav(pcm + word)));
-            // Before the samples it is somebody's text.
+            // Before the samples, it is part of a text.
             CHECK_FALSE(judged(wav(pcm, chunk("LIST", word))));
         }
     }

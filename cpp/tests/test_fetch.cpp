@@ -1,6 +1,5 @@
-// The fetch itself where a test needs to stand in for the resolver: what it answers is judged
-// whole, asked once for each hop, and waited for no longer than a deadline or a cancellation
-// allows.
+// The fetch itself, with a replaced resolver. Its whole result is checked, it is called once for
+// each hop, and a deadline or a cancellation ends the wait for it.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,7 +164,7 @@ TEST_CASE("a silent resolver holds nobody, and those left behind are counted") {
     while (*inside > 0) std::this_thread::sleep_for(milliseconds(1));
 }
 
-#ifndef __SANITIZE_THREAD__  // It knows no threads behind such a fork.
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer does not support threads after such a fork.
 TEST_CASE("a child of a fork has none of its parent's look-ups under way") {
     const auto gate = std::make_shared<std::atomic<bool>>(false);
     const auto inside = std::make_shared<std::atomic<int>>(0);

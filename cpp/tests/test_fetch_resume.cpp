@@ -1,5 +1,5 @@
-// Going on with a body whose beginning is there: what is asked for, which answers are its rest, and
-// that all else is asked for anew, once.
+// Resuming a body whose beginning exists: the requested range, the responses that match it, and a
+// single new request for the whole body otherwise.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -22,7 +22,7 @@ namespace {
 
 const std::string whole = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"a\"\r\n\r\n0123456789";
 
-/// The rest "56789" of ten bytes, with these headers.
+/// The remainder "56789" of ten bytes, with these headers.
 std::string rest_with(const std::string& headers) {
     return "HTTP/1.1 206 Partial Content\r\n" + headers + "Content-Length: 5\r\n\r\n56789";
 }
@@ -34,7 +34,7 @@ struct Resumed {
     std::vector<std::string> requests;
 };
 
-/// What comes where five bytes are there.
+/// Runs a fetch for which five bytes exist.
 Resumed run_resumed(std::vector<std::string> answers, FetchResume resume = {.offset_bytes = 5},
                     std::uint64_t most = 1000) {
     const Server server(std::move(answers));
@@ -180,7 +180,7 @@ TEST_CASE("what lies before a rest counts") {
             CHECK(got.requests.size() == 1);
         }
     }
-    // Nor does one get further that sends more than its range says.
+    // A server that sends more than its range declares gets no further.
     const auto more = run_resumed({"HTTP/1.1 206 Partial Content\r\n" + good_range +
                                    "Transfer-Encoding: chunked\r\n\r\n6\r\n567890\r\n0\r\n\r\n"},
                                   {.offset_bytes = 5}, 10);
@@ -248,7 +248,7 @@ TEST_CASE("progress counts what was there") {
     options.resume.offset_bytes = 5;
     FetchProgress last;
     const auto sink = [](std::span<const std::byte>) -> Result<void> {
-        // So that a turn is due behind the piece.
+        // Makes a callback due after the piece.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         return {};
     };

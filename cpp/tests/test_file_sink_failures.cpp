@@ -25,7 +25,7 @@ using media::create_file_sink;
 namespace {
 
 /// On a disk of 256 KiB: writes until it is full, first by `write`, then by `commit`, because the
-/// last bytes wait in the buffer. 0 when every promise held.
+/// last bytes wait in the buffer. Returns 0 if all checks passed.
 int fill_disk(const TemporaryFolder& folder) {
     write_file(folder.file("old"), "old");
     for (const bool at_commit : {false, true}) {
@@ -137,7 +137,7 @@ TEST_SUITE("file sink: modes and failures") {
                       if (written) continue;
                       if (written.error().code != ErrorCode::output_failed) return 3;
                       if (written.error().os_errno != EFBIG) return 4;
-                      // Once failed, it stays failed: a hole must never be committed.
+                      // After a failure it stays failed, because a hole must never be committed.
                       if ((*sink)->write({}) || (*sink)->commit()) return 5;
                       return 0;
                   }
@@ -151,7 +151,7 @@ TEST_SUITE("file sink: modes and failures") {
         "a full disk is an error that tells the free space; the old file stays, no part does") {
         const TemporaryFolder folder;
         constexpr int no_mount = 99;
-        // In a child, whose mount nobody else sees and which ends with it.
+        // In a child, whose mount is visible only to it and ends with it.
         const int status = run_in_child([&folder] {
             const int user = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
             if (::unshare(CLONE_NEWNS | user) != 0) return no_mount;

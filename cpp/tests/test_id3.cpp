@@ -36,7 +36,7 @@ std::vector<Frame> frames_in(std::string_view bytes, int version) {
     return frames;
 }
 
-// Splits a tag into its frames, and fails where sizes do not add up.
+// Splits a tag into its frames. Fails if sizes do not add up.
 std::vector<Frame> frames_of(std::span<const std::byte> tag, int version) {
     const std::string text = as_text(tag);
     REQUIRE(text.size() >= 10);
@@ -62,7 +62,7 @@ std::string literal(const char* text, std::size_t length) {
     return {text, length};
 }
 
-// The bytes of a string literal, NULs included.
+// The bytes of a string literal, including NULs.
 #define RAW(text) literal(text, sizeof(text) - 1)
 
 Cover make_cover(const TemporaryFolder& folder, const std::string& name, const std::string& type) {
@@ -190,7 +190,7 @@ TEST_CASE("hostile text is repaired") {
                     4)
               .body == RAW("\x03"
                            "abc d\ne\nf"));
-    // A byte that can never be right, a sequence cut short, an overlong form, a surrogate.
+    // A byte that is never valid, a truncated sequence, an overlong form, a surrogate.
     CHECK(frame_for("title", RAW("a\xFF"), 4).body == RAW("\x03"
                                                           "a\xEF\xBF\xBD"));
     CHECK(frame_for("title", RAW("\xE2\x82"), 4).body == RAW("\x03\xEF\xBF\xBD"));
@@ -309,7 +309,7 @@ TEST_CASE("mpg123 reads back the standard tag") {
         for (const char* value : {"Caf\xC3\xA9", "\xE2\x99\xAB Band", "a remark"}) {
             CHECK(report.find(value) != std::string::npos);
         }
-        // It looks for ID3v2.3's year alone.
+        // It looks only for ID3v2.3's year.
         CHECK((report.find("2019") != std::string::npos) == (version == 3));
     }
 }

@@ -18,7 +18,7 @@ namespace {
 
 using Codes = std::vector<std::uint32_t>;
 
-/// The rules once more, as slowly and plainly as can be; empty where a code is no character.
+/// A slow and simple reference implementation; empty if a code is not a character.
 std::string expected(const Codes& codes) {
     std::string text = "\"";
     const auto put = [&text](std::uint32_t byte) { text += static_cast<char>(byte); };
@@ -63,10 +63,10 @@ std::vector<Processor> processors() {
     return here;
 }
 
-/// What a kernel makes of the codes, or empty where it refuses.
+/// A kernel's output for the codes, or empty if it refuses.
 template <typename Unit, typename Kernel>
 std::string written(Kernel kernel, const Codes& codes) {
-    // The exact size, so that a sanitizer sees every byte read beyond it.
+    // The exact size lets a sanitizer see every byte read past it.
     const std::vector<Unit> units(codes.begin(), codes.end());
     Buffer buffer;
     buffer.append('"');

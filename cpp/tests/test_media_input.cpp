@@ -40,14 +40,14 @@ ChannelLayout layout(const char* name) {
     return result;
 }
 
-/// The most memory that was resident since the last call of this function.
+/// The maximum resident memory since the last call of this function.
 std::int64_t peak_memory_bytes() {
     std::ifstream status("/proc/self/status");
     std::int64_t kilobytes = 0;
     for (std::string line; std::getline(status, line);) {
         if (line.starts_with("VmHWM:")) kilobytes = std::stoll(line.substr(6));
     }
-    std::ofstream("/proc/self/clear_refs") << "5";  // Sets the peak back to what is resident now.
+    std::ofstream("/proc/self/clear_refs") << "5";  // Resets the peak to the current resident size.
     return kilobytes * 1024;
 }
 
@@ -226,7 +226,7 @@ TEST_SUITE("media input") {
         for (std::uint32_t index = 0; index < data_bytes / 2; ++index)
             put(index * 7919U & 0x7FFFU, 2);
 #if SANITIZED
-        // The one keeps what was freed, the other what was last done with each byte.
+        // AddressSanitizer keeps freed memory, ThreadSanitizer the last accesses of each byte.
         constexpr std::int64_t max_memory_bytes = std::int64_t{768} << 20U;
 #else
         constexpr std::int64_t max_memory_bytes = std::int64_t{64} << 20U;
@@ -259,7 +259,7 @@ TEST_SUITE("media input") {
         for (const char* name : {"stereo", "2.1", "5.1", "5.1(side)", "7.1", "quad"}) {
             CHECK_MESSAGE(nearest_layout(layout(name)).channels() == 2, name);
         }
-        // As ffmpeg itself: a "downmix" pair has no position in common with either.
+        // As in ffmpeg: a "downmix" pair has no position in common with either.
         CHECK(nearest_layout(layout("downmix")).channels() == 1);
         CHECK(accepted_decoders().find("aac") != std::string::npos);
         CHECK(accepted_decoders().find("h264") == std::string::npos);

@@ -24,7 +24,7 @@ double distance(const std::vector<double>& one, const std::vector<double>& other
 std::vector<double> applied(const MelScale& scale, const std::vector<double>& magnitudes) {
     std::vector<Pair> frames(magnitudes.size());
     for (std::size_t bin = 0; bin < frames.size(); ++bin) {
-        // Of the eight frames one: the others are silent, and stay so.
+        // Only one of the eight frames; the others are silent, and stay silent.
         frames[bin].second[2] = static_cast<float>(magnitudes[bin]);
     }
     std::vector<Pair> bands(scale.bands());
@@ -38,7 +38,7 @@ std::vector<double> applied(const MelScale& scale, const std::vector<double>& ma
     return mel;
 }
 
-/// Values of a column of a picture of noise: any grey, undone.
+/// Values of a column of a noise image: random grays, converted back.
 std::vector<double> random_column(std::mt19937& random, std::size_t bands) {
     std::vector<double> mel(bands);
     for (double& value : mel) value = std::pow(static_cast<double>(random() % 256) / 255.0, 4);
@@ -62,7 +62,7 @@ TEST_CASE("the triangles of a bin add up to 1 between the first and the last mid
 
 TEST_CASE("a band's middle is where HTK's formula has it") {
     const MelScale scale(Parameters{});
-    // Band 255, counted from 0, has its middle in the middle of the mel scale: 2,077.4 Hz.
+    // Band 255, counted from 0, has its center in the middle of the mel scale: 2,077.4 Hz.
     const double middle = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) * 256 / 513;
     const double hz = 700.0 * (std::pow(10.0, middle / 2595.0) - 1.0);
     std::vector<double> magnitudes(scale.bins());
@@ -99,8 +99,8 @@ TEST_CASE("what cannot be met is met as closely as can be: no bin could make it 
         CHECK(inverse.solve(mel, found) < 60);
         const std::vector<double> back = applied(scale, found);
         REQUIRE(distance(back, mel) > 0.01);
-        // The conditions of Karush, Kuhn and Tucker: the slope is 0 at bins that are there, and
-        // does not fall at those that are not.
+        // The Karush-Kuhn-Tucker conditions: the gradient is 0 at nonzero bins, and does not
+        // decrease at zero bins.
         for (std::size_t piece = 0; piece <= scale.bands(); ++piece) {
             const double below = piece > 0 ? back[piece - 1] - mel[piece - 1] : 0.0;
             const double above = piece < scale.bands() ? back[piece] - mel[piece] : 0.0;

@@ -58,7 +58,7 @@ void add_path(MultipartBody& body, const std::string& path) {
     REQUIRE(body.add_file("file", {.file_name = "a.bin"}, *std::move(part)));
 }
 
-/// A source of any behaviour.
+/// A source with any behavior.
 class OddPart final : public PartSource {
 public:
     OddPart(std::optional<std::uint64_t> size, std::vector<std::string> pieces)
@@ -210,7 +210,7 @@ TEST_SUITE("multipart") {
         REQUIRE(body.add_file("f", {.file_name = "a"}, *std::move(part)));
         REQUIRE(body.add_file("g", {.file_name = "a"}, *descriptor_part(descriptor, 400, "a")));
         CHECK(::lseek(descriptor, 0, SEEK_CUR) == 0);
-        ::close(descriptor);  // Ours is a duplicate.
+        ::close(descriptor);  // The part uses a duplicate.
         const std::string sent = read_all(body);
         CHECK(contains(sent, "\r\n\r\n456789\r\n"));
         CHECK(contains(sent, "\r\n\r\n\r\n"));
@@ -302,7 +302,7 @@ TEST_SUITE("multipart") {
         CHECK_FALSE(try_read_all(body));
         write_file(folder.file("a"), "content");
         REQUIRE(body.rewind());
-        CHECK_FALSE(try_read_all(body));  // Written to since it was opened.
+        CHECK_FALSE(try_read_all(body));  // Written to after it was opened.
     }
 
     TEST_CASE("sources of unknown length, and of a wrong one") {
@@ -396,7 +396,7 @@ TEST_SUITE("multipart") {
         MultipartBody whole = make_body();
         add_path(whole, path);
         CHECK(*whole.length_bytes() > size);
-        // The part on both sides of 4 GiB: the rest is the same zeros.
+        // Both sides of 4 GiB; the rest has the same zeros.
         const int reopened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
         MultipartBody body = make_body();
         auto part = descriptor_part(reopened, size - (8U << 20U), "sparse");

@@ -18,7 +18,7 @@ const Pcm& mix() {
     return pcm;
 }
 
-/// Sleeps now and then, on whichever thread comes.
+/// Sleeps now and then, on any calling thread.
 std::function<void()> delays(unsigned seed) {
     auto count = std::make_shared<std::atomic<unsigned>>(seed);
     return [count] {
@@ -69,9 +69,9 @@ TEST_SUITE("parallel encoder") {
     }
 
     TEST_CASE("a segment that is shared while the source is still read") {
-        // Two segments are there at once, the rest comes slowly, and one worker is slower than the
-        // other, who takes half of what is left. What is read later must keep its place behind
-        // that.
+        // Two segments are available at once, the others arrive slowly. One worker is slower than
+        // the other, which takes half of the remaining work. Segments read later must keep their
+        // place after it.
         const EncoderSettings settings = cbr(128'000);
         const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 90.0);
         const Encoded expected = encode_in_sequence(pcm, settings);
@@ -82,8 +82,7 @@ TEST_SUITE("parallel encoder") {
             std::atomic<std::thread::id> slow_worker = reader;
             std::atomic<int> slow_steps = 0;
             std::atomic<int> other_steps = 0;
-            // One step for twenty of the others, however busy the machine is, until they have no
-            // more to do.
+            // One step for twenty of the others, at any machine load, until they have no more work.
             std::atomic<bool> others_are_done = false;
             const auto slow_step = [&] {
                 std::thread::id nobody = reader;
@@ -117,7 +116,7 @@ TEST_SUITE("parallel encoder") {
             CHECK(found.summary.samples == pcm.samples());
             seams = found.summary.seams;
         }
-        // One segment was shared, or nothing was tested.
+        // One segment was split; otherwise the test checks nothing.
         CHECK(seams >= segments_read);
     }
 
@@ -130,7 +129,7 @@ TEST_SUITE("parallel encoder") {
                 mix(), settings,
                 {.threads = 3, .segment_frames = 380, .before_step = delays(seed)});
             CHECK(differing(found, expected) == 0);
-            // There are two segments, of which the second one is a remnant.
+            // There are two segments, and the second one is a remnant.
             CHECK(found.summary.seams > 0);
         }
     }

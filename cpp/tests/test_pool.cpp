@@ -40,7 +40,7 @@ std::string thread_name() {
     return name.data();
 }
 
-/// A machine's /proc and /sys as a control group shows them.
+/// Writes files of /proc and /sys for a control group.
 void describe(const TemporaryFolder& root, const std::string& file, std::string_view content) {
     std::filesystem::create_directories(std::filesystem::path(root.file(file)).parent_path());
     write_file(root.file(file), content);
@@ -97,7 +97,8 @@ TEST_SUITE("pool") {
 
     TEST_CASE("a worker that waits for the outside lends its core to another task") {
         Pool& pool = Pool::instance();
-        // One task more than there are cores: they meet only if the blocked ones do not count.
+        // One task more than there are cores: all of them can meet only if blocked ones do not
+        // count.
         std::latch everybody(pool.size() + 1);
         std::atomic<int> met{0};
         for (int index = 0; index <= pool.size(); ++index) {
@@ -109,7 +110,7 @@ TEST_SUITE("pool") {
         }
         CHECK(pool.wait_idle(patience_ms));
         CHECK(met == pool.size() + 1);
-        // On a thread of the program's own it is allowed and does nothing.
+        // On a thread of the program it is allowed and has no effect.
         const Pool::Blocking elsewhere;
     }
 
@@ -132,7 +133,7 @@ TEST_SUITE("pool") {
     }
 
     TEST_CASE("tasks start in the order of submission") {
-        // At most size() - 1 tasks can be taken and not yet have counted themselves.
+        // At most size() - 1 tasks can be taken without having counted themselves yet.
         const int size = Pool::instance().size();
         std::atomic<int> started = 0;
         std::atomic<int> too_early = 0;

@@ -50,7 +50,7 @@ Result<RemuxReport> remux_files(const std::vector<std::string>& inputs, const st
     return remux(sources, **sink, options, on_progress, token);
 }
 
-/// One line a packet of the stream: what its decoder gets, as a hash.
+/// One line per packet of the stream: the decoder's input, as a hash.
 std::string payload(const std::string& path, const std::string& stream) {
     const auto result =
         run_program({"ffmpeg", "-nostdin", "-v", "error", "-i", "file:" + path, "-map",
@@ -116,7 +116,7 @@ TEST_SUITE("remux") {
         CHECK(payload(output, "a") == payload(audio, "a"));
         CHECK(frames(output, "v") == frames(video, "v"));
         CHECK(frames(output, "a") == frames(audio, "a"));
-        // It plays while it is loaded: the index comes first.
+        // It can be played while it is loaded: the index comes first.
         const std::string content = read_file(output);
         CHECK(content.find("moov") < content.find("mdat"));
         CHECK(folder.entries().size() == 3);
@@ -134,7 +134,7 @@ TEST_SUITE("remux") {
         CHECK(report->container == "mp4");
         CHECK(frames(output, "v") == frames(input, "v"));
         CHECK(frames(output, "a") == frames(input, "a"));
-        // The sound begins before the first picture, with what its decoder needs.
+        // The audio begins before the first image, with data that its decoder needs.
         CHECK(first_time(output, "a").substr(0, 4) == "0.00");
         CHECK(first_time(output, "v").substr(0, 4) == "0.02");
         const MediaInfo info = probed(output);
@@ -230,7 +230,7 @@ TEST_SUITE("remux") {
         const double apart_s =
             std::stod(first_time(audio, "a")) - std::stod(first_time(video, "v"));
         CHECK(std::stod(first_time(output, "a")) == doctest::Approx(apart_s).epsilon(0.01));
-        // Too far apart to be on one clock.
+        // Too far apart to share a clock.
         make_media(audio, mp3_at("2000"));
         report = remux_files({video, audio}, output);
         REQUIRE_MESSAGE(report, report.error().message);

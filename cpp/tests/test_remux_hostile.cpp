@@ -35,7 +35,7 @@ Attempt remux_bytes(const std::vector<std::string_view>& contents, const RemuxOp
         sources.push_back(owners.back().get());
     }
     std::vector<std::byte> output;
-    // The sink takes back what was not committed when it goes.
+    // The sink removes uncommitted output when it is destroyed.
     auto report = remux(sources, *memory_sink(&output), options, {}, token);
     return {.report = std::move(report), .output = std::move(output)};
 }
@@ -200,7 +200,7 @@ TEST_SUITE("remux of hostile input") {
         std::string headless = read_file(path);
         const std::size_t head = headless.find("OpusHead");
         REQUIRE(head != std::string::npos);
-        // The element before it holds its length: eighteen of its bytes are left.
+        // The element before it contains its length: eighteen of its bytes remain.
         headless[head - 1] = static_cast<char>(0x92);
         const Attempt refused = remux_bytes({headless}, {.container = RemuxContainer::mp4});
         CHECK_FALSE(refused.report);

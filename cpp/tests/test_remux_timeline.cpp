@@ -104,7 +104,7 @@ TEST_SUITE("remux timeline") {
                                                     {200, 200},
                                                     {280, 240}});
         CHECK(timeline.repaired() == 0);
-        // More reordering than was learnt: late by a picture, but in order.
+        // More reordering than detected: late by an image, but in order.
         for (const std::int64_t pts : {600, 560, 520, 480, 440, 400}) add(timeline, {pts, pts});
         std::int64_t last_dts = 240;
         for (const Times& one : taken(timeline)) {

@@ -15,7 +15,7 @@ namespace {
 
 using Samples = std::vector<std::int16_t>;
 
-// Notes one after the other; `shift` begins with others.
+// Notes one after the other; `shift` starts with other notes.
 Samples notes(std::size_t count, std::size_t shift = 0) {
     Samples samples(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -75,7 +75,7 @@ TEST_CASE("sound after a long silence is found at its frame") {
     const auto signature = shazam_signature(samples);
     REQUIRE(signature);
     REQUIRE(signature->peaks > 0);
-    // Behind the band's head: no step of a byte reaches so far, so the frame itself is told.
+    // After the band's head: the distance exceeds one byte, so the frame itself is written.
     CHECK(std::to_integer<unsigned>(signature->bytes[64]) == 255);
     CHECK(number_at(*signature, 65) >= 64'000 / 128);
 }

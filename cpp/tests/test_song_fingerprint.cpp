@@ -1,4 +1,4 @@
-// Fingerprints: what decides them, and what must not.
+// Fingerprints: what affects them, and what must not.
 #include "polymux/song/fingerprint.hpp"
 
 #include <doctest/doctest.h>
@@ -87,7 +87,7 @@ TEST_CASE("a recording of more than 4.6 hours has parts, whose peaks lie within 
     CHECK(parts[2].fingerprint.peaks[0] == Peaks{pack(0, 5), pack(9, 6)});
     CHECK(parts[0].fingerprint.peaks[1].empty());
     CHECK(parts[2].fingerprint.peaks[1] == Peaks{pack(9, 6)});
-    // Exactly full: no empty part behind it.
+    // Exactly full: no empty part follows.
     CHECK(parts_of(border, first, {}).size() == 1);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a query comes back from its bytes, and from no others") {
     for (std::size_t at = 0; at < bytes.size(); at += 7) {
         std::vector<std::byte> damaged = bytes;
         damaged[at] ^= std::byte{0xFF};
-        // Refused or taken: never a peak outside of the snippet.
+        // Rejected or accepted, but never a peak outside of the snippet.
         if (const auto taken = query_of(damaged, parameters); taken) {
             for (const QueryPeak& peak : taken->peaks) {
                 CHECK(peak.frame <= static_cast<float>(taken->frames));

@@ -1,4 +1,4 @@
-// Songs found by snippets, and not found.
+// Finds songs by snippets, and rejects unknown ones.
 #include "polymux/song/matcher.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr int song_count = 12;
 constexpr double song_s = 40.0;
 
-/// A catalogue in memory; song n is melody n.
+/// An index in memory; song n is melody n.
 const SongSnapshot& catalogue() {
     static const std::shared_ptr<const SongSnapshot> snapshot = [] {
         auto set = SongSet::open("/nonexistent/songs", Parameters{});
@@ -43,7 +43,8 @@ const SongSnapshot& catalogue() {
     return *snapshot;
 }
 
-/// Of the song, or of the same notes faster or higher; where and how long is of what is played.
+/// A snippet of the song, or of the same notes faster or higher. Position and length refer to the
+/// played audio.
 std::vector<float> cut(int song, double from_s, double seconds, double tempo = 1.0,
                        double pitch = 1.0) {
     const std::vector<float> sound = melody(static_cast<std::uint32_t>(song), song_s, tempo, pitch);

@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 const Parameters parameters;
 const auto gap_frames = static_cast<std::uint32_t>(parameters.gap_frames);
 
-/// Tracks as a catalogue has them: a song in two parts, one without a peak, an empty one.
+/// Typical tracks: a song in two parts, one without a peak, an empty one.
 std::vector<Track> some_tracks(std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<Track> tracks;
@@ -55,7 +55,7 @@ std::vector<PackedPeak> peaks_of(const Segment& segment, std::uint32_t track, in
     return peaks;
 }
 
-/// What the index shall say, made the slow way.
+/// The expected index, computed the slow way.
 std::map<std::uint32_t, std::set<std::uint32_t>> naive_index(std::span<const Track> tracks) {
     std::map<std::uint32_t, std::set<std::uint32_t>> index;
     std::uint32_t base = gap_frames;
@@ -68,7 +68,7 @@ std::map<std::uint32_t, std::set<std::uint32_t>> naive_index(std::span<const Tra
     return index;
 }
 
-/// Reads everything that can be asked for. What it reads counts for nothing.
+/// Reads everything through the public functions. The values do not matter.
 std::uint64_t read_all(const Segment& segment) {
     std::uint64_t sum = 0;
     for (std::uint32_t bucket = 0; bucket < 64; ++bucket) {
@@ -91,7 +91,8 @@ std::uint64_t read_all(const Segment& segment) {
     return sum + (segment.verify() ? 1U : 0U);
 }
 
-/// Opens bytes at their exact size, so that nothing readable follows them, and reads everything.
+/// Opens bytes in a buffer of their exact size, so nothing readable follows them, and reads
+/// everything.
 bool survives(std::span<const std::byte> bytes) {
     const Bytes exact(bytes.begin(), bytes.end());
     const auto segment = Segment::open(exact, parameters);
@@ -107,7 +108,7 @@ bool survives(std::span<const std::byte> bytes) {
     return true;
 }
 
-/// As if whoever damaged the header had wanted it to be believed.
+/// As if a damaged header had been made to look valid.
 void make_credible(std::span<std::byte> bytes) {
     const std::size_t at = offsetof(SegmentHeader, checksum);
     const std::uint32_t checksum = crc32c(bytes.first(at));

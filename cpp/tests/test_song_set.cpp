@@ -58,7 +58,7 @@ TEST_CASE("removed songs are found no more, and may come again") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     const auto reader = opened(folder.path());
-    // One large file, so that what follows is not merged with it.
+    // One large file, which later additions are not merged with.
     std::vector<Track> tracks;
     for (std::int64_t song = 1; song <= 20; ++song) tracks.push_back(track_of(song));
     REQUIRE(set->add(tracks, 1));
@@ -81,7 +81,7 @@ TEST_CASE("removed songs are found no more, and may come again") {
     CHECK(found_by(*reader->snapshot(), 7) == Songs{7});
     remove(*set, 7, 5);
     CHECK(found_by(*set->snapshot(), 7).empty());
-    // Where much was removed the file is written again.
+    // If much was removed, the file is rewritten.
     const std::uint64_t large = std::filesystem::file_size(first_segment(folder));
     for (std::int64_t song = 1; song <= 12; ++song) remove(*set, song, 5 + song);
     REQUIRE(set->publish(17));
@@ -176,7 +176,7 @@ TEST_CASE("a refresh keeps of memory what the files do not cover yet") {
     REQUIRE(writer->add(tracks, 1));
     REQUIRE(writer->publish(1));
     REQUIRE(*reader->refresh());
-    // Both follow one database; the reader is ahead of what is published.
+    // Both follow one database; the reader is ahead of the published index.
     add(*reader, 11, 2, 4'000);
     remove(*reader, 3, 3);
     add(*reader, 12, 4);

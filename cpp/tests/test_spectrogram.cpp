@@ -47,7 +47,7 @@ Parameters scaled_to(const Picture& picture, int iterations = 32) {
     return parameters;
 }
 
-/// How far two pictures of the same size are from each other, in what they stand for.
+/// Distance of two images of the same size, in magnitudes.
 double distance(const Picture& wanted, const Picture& found) {
     REQUIRE(wanted.pixels.size() == found.pixels.size());
     double squares = 0;
@@ -85,7 +85,7 @@ TEST_CASE("a full-scale sine is as dark as its magnitude, at its row") {
     REQUIRE(picture);
     CHECK(picture->width == 100);
     CHECK(picture->height == 512);
-    // The middle of the window's lobe alone is half the window's sum, 36 million at 16 bits.
+    // The center of the window's lobe alone is half the window's sum, 36 million at 16 bits.
     CHECK(picture->largest > 36e6);
     CHECK(picture->largest < 200e6);
     const double mel_step = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) / 513;
@@ -122,7 +122,7 @@ TEST_CASE("a picture is played so that it looks the same again") {
     const auto rough = picture_of_sound(once->samples, 1);
     REQUIRE(rough);
     CHECK(distance(*picture, *rough) > 2 * distance(*picture, *again));
-    // Tones begin as such: random phases are several times as far from it.
+    // Tones start correctly: random phases are several times as far off.
     CHECK(distance(*picture, *rough) < 0.15);
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("the same seed gives the same samples, another one others") {
     const auto other = sound_of_picture(view(*picture), 6, parameters);
     REQUIRE((first && other));
     CHECK(first->samples != other->samples);
-    // Several at the same time, so that the pool has fewer threads for each, or none.
+    // Several at the same time, so the pool has fewer threads for each, or none.
     std::vector<std::thread> threads;
     std::atomic<int> equal{0};
     for (int thread = 0; thread < 4; ++thread) {
@@ -357,7 +357,7 @@ TEST_CASE("finished sound peaks at -0.1 dBFS, and what is not spiky is -12 dBFS 
         const auto [lowest, highest] = std::minmax_element(whole->begin(), whole->end());
         CHECK(std::max(-*lowest, static_cast<int>(*highest)) == 32'392);
     }
-    // A click over noise would need more than there is: it is cut, and the noise is as loud.
+    // A click over noise would exceed the range: it is clipped, and the noise keeps its loudness.
     std::vector<float> click(44'100);
     for (std::size_t at = 0; at < click.size(); ++at) {
         click[at] = at % 2 == 0 ? 0.001F : -0.001F;

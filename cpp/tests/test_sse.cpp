@@ -1,4 +1,4 @@
-// The event splitter against the WHATWG standard, at every way of cutting the bytes.
+// Compares the event splitter with the WHATWG standard, at every way of cutting the bytes.
 #include "polymux/stream/sse.hpp"
 
 #include <doctest/doctest.h>
@@ -54,7 +54,8 @@ std::string with_line_ends(std::string_view stream, std::string_view line_end) {
     return changed;
 }
 
-/// Whole, in steps of every size, and cut once at every place; with each kind of line end.
+/// Checks it whole, in steps of every size, and cut once at every place; with each kind of line
+/// end.
 void check(std::string_view stream, const std::vector<Seen>& expected) {
     for (const std::string_view line_end : {"\n"sv, "\r"sv, "\r\n"sv}) {
         const std::string bytes = with_line_ends(stream, line_end);

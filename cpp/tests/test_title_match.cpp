@@ -13,7 +13,7 @@ using namespace polymux::song;
 
 namespace {
 
-/// The same by the book: one cell of the table after another.
+/// A textbook implementation: one cell of the table after another.
 std::size_t by_table(std::u32string_view one, std::u32string_view other) {
     std::vector<std::vector<std::size_t>> table(one.size() + 1,
                                                 std::vector<std::size_t>(other.size() + 1));
@@ -62,7 +62,7 @@ TEST_SUITE("title_match") {
         CHECK(edit_distance(U"bohemian rhapsody", U"bohemain rapsody") == 2);
         CHECK(edit_distance(U"ab", U"ba") == 1);
         CHECK(edit_distance(U"東京", U"京東") == 1);
-        // No piece is edited twice: with that it would be 2.
+        // No piece is edited twice; otherwise the distance would be 2.
         CHECK(edit_distance(U"ca", U"abc") == 3);
     }
 

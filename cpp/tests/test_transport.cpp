@@ -1,4 +1,5 @@
-// The engine against a server of a few lines: what the Python tests cannot see, above all threads.
+// Tests the engine with a minimal server, for what the Python tests cannot check, above all
+// threads.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Answers every request with the same bytes, on one thread for each connection.
+/// Responds to every request with the same bytes, on one thread for each connection.
 class Server {
 public:
     explicit Server(std::string answer) : answer_(std::move(answer)) {
@@ -97,7 +98,7 @@ Task task(const std::string& url, ResponseMode response_mode = ResponseMode::buf
     return {.request = {.url = url, .body = std::string("{}")}, .response_mode = response_mode};
 }
 
-/// Drives an exchange to its end; how its stream ended, where it is one.
+/// Drives an exchange to its end. Returns how its stream ended, if it is one.
 stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange) {
     lease.start(exchange);
     stream::ChatBatch batch;
@@ -112,7 +113,7 @@ stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange)
     return state;
 }
 
-/// Takes what a notifier has until `count` exchanges have ended.
+/// Takes a notifier's news until `count` exchanges have ended.
 void drain(LoopNotifier& notifier, int count) {
     int ended = 0;
     std::vector<std::shared_ptr<Exchange>> ready;
@@ -183,7 +184,7 @@ TEST_SUITE("transport") {
     }
 
     TEST_CASE("a round wakes a loop once, however many exchanges have news") {
-        const Server server("");  // It never answers.
+        const Server server("");  // It never responds.
         auto engine = Engine::create(std::make_shared<SessionCommon>(SessionOptions{}), 8);
         auto notifier = LoopNotifier::create();
         REQUIRE(engine);
@@ -201,7 +202,7 @@ TEST_SUITE("transport") {
         std::uint64_t writes = 0;
         REQUIRE(::read((*notifier)->descriptor(), &writes, sizeof writes) == sizeof writes);
         CHECK(writes == 1);
-        (*notifier)->close();  // Else it and what nobody takes from it hold each other.
+        (*notifier)->close();  // Breaks a cycle with its untaken news.
     }
 
     TEST_CASE("streams are cancelled from other threads at any moment") {

@@ -1,4 +1,4 @@
-// What a URL must be before anything is looked up or connected to.
+// Checks of a URL before any lookup or connection.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -245,7 +245,7 @@ TEST_CASE("where redirects lead") {
     CHECK(leads("../../../d") == "https://media.example/d");
     CHECK(leads("//other.example/d") == "https://other.example/d");
     CHECK(leads("http://other.example/") == "http://other.example/");
-    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // For `check_url` to refuse.
+    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // `check_url` must refuse it.
     CHECK(leads("http:/other.example/") == "http:/other.example/");
     CHECK(outcome(leads("///other.example/")) == "refused");
     CHECK(outcome(leads("http:other.example")) == "refused");

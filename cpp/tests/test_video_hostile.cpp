@@ -42,7 +42,7 @@ std::string film(const std::string& name, const std::string& size,
     return medium(name, arguments);
 }
 
-/// Every place where the four letters stand.
+/// Every position of the four letters.
 std::vector<std::size_t> places(const std::string& content, std::string_view letters) {
     std::vector<std::size_t> found;
     for (std::size_t at = content.find(letters); at != std::string::npos;
@@ -77,7 +77,7 @@ TEST_SUITE("video reader of hostile input") {
         const Reading picture = read_bytes(
             medium("a.png", {"-f", "lavfi", "-i", "testsrc2=s=32x32", "-frames:v", "1"}));
         REQUIRE_FALSE(picture.report);
-        // An FFmpeg that does not know pictures takes it for a broken film.
+        // An FFmpeg without support for images treats it as a damaged video.
         CHECK((picture.report.error().code == ErrorCode::unsupported_media ||
                picture.report.error().code == ErrorCode::undecodable));
     }
@@ -137,14 +137,14 @@ TEST_SUITE("video reader of hostile input") {
 
     TEST_CASE("a container that lies about the size does not choose the memory") {
         std::string content = film("a.mp4", "320x200", {"-c:v", "mpeg4"});
-        // The sample entry's width and height, and what the track header says.
+        // The sample entry's width and height, and those in the track header.
         const std::size_t entry = places(content, "mp4v").back();
         content.replace(entry + 4 + 24, 4, std::string("\x00\x02\x00\x02", 4));
         FrameOptions strict = wanted;
         strict.video_limits.frame_pixels = 1000;
         const Reading reading = read_bytes(content, strict);
         REQUIRE_FALSE(reading.report);
-        // The stream itself says 320x200: no frame comes of it.
+        // The stream itself declares 320x200: it produces no frame.
         CHECK((reading.report.error().code == ErrorCode::limit_exceeded ||
                reading.report.error().code == ErrorCode::undecodable));
         CHECK(reading.frames.empty());
@@ -196,7 +196,7 @@ TEST_SUITE("video reader of hostile input") {
 
     TEST_CASE("a gap of years is one frame for long, not work for long") {
         std::string content = film("a.mp4", "64x64", {"-c:v", "libx264", "-bf", "0"});
-        // The first entry of the table of times: one sample that lasts half of for ever.
+        // The first entry of the time table: one sample with an extreme duration.
         const std::size_t table = content.find("stts");
         REQUIRE(table != std::string::npos);
         content.replace(table + 8 + 4, 4, std::string("\x7f\xff\xff\x00", 4));

@@ -51,7 +51,7 @@ constexpr std::array<int, 3> green{0, 128, 0};
 constexpr std::array<int, 3> blue{0, 0, 255};
 constexpr std::array<int, 3> white{255, 255, 255};
 
-/// Red and green above, blue and white below: four corners that tell how a picture is turned.
+/// Red and green above, blue and white below: four corners that show how an image is rotated.
 Strings corners(int width, int height) {
     const std::string half =
         "s=" + std::to_string(width / 2) + "x" + std::to_string(height / 2) + ":r=10:d=0.5";
@@ -84,7 +84,7 @@ std::string numbers_of(const std::array<std::int32_t, 9>& matrix) {
     return {reinterpret_cast<const char*>(matrix.data()), sizeof matrix};
 }
 
-/// An MP4 whose track header says how its video is to be shown.
+/// An MP4 whose track header states how to display its video.
 std::string with_matrix(std::string mp4, const std::array<std::int32_t, 4>& numbers) {
     const std::size_t matrix = mp4.find("tkhd") + 44;
     constexpr std::array<std::size_t, 4> places{0, 4, 12, 16};
@@ -193,7 +193,7 @@ TEST_SUITE("video reader") {
             std::array<std::array<int, 3>, 4> corners;
         };
         constexpr std::int32_t one_whole = 1 << 16;
-        // Turned to the right by so many degrees, as telephones write it.
+        // Rotated to the right by so many degrees, as phones write it.
         for (const Case& one :
              {Case{90, {0, one_whole, -one_whole, 0}, 32, 64, {blue, red, white, green}},
               Case{180, {-one_whole, 0, 0, -one_whole}, 64, 32, {white, blue, green, red}},
@@ -244,7 +244,7 @@ TEST_SUITE("video reader") {
         CHECK(shown(turned(0, one, -one, 0)) == "daebfc");
         CHECK(shown(turned(0, -one, one, 0)) == "cfbead");
         CHECK(shown(turned(0, -one, -one, 0)) == "fcebda");
-        // By 85 degrees: nearest to a quarter.
+        // By 85 degrees: nearest to a quarter turn.
         CHECK(shown(turned(5712, 65287, -65287, 5712)) == "daebfc");
         CHECK(orientation_of({}).upright());
         const std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
@@ -254,7 +254,7 @@ TEST_SUITE("video reader") {
     TEST_CASE("another shape is covered and cut in the middle") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
-        // Three stripes: what is cut off on both sides alike is red and blue.
+        // Three stripes: red and blue are cropped equally on both sides.
         const std::string stripe = "s=32x48:r=10:d=0.3";
         make_media(
             path, {"-f", "lavfi", "-i", "color=red:" + stripe, "-f", "lavfi", "-i",
@@ -282,7 +282,7 @@ TEST_SUITE("video reader") {
         CHECK(cut(1920, 1080, 1.0, 512, 512) == std::array<int, 4>{420, 0, 1080, 1080});
         CHECK(cut(1080, 1920, 1.0, 512, 512) == std::array<int, 4>{0, 420, 1080, 1080});
         CHECK(cut(640, 480, 1.0, 320, 240) == std::array<int, 4>{0, 0, 640, 480});
-        // 720 pixels of 16:15 are 768 of ours.
+        // 720 pixels of 16:15 are 768 square ones.
         CHECK(cut(720, 576, 16.0 / 15.0, 400, 300) == std::array<int, 4>{0, 0, 720, 576});
         CHECK(cut(1, 40'000, 1.0, 8192, 1)[3] == 1);
         CHECK(cut(40'000, 1, 16.0, 1, 8192)[2] == 1);

@@ -20,7 +20,7 @@ XingSettings settings_for(const Clip& clip, int bitrate_bps) {
     return settings;
 }
 
-// Where the nine bytes of encoder name stand behind "Xing".
+// Position of the nine bytes of encoder name after "Xing".
 std::string encoder_of(std::span<const std::byte> frame) {
     const auto header = parse_header(frame);
     REQUIRE(header.has_value());
@@ -106,7 +106,7 @@ TEST_CASE("as_ffmpeg gives ffmpeg's frame for every rate control") {
 
 TEST_CASE("as_ffmpeg gives ffmpeg's seek table of long streams") {
     const TemporaryFolder folder;
-    // 400, 800 and 1600 frames are where the table is thinned out.
+    // The table is thinned out at 400, 800 and 1600 frames.
     for (const int frames : {398, 399, 400, 401, 1'700}) {
         const Clip clip{16'000, 1, frames * 576 - 1'105, "-q:a 5"};
         check_same_as_ffmpeg(folder.file("clip.mp3"), clip, 0);
@@ -225,7 +225,7 @@ TEST_CASE("the standard seek table points at the frames of each percent") {
         for (std::size_t i = 1; i < 100; ++i) {
             const auto exact = static_cast<double>(starts[i * frames.size() / 100]) * 256 /
                                static_cast<double>(position);
-            // Below 400 frames each one is known, above positions are interpolated.
+            // Below 400 frames each position is known; above, they are interpolated.
             const double tolerance = frames.size() < 400 ? 1.0 : 2.0;
             const auto stated = static_cast<double>(number_at(tag, 16 + i, 1));
             CHECK(stated <= exact + tolerance - 1.0);
