@@ -141,7 +141,7 @@ int run_in_child(const std::function<int()>& body) {
         } catch (const std::exception&) {
             status = 124;
         }
-        // The child must flush neither the parent's buffers nor destroy its static objects.
+        // The child must not flush the parent's buffers or destroy its static objects.
         ::_exit(status);
     }
     return exit_status_of(process);

@@ -172,7 +172,7 @@ TEST_CASE("random addresses are judged as the ranges say") {
     CHECK(open > 50'000);
 }
 
-TEST_CASE("an IPv4 address inside an IPv6 one is judged as itself") {
+TEST_CASE("an IPv4 address inside an IPv6 one is checked as itself") {
     const std::array<std::string_view, 6> alone{"::ffff:0:0", "64:ff9b::"};
     for (const Range& range : ipv4_ranges) {
         const Address inner = address(range.first);
@@ -205,7 +205,7 @@ TEST_CASE("addresses that the standard library of Python once called public") {
     }
 }
 
-TEST_CASE("allowed networks are exempt, inside of IPv6 too, and nothing else is") {
+TEST_CASE("allowed networks are exempt, also inside IPv6, and no others") {
     const std::vector<Network> allowed{*parse_network("10.1.0.0/16"), *parse_network("::1")};
     CHECK(blocking_network(address("10.1.2.3"), allowed) == nullptr);
     CHECK(blocking_network(address("::ffff:10.1.2.3"), allowed) == nullptr);
@@ -217,7 +217,7 @@ TEST_CASE("allowed networks are exempt, inside of IPv6 too, and nothing else is"
     CHECK(blocking_network(address("::2"), allowed) != nullptr);
 }
 
-TEST_CASE("only one way to write an IPv4 address is read") {
+TEST_CASE("only one notation of an IPv4 address is accepted") {
     for (const std::string_view text : {"",
                                         "127.1",
                                         "127.0.1",
@@ -255,7 +255,7 @@ TEST_CASE("only one way to write an IPv4 address is read") {
     CHECK_FALSE(parse_address(std::string(10'000, ':')));
 }
 
-TEST_CASE("addresses are read and written again") {
+TEST_CASE("addresses round-trip through text") {
     for (const std::string_view text : {"0.0.0.0", "255.255.255.255", "127.0.0.1"}) {
         CHECK(to_text(address(text)) == text);
     }
@@ -268,7 +268,7 @@ TEST_CASE("addresses are read and written again") {
     CHECK(address(to_text(address("2001:db8::1"))) == address("2001:db8::1"));
 }
 
-TEST_CASE("networks have a prefix and nothing behind it") {
+TEST_CASE("networks have a prefix and no bits after it") {
     CHECK(parse_network("10.0.0.0/8")->prefix_bits == 8);
     CHECK(parse_network("10.0.0.1")->prefix_bits == 32);
     CHECK(parse_network("fd00::/8")->prefix_bits == 8);

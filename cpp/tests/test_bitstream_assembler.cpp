@@ -49,7 +49,7 @@ CodedFrame frame_of(int bits, const StreamShape& shape) {
 }  // namespace
 
 TEST_SUITE("assembler") {
-    TEST_CASE("one encoder's frames come out as they were, in every mode") {
+    TEST_CASE("frames of one encoder are reproduced in every mode") {
         struct Case {
             EncoderSettings settings;
             const char* name;
@@ -68,7 +68,7 @@ TEST_SUITE("assembler") {
         }
     }
 
-    TEST_CASE("a frame that will need the reservoir gets it from those before it") {
+    TEST_CASE("a frame that will need the reservoir gets it from earlier frames") {
         const StreamShape shape = shape_of(vbr(2));
         BitstreamAssembler assembler(shape, "3.100", {});
         int frames = 0;
@@ -101,7 +101,7 @@ TEST_SUITE("assembler") {
         CHECK(assembler.stuck());
     }
 
-    TEST_CASE("no encoder holds more frames back than is reckoned with") {
+    TEST_CASE("no encoder holds back more frames than computed") {
         int most = 0;
         for (const auto& [rate_hz, channels] : {std::pair{44'100, 2},
                                                 {48'000, 1},
@@ -156,7 +156,7 @@ TEST_SUITE("segment plan") {
         }
     }
 
-    TEST_CASE("at other rate controls lengths follow from the duration alone") {
+    TEST_CASE("at other rate controls, lengths depend only on the duration") {
         const SegmentPlan one =
             plan_segments({.encoder = vbr(2), .samples = 180 * 44'100, .workers = 1});
         const SegmentPlan many = plan_segments(

@@ -160,7 +160,7 @@ TEST_CASE("C23 an invalid chunk ends the stream with its position") {
     CHECK(decode(event("{\"a\":" + deep + "}")).end.state == StreamState::undecodable);
 }
 
-TEST_CASE("halves of characters that a server's chunks have cut are joined, or told as lost") {
+TEST_CASE("halves of characters split between chunks are joined, or replaced if lost") {
     struct Case {
         std::vector<std::string> parts;  // Escapes as they appear in the JSON.
         std::string text;
@@ -322,7 +322,7 @@ TEST_CASE("C46 a hundred thousand chunks of one byte, byte by byte, and one long
     CHECK(decode(event(chunk(text)) + done, 1).seen.text == text);
 }
 
-TEST_CASE("of a member that stands twice the last counts, and nothing of the first remains") {
+TEST_CASE("if a member is duplicated, the last counts and nothing of the first remains") {
     const auto chunk = [](std::string_view members) {
         return decode("data: {" + std::string(members) + "}\n\ndata: [DONE]\n\n").seen;
     };
@@ -348,7 +348,7 @@ TEST_CASE("free chat's events") {
     CHECK(decode(event(R"({"response": "Hel"})")).end.state == StreamState::interrupted);
 }
 
-TEST_CASE("reasons, roles and the words for them") {
+TEST_CASE("finish reasons and roles with their texts") {
     using polymux::stream::to_string;
     for (const std::string_view word :
          {"stop", "length", "tool_calls", "content_filter", "function_call"}) {
@@ -368,7 +368,7 @@ TEST_CASE("reasons, roles and the words for them") {
     CHECK(to_string(ChatRole::assistant) == "assistant");
 }
 
-TEST_CASE("of two choices in turn, the text is that of the first") {
+TEST_CASE("with two alternating choices, the text is that of the first") {
     std::string stream;
     for (int round = 0; round < 20; ++round) {
         stream += event(R"({"choices":[{"index":0,"delta":{"content":"a"}}]})");

@@ -51,7 +51,7 @@ constexpr const char* hello = R"({"model":"m","messages":[{"role":"user","conten
 }  // namespace
 
 TEST_SUITE("check") {
-    TEST_CASE("requests that keep the contract pass") {
+    TEST_CASE("valid requests pass") {
         CHECK(check_json("chat", hello).ok());
         CHECK(check_json("chat", R"({"model":"m","messages":[
             {"role":"system","content":"be short"},
@@ -138,7 +138,7 @@ TEST_SUITE("check") {
         CHECK(passed == "min_p");
     }
 
-    TEST_CASE("what is handed on afterwards is what the check has handed on") {
+    TEST_CASE("hand_on delivers the same values as check") {
         for (const auto& [name, body] :
              {std::pair{"chat", R"({"other":[1],"messages":[{"role":"user","content":"x"}],)"
                                 R"("temperature":null,"stream":true,"model":"m","more":{"a":1}})"},
@@ -166,7 +166,7 @@ TEST_SUITE("check") {
         }
     }
 
-    TEST_CASE("numbers that are passed on must fit") {
+    TEST_CASE("numbers that are passed through must fit") {
         CHECK(
             problem(
                 "chat",
@@ -201,7 +201,7 @@ TEST_SUITE("check") {
             "messages[0].z.a[0].q: is there twice");
     }
 
-    TEST_CASE("all problems come at once, and a long list is cut") {
+    TEST_CASE("all problems are reported at once, and a long list is shortened") {
         const Report report =
             check_json("generate_image", R"({"width":1,"height":"x","num_outputs":0,"seed":1.5})");
         CHECK(report.count == 5);
@@ -221,7 +221,7 @@ TEST_SUITE("check") {
         CHECK(long_text.ends_with("and 980 more"));
     }
 
-    TEST_CASE("passwords in addresses are not shown, long values are cut") {
+    TEST_CASE("passwords in URLs are hidden, long values are shortened") {
         const std::string text =
             problem("search_music", R"({"song":"x","proxy":"ftp://user:secret@proxy.example:1"})");
         CHECK(text.find("secret") == std::string::npos);
@@ -231,7 +231,7 @@ TEST_SUITE("check") {
         CHECK(problem("search_music", body).size() < 200);
     }
 
-    TEST_CASE("forms: numbers and switches are read from text") {
+    TEST_CASE("forms: numbers and booleans are parsed from text") {
         CHECK(check_form("generate_video", {{.name = "prompt", .text = "x"},
                                             {.name = "fps", .text = "10"},
                                             {.name = "init_weight", .text = "0.5"},
@@ -289,7 +289,7 @@ TEST_SUITE("check") {
               "vbr_quality=\"10\": must be at least 0 and below 10");
     }
 
-    TEST_CASE("the selector is required where several models fit") {
+    TEST_CASE("the selector is required if several models fit") {
         const Operation& images = *find_operation("generate_image");
         CHECK((*choose_variant(images, {}, Encoding::json))->id == "A");
         CHECK_FALSE(choose_variant(images, {}, Encoding::multipart));
@@ -305,7 +305,7 @@ TEST_SUITE("check") {
               "chat: does not accept a body of type multipart/form-data");
     }
 
-    TEST_CASE("a client's fields choose the variant where no model is named") {
+    TEST_CASE("a client's fields select the variant if no model is named") {
         const auto chosen = [](const char* operation, std::optional<std::string_view> model,
                                std::string_view given) {
             const auto is_given = [given](std::string_view field) { return field == given; };
@@ -323,7 +323,7 @@ TEST_SUITE("check") {
                   .starts_with("search_music: does not accept a model selector"));
     }
 
-    TEST_CASE("bodies that are no JSON are refused with a reason") {
+    TEST_CASE("bodies that are not JSON are refused with a reason") {
         JsonReader reader;
         for (const char* body :
              {"", " ", "{", R"({"a":1,})", "{'a':1}", R"({"a":1} x)", "{} {}", "nul",

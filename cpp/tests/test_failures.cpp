@@ -18,7 +18,7 @@ Error told(CURLcode code, bool unread) {
 }  // namespace
 
 TEST_SUITE("failures") {
-    TEST_CASE("a stream that was not read says so, by whatever name libcurl gives up") {
+    TEST_CASE("a stream that was not read is reported, whichever error libcurl returns") {
         const Error error = told(CURLE_OUT_OF_MEMORY, true);
         CHECK(error.code == ErrorCode::connection_lost);
         CHECK(error.stage == "receive");

@@ -54,7 +54,7 @@ bool says(const Error& error, std::string_view text) {
 }  // namespace
 
 TEST_SUITE("file source") {
-    TEST_CASE("a file is read whole, seeks, and knows its size and identity") {
+    TEST_CASE("a file is read completely, seeks, and reports its size and identity") {
         const TemporaryFolder folder;
         std::string content;
         for (int index = 0; index < 5000; ++index) content += std::to_string(index) + "\n";
@@ -153,7 +153,7 @@ TEST_SUITE("file source") {
         }
     }
 
-    TEST_CASE("a relative path is taken from the current folder, whatever it starts with") {
+    TEST_CASE("a relative path refers to the current folder, whatever it starts with") {
         const TemporaryFolder folder;
         write_file(folder.file("-x.wav"), "dash");
         write_file(folder.file("file:x"), "scheme");
@@ -166,7 +166,7 @@ TEST_SUITE("file source") {
     }
 
     // K20
-    TEST_CASE("what is missing is said to be missing") {
+    TEST_CASE("a missing file is reported as missing") {
         const TemporaryFolder folder;
         const Error missing = refusal_of(folder.file("nothing.wav"));
         CHECK(missing.code == ErrorCode::input_not_found);
@@ -195,7 +195,7 @@ TEST_SUITE("file source") {
         CHECK(read_all(**source) == "content");
     }
 
-    TEST_CASE("symbolic links in a circle are refused") {
+    TEST_CASE("symbolic link loops are refused") {
         const TemporaryFolder folder;
         std::filesystem::create_symlink("b", folder.file("a"));
         std::filesystem::create_symlink("a", folder.file("b"));
@@ -323,7 +323,7 @@ TEST_SUITE("path text") {
         CHECK(quoted_path("\xe6\x97") == "'\\xe6\\x97'");  // Truncated.
     }
 
-    TEST_CASE("the middle of a long path is left out, never half a character") {
+    TEST_CASE("a long path loses its middle, never half a character") {
         std::string path;
         for (int index = 0; index < 500; ++index) path += "日";
         for (const char* prefix : {"", "x", "xx"}) {

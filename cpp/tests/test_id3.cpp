@@ -89,7 +89,7 @@ std::string with_tag(const TemporaryFolder& folder, const Bytes& tag) {
 
 }  // namespace
 
-TEST_CASE("generic names go to the frames of the standard") {
+TEST_CASE("generic names map to the frames of the standard") {
     struct Row {
         const char* key;
         const char* version3;
@@ -119,7 +119,7 @@ TEST_CASE("generic names go to the frames of the standard") {
     CHECK(frame_for("language", "German", 3).id == "TXXX");
 }
 
-TEST_CASE("text is ISO-8859-1, UTF-16 or UTF-8 as the version asks") {
+TEST_CASE("text is ISO-8859-1, UTF-16 or UTF-8 depending on the version") {
     CHECK(frame_for("title", "Gr\xC3\xBC\xC3\x9F", 3).body == RAW("\x00Gr\xFC\xDF"));
     CHECK(frame_for("title", "Gr\xC3\xBC\xC3\x9F", 4).body == RAW("\x03Gr\xC3\xBC\xC3\x9F"));
     CHECK(frame_for("title", "\xE2\x82\xAC\xF0\x9F\x8E\xB5", 3).body ==
@@ -207,7 +207,7 @@ TEST_CASE("hostile text is repaired") {
     CHECK(write_id3v2(content).empty());
 }
 
-TEST_CASE("values of 1 MiB are kept, what passes the format's limit is named") {
+TEST_CASE("values of 1 MiB are kept, larger ones than the format's limit are named") {
     const std::string large(1 << 20, 'x');
     for (const int version : {3, 4}) {
         CHECK(frame_for("comment", large, version).body.size() == 5 + large.size());
@@ -266,7 +266,7 @@ TEST_CASE("a cover keeps its bytes and names its type") {
     CHECK(frames_of(write_id3v2(content), 3)[0].body.substr(1, 8) == RAW("image/\0\0"));
 }
 
-TEST_CASE("ffprobe reads back what the standard tag says") {
+TEST_CASE("ffprobe reads back the content of the standard tag") {
     const TemporaryFolder folder;
     Id3Content content;
     content.tags = {
@@ -405,7 +405,7 @@ TEST_CASE("as_ffmpeg gives ffmpeg's tag with a copied cover") {
     }
 }
 
-TEST_CASE("as_ffmpeg leaves out a private frame that ffmpeg refuses, and names it") {
+TEST_CASE("as_ffmpeg skips a private frame that ffmpeg refuses, and names it") {
     Id3Content content;
     for (const char* value : {"\\x4", "\\xZZ", "\\x"}) {
         content.tags = {{"id3v2_priv.o", value}, {"title", "t"}};

@@ -74,7 +74,7 @@ private:
 }  // namespace
 
 TEST_SUITE("media input") {
-    TEST_CASE("what is no media of its own is refused as unsupported") {
+    TEST_CASE("input that is not self-contained media is refused as unsupported") {
         for (const char* content :
              {"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile:///etc/hostname\n",
               "ffconcat version 1.0\nfile other.wav\n",
@@ -91,7 +91,7 @@ TEST_SUITE("media input") {
         CHECK(empty.error().code == ErrorCode::undecodable);
     }
 
-    TEST_CASE("probe tells container, streams, tags, chapters and cover") {
+    TEST_CASE("probe reports container, streams, tags, chapters and cover") {
         const TemporaryFolder folder;
         const std::string picture = folder.file("cover.png");
         make_media(picture, {"-f", "lavfi", "-i", "color=red:size=16x16", "-frames:v", "1"});
@@ -166,7 +166,7 @@ TEST_SUITE("media input") {
         }
     }
 
-    TEST_CASE("decoded samples are those of the ffmpeg program") {
+    TEST_CASE("decoded samples equal those of the ffmpeg program") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.flac");
         make_media(path, {"-f", "lavfi", "-i", "sine=duration=1:sample_rate=44100", "-ac", "2"});
@@ -184,7 +184,7 @@ TEST_SUITE("media input") {
         CHECK(ours == polymux::testing::read_file(raw));
     }
 
-    TEST_CASE("a source that fails at any read gives back its own failure") {
+    TEST_CASE("a source that fails at any read returns its own failure") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.ogg");
         make_media(path, {"-f", "lavfi", "-i", "anoisesrc=duration=5", "-c:a", "libvorbis"});
@@ -205,7 +205,7 @@ TEST_SUITE("media input") {
         CHECK(failures > 0);
     }
 
-    TEST_CASE("at a rate of one hertz memory does not grow with the samples that come out") {
+    TEST_CASE("at a rate of one hertz, memory does not grow with the output samples") {
         // 2,000 samples in one packet of half an hour: 96 million at the output's rate.
         std::string wave = "RIFF";
         const auto put = [&wave](std::uint32_t value, int bytes) {

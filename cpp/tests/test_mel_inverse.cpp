@@ -47,7 +47,7 @@ std::vector<double> random_column(std::mt19937& random, std::size_t bands) {
 
 }  // namespace
 
-TEST_CASE("the triangles of a bin add up to 1 between the first and the last middle") {
+TEST_CASE("the triangles of a bin add up to 1 between the first and the last center") {
     const MelScale scale(Parameters{});
     REQUIRE(scale.bands() == 512);
     REQUIRE(scale.bins() == 4'000);
@@ -60,7 +60,7 @@ TEST_CASE("the triangles of a bin add up to 1 between the first and the last mid
     }
 }
 
-TEST_CASE("a band's middle is where HTK's formula has it") {
+TEST_CASE("a band's center follows HTK's formula") {
     const MelScale scale(Parameters{});
     // Band 255, counted from 0, has its center in the middle of the mel scale: 2,077.4 Hz.
     const double middle = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) * 256 / 513;
@@ -72,7 +72,7 @@ TEST_CASE("a band's middle is where HTK's formula has it") {
     CHECK(mel[255] > 0.9);
 }
 
-TEST_CASE("what can be met exactly is met") {
+TEST_CASE("exact solutions are found") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::mt19937 random(1);
@@ -89,7 +89,7 @@ TEST_CASE("what can be met exactly is met") {
     }
 }
 
-TEST_CASE("what cannot be met is met as closely as can be: no bin could make it better") {
+TEST_CASE("otherwise the closest solution is found: no bin could improve it") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::mt19937 random(2);
@@ -114,7 +114,7 @@ TEST_CASE("what cannot be met is met as closely as can be: no bin could make it 
     }
 }
 
-TEST_CASE("silence gives silence, and one quiet band something") {
+TEST_CASE("silence stays silent, and one quiet band does not") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::vector<double> mel(scale.bands());
@@ -126,7 +126,7 @@ TEST_CASE("silence gives silence, and one quiet band something") {
     CHECK(*std::max_element(found.begin(), found.end()) > 1e-13);
 }
 
-TEST_CASE("bands that no bin lies under do no harm") {
+TEST_CASE("bands without bins do no harm") {
     Parameters parameters;
     parameters.transform_samples = 512;
     parameters.window_samples = 512;

@@ -118,7 +118,7 @@ private:
 }  // namespace
 
 TEST_SUITE("remux of hostile input") {
-    TEST_CASE("what is no media is refused and leaves nothing") {
+    TEST_CASE("input that is not media is refused and leaves nothing") {
         struct Case {
             std::string_view content;
             ErrorCode code;
@@ -147,7 +147,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("truncated anywhere, the input gives a file or an error") {
+    TEST_CASE("input truncated anywhere gives a file or an error") {
         for (const char* suffix : {".ts", ".mkv", ".mp4"}) {
             CAPTURE(suffix);
             const std::string whole =
@@ -188,7 +188,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("audio that MP4 cannot describe is told before, or goes to Matroska") {
+    TEST_CASE("audio that MP4 cannot describe is detected in advance, or written to Matroska") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mkv");
         make_media(path,
@@ -221,7 +221,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("a full disk is told at whatever byte it comes") {
+    TEST_CASE("a full disk is reported at whatever byte it happens") {
         const std::string whole = medium(".ts");
         const Attempt good = remux_bytes({whole});
         REQUIRE(good.report);
@@ -236,7 +236,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("cancelled at any moment, it ends within 200 ms") {
+    TEST_CASE("canceled at any moment, it ends within 200 ms") {
         const std::string whole = medium(".mkv", {"-b:v", "2M"});
         int cancelled = 0;
         for (int reads = 0; reads < 40; ++reads) {

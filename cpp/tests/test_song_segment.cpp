@@ -123,7 +123,7 @@ Bytes merged(std::span<const MergeInput> inputs, std::uint64_t generation = 0) {
 
 }  // namespace
 
-TEST_CASE("a segment finds what a naive index has, and nothing else") {
+TEST_CASE("a segment finds exactly the entries of a naive index") {
     for (const std::uint32_t seed : {1U, 2U, 3U}) {
         const std::vector<Track> tracks = some_tracks(seed);
         const Bytes bytes = built(tracks, 42);
@@ -158,7 +158,7 @@ TEST_CASE("a segment finds what a naive index has, and nothing else") {
     }
 }
 
-TEST_CASE("the same pair at the same frame is kept once") {
+TEST_CASE("the same pair at the same frame is stored once") {
     Track track{.song = 1, .first_frame = 0, .fingerprint = {}};
     track.fingerprint.frames = 100;
     // Two peaks in one cell of the index: the same bin, and a quarter of a bin between them.
@@ -170,7 +170,7 @@ TEST_CASE("the same pair at the same frame is kept once") {
     CHECK(opened(bytes).posting_count() == 1);
 }
 
-TEST_CASE("a segment gives back all peaks of any span") {
+TEST_CASE("a segment returns all peaks of any span") {
     const std::vector<Track> tracks = some_tracks(4);
     const Bytes bytes = built(tracks);
     const Segment segment = opened(bytes);
@@ -199,7 +199,7 @@ TEST_CASE("a segment gives back all peaks of any span") {
     CHECK(peaks_of(segment, segment.track_count(), 0, 0, 1'000).empty());
 }
 
-TEST_CASE("each frame leads to its track, and those of the gap to the next one") {
+TEST_CASE("each frame belongs to its track, and those of the gap to the next one") {
     const std::vector<Track> tracks = some_tracks(6);
     const Bytes bytes = built(tracks);
     const Segment segment = opened(bytes);
@@ -227,7 +227,7 @@ TEST_CASE("each frame leads to its track, and those of the gap to the next one")
     CHECK_FALSE(segment.track_at(0xFFFFFFFFU).has_value());
 }
 
-TEST_CASE("peaks behind the end are left out, and those over 255 of 16 frames") {
+TEST_CASE("peaks past the end are dropped, and those over 255 of 16 frames") {
     Track track{.song = 1, .first_frame = 0, .fingerprint = {}};
     track.fingerprint.frames = 40;
     std::vector<PackedPeak>& peaks = track.fingerprint.peaks[1];
@@ -259,7 +259,7 @@ TEST_CASE("peaks cost at most 2.3 bytes each") {
     CHECK(static_cast<double>(size_bytes) / (2 * peaks) < 2.3);
 }
 
-TEST_CASE("a segment without tracks is one too") {
+TEST_CASE("a segment without tracks is valid") {
     const Bytes empty = built({});
     const Segment segment = opened(empty);
     CHECK(segment.track_count() == 0);
@@ -317,7 +317,7 @@ TEST_CASE("merged segments have the bytes of one built at once") {
     CHECK(merged({}) == built({}));
 }
 
-TEST_CASE("a merge that is too long, or whose target fails, says so") {
+TEST_CASE("a merge that is too long, or whose target fails, reports it") {
     std::vector<Track> tracks(20, Track{.song = 1, .first_frame = 0, .fingerprint = {}});
     for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     const Bytes bytes = built(tracks);
@@ -386,7 +386,7 @@ TEST_CASE("any byte may be wrong, and any end missing") {
     }
 }
 
-TEST_CASE("a checksum tells each damaged byte of a section") {
+TEST_CASE("a checksum detects each damaged byte of a section") {
     const Bytes bytes = built(some_tracks(16));
     SegmentHeader header;
     std::memcpy(&header, bytes.data(), sizeof header);

@@ -28,7 +28,7 @@ void flip_byte(const std::string& path, std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("files that are missing, cut short or foreign are named, and the rest goes on") {
+TEST_CASE("missing, truncated or foreign files are named, and the others are used") {
     const TemporaryFolder folder;
     {
         const auto set = opened(folder.path());
@@ -65,7 +65,7 @@ TEST_CASE("files that are missing, cut short or foreign are named, and the rest 
     CHECK(opened(folder.path())->snapshot()->songs() == Songs{1, 2});
 }
 
-TEST_CASE("a damaged manifest leaves an empty set, or what a running one has") {
+TEST_CASE("a damaged manifest leaves an empty set, or the data of a running one") {
     const TemporaryFolder folder;
     const auto running = opened(folder.path());
     add(*running, 1, 1);
@@ -94,7 +94,7 @@ TEST_CASE("a damaged manifest leaves an empty set, or what a running one has") {
     CHECK(opened(folder.path())->snapshot()->damaged.empty());
 }
 
-TEST_CASE("an index of other parameters is left out, and replaced") {
+TEST_CASE("an index with other parameters is skipped, and replaced") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1);
@@ -157,7 +157,7 @@ TEST_CASE("damage inside of a file is found by verify, and by the merge that wou
     check_songs(*writer, {1, 2});
 }
 
-TEST_CASE("a set that began anew takes over what another has made whole, and no damage") {
+TEST_CASE("a cleared set loads what another has repaired, but no damage") {
     const TemporaryFolder folder;
     const auto writer = opened(folder.path());
     add(*writer, 1, 1);
@@ -195,7 +195,7 @@ TEST_CASE("a set that began anew takes over what another has made whole, and no 
     check_songs(*opened(folder.path()), {1, 2, 3});
 }
 
-TEST_CASE("want of open files is no damage") {
+TEST_CASE("a lack of file descriptors is not damage") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1, 20'000);
@@ -251,7 +251,7 @@ TEST_CASE("only what the manifest still names can be damaged") {
     CHECK(reader->verify()->size() == 1);
 }
 
-TEST_CASE("files are whole while others are published") {
+TEST_CASE("files are complete while others are published") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1, 300);
@@ -277,7 +277,7 @@ TEST_CASE("files are whole while others are published") {
     CHECK(reader->snapshot()->songs().size() == 60);
 }
 
-TEST_CASE("the next publish clears away what was left behind, and nothing else") {
+TEST_CASE("the next publish deletes leftover files, and nothing else") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     const std::vector<std::string> strays = {"000000000099.segment", "000000000100.segment.part",
@@ -295,7 +295,7 @@ TEST_CASE("the next publish clears away what was left behind, and nothing else")
     check_songs(*opened(folder.path()), {1});
 }
 
-TEST_CASE("a disk that is full leaves the index as it was") {
+TEST_CASE("a full disk leaves the index unchanged") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1);

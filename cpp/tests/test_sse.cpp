@@ -122,7 +122,7 @@ TEST_CASE("fields, comments and a byte order mark as the standard says") {
     check("data: not whole", {});
 }
 
-TEST_CASE("an id with a NUL is ignored, and retry takes digits only") {
+TEST_CASE("an id with a NUL is ignored, and retry accepts only digits") {
     SseSplitter splitter;
     splitter.append("id: 1\nid: a\0b\nretry: 2500\nretry: 1e3\nretry: -1\nretry\ndata: x\n\n"sv);
     SseEvent event;
@@ -131,7 +131,7 @@ TEST_CASE("an id with a NUL is ignored, and retry takes digits only") {
     CHECK(splitter.retry_ms() == 2500);
 }
 
-TEST_CASE("the data's position is that in the stream, whatever came before") {
+TEST_CASE("the data's position is relative to the stream") {
     SseSplitter splitter;
     std::uint64_t sent = 0;
     SseEvent event;
@@ -149,7 +149,7 @@ TEST_CASE("the data's position is that in the stream, whatever came before") {
     CHECK(splitter.offset_bytes() == sent);
 }
 
-TEST_CASE("blocks that somebody holds keep their bytes") {
+TEST_CASE("held blocks keep their bytes") {
     SseSplitter splitter;
     std::vector<polymux::stream::BlockRef> held;
     std::vector<std::string_view> views;
@@ -173,7 +173,7 @@ TEST_CASE("blocks that somebody holds keep their bytes") {
         REQUIRE(views[index] == copies[index]);
 }
 
-TEST_CASE("an event over the limit is one, at any read size") {
+TEST_CASE("an event over the limit is detected at any read size") {
     const SseOptions options = {.max_event_bytes = 40};
     const std::string fits = "data: " + std::string(33, 'x');
     for (const std::string& line : {fits, fits + "xx", ":" + std::string(45, 'x')}) {
@@ -197,7 +197,7 @@ TEST_CASE("an event over the limit is one, at any read size") {
     }
 }
 
-TEST_CASE("endless comments take no memory and pass no limit") {
+TEST_CASE("endless comments use no memory and exceed no limit") {
     SseSplitter splitter({.max_event_bytes = 1000});
     SseEvent event;
     for (int round = 0; round < 10'000; ++round) {

@@ -134,7 +134,7 @@ void drain(LoopNotifier& notifier, int count) {
 }  // namespace
 
 TEST_SUITE("transport") {
-    TEST_CASE("a caller drives its request, and the next goes over the same connection") {
+    TEST_CASE("a caller drives its request, and the next one uses the same connection") {
         const Server server(plain);
         Session session({.headers = {"X-Who: test"}});
         for (int i = 0; i < 5; ++i) {
@@ -149,7 +149,7 @@ TEST_SUITE("transport") {
         CHECK(server.accepted() == 1);
     }
 
-    TEST_CASE("threads share a session, each with an engine of its own") {
+    TEST_CASE("threads share a session, each with a separate engine") {
         const Server server(plain);
         Session session({});
         std::atomic<int> good = 0;
@@ -169,7 +169,8 @@ TEST_SUITE("transport") {
         CHECK(server.accepted() <= 8);
     }
 
-    TEST_CASE("the session's thread carries many at once, and a notifier tells of their ends") {
+    TEST_CASE(
+        "the session's thread runs many exchanges at once, and a notifier reports their ends") {
         const Server server(plain);
         Session session({});
         auto notifier = LoopNotifier::create();
@@ -205,7 +206,7 @@ TEST_SUITE("transport") {
         (*notifier)->close();  // Breaks a cycle with its untaken news.
     }
 
-    TEST_CASE("streams are cancelled from other threads at any moment") {
+    TEST_CASE("streams are canceled from other threads at any moment") {
         const Server server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         Session session({});
         auto notifier = LoopNotifier::create();
@@ -251,7 +252,7 @@ TEST_SUITE("transport") {
         CHECK_FALSE(session.start(std::make_shared<Exchange>(task(server.url()), *notifier)));
     }
 
-    TEST_CASE("a stream that breaks off, and deadlines") {
+    TEST_CASE("a stream that is cut off, and timeouts") {
         const Server server(streamed);
         Session session({});
         auto lease = session.lease();

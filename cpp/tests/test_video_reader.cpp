@@ -107,7 +107,7 @@ Orientation turned(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t 
 }  // namespace
 
 TEST_SUITE("video reader") {
-    TEST_CASE("frames are those seen at the wanted moments") {
+    TEST_CASE("frames are those shown at the requested times") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 128, .height = 64, .fps = {24, 1}}, 48, {.quality = 95});
@@ -134,7 +134,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("containers that round times give each frame once") {
+    TEST_CASE("containers that round times deliver each frame once") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.webm");
         make_media(path, {"-f", "lavfi", "-i", "testsrc2=s=64x64:r=30:d=2", "-c:v", "libvpx-vp9"});
@@ -147,7 +147,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("people's containers and codecs are read") {
+    TEST_CASE("common containers and codecs are supported") {
         struct Case {
             std::string name;
             Strings codec;
@@ -180,7 +180,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("a video of a telephone stands upright") {
+    TEST_CASE("a video from a phone is upright") {
         const TemporaryFolder folder;
         const std::string plain_path = folder.file("plain.mp4");
         make_media(plain_path, corners(64, 32) + Strings{"-c:v", "libx264", "-crf", "10"});
@@ -220,7 +220,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("display matrices are one of eight ways to show a picture") {
+    TEST_CASE("display matrices select one of eight orientations") {
         const std::string abc = "aaabbbcccdddeeefff";  // Three by two pixels.
         const auto shown = [&](const Orientation& orientation) {
             std::string result(abc.size(), ' ');
@@ -251,7 +251,7 @@ TEST_SUITE("video reader") {
         CHECK_FALSE(turned(lowest, lowest, lowest, lowest).transposed);
     }
 
-    TEST_CASE("another shape is covered and cut in the middle") {
+    TEST_CASE("another shape is covered and cropped in the middle") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         // Three stripes: red and blue are cropped equally on both sides.
@@ -274,7 +274,7 @@ TEST_SUITE("video reader") {
         CHECK(is_like(pixel(wide.frames[0], 192, 170, 40), blue));
     }
 
-    TEST_CASE("what is kept of a picture has the wanted proportions") {
+    TEST_CASE("the kept part of an image has the requested proportions") {
         const auto cut = [](int width, int height, double aspect, int to_width, int to_height) {
             const Crop kept = center_crop(width, height, aspect, to_width, to_height);
             return std::array<int, 4>{kept.left, kept.top, kept.width, kept.height};
@@ -288,7 +288,7 @@ TEST_SUITE("video reader") {
         CHECK(cut(40'000, 1, 16.0, 1, 8192)[2] == 1);
     }
 
-    TEST_CASE("pixels that are not square are shown as they are meant") {
+    TEST_CASE("non-square pixels are shown correctly") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         // 64x64 pixels, each twice as wide as high: 128x64 when shown.
@@ -300,7 +300,7 @@ TEST_SUITE("video reader") {
         CHECK(is_like(pixel(reading.frames[0], 128, 122, 58), white));
     }
 
-    TEST_CASE("colours are those that the file says") {
+    TEST_CASE("colors follow the file's metadata") {
         const TemporaryFolder folder;
         struct Case {
             std::string space;
@@ -322,7 +322,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("a receiver that has enough ends the work") {
+    TEST_CASE("a callback that has enough frames ends the work") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 64, .height = 64, .fps = {10, 1}}, 20);
@@ -337,7 +337,7 @@ TEST_SUITE("video reader") {
         CHECK(given == 3);
     }
 
-    TEST_CASE("what cannot be asked for is refused") {
+    TEST_CASE("invalid requests are refused") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 64, .height = 64, .fps = {10, 1}}, 2);

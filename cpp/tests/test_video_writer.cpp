@@ -96,7 +96,7 @@ public:
 }  // namespace
 
 TEST_SUITE("video writer") {
-    TEST_CASE("frames come back at their number, rate, size and look") {
+    TEST_CASE("frames have the same number, rate, size and look when read back") {
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const TemporaryFolder folder;
             const std::string path = folder.file("a.mp4");
@@ -127,7 +127,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("H.264 is taken where there is an encoder for it, else VP9") {
+    TEST_CASE("H.264 is used if an encoder for it exists, otherwise VP9") {
         const bool has_h264 = avcodec_find_encoder_by_name("libx264") != nullptr ||
                               avcodec_find_encoder_by_name("libopenh264") != nullptr;
         const VideoFormat format{.width = 64, .height = 64, .fps = {8, 1}};
@@ -142,7 +142,7 @@ TEST_SUITE("video writer") {
         CHECK(says(asked.error(), "use vp9 or auto"));
     }
 
-    TEST_CASE("rates are exact, whatever they are") {
+    TEST_CASE("any rate is exact") {
         const TemporaryFolder folder;
         struct Case {
             FrameRate fps;
@@ -200,7 +200,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("colours are BT.709 in limited range, and say so") {
+    TEST_CASE("colors are BT.709 in limited range, and tagged so") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const std::string path = folder.file("colour.mp4");
@@ -248,7 +248,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("more quality is more bytes and a better likeness") {
+    TEST_CASE("higher quality means more bytes and better similarity") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const VideoFormat format{.width = 160, .height = 96, .fps = {10, 1}};
@@ -269,7 +269,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("sizes from one pixel up are taken") {
+    TEST_CASE("sizes from one pixel up are accepted") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             for (const int side : {1, 2, 3, 8, 15, 17}) {
@@ -281,7 +281,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("what cannot be is refused with what was wrong") {
+    TEST_CASE("invalid arguments are refused with the reason") {
         CHECK(says(refusal({.width = 0, .height = 32, .fps = {8, 1}}), "0x32 pixels"));
         CHECK(says(refusal({.width = 32, .height = 8193, .fps = {8, 1}}), "8192"));
         CHECK(says(refusal({.width = 32, .height = 32, .fps = {0, 1}}), "fps is 0/1"));
@@ -313,7 +313,7 @@ TEST_SUITE("video writer") {
         CHECK(bytes.empty());
     }
 
-    TEST_CASE("a video without frames is none, and no video is finished twice") {
+    TEST_CASE("a video without frames is invalid, and no video is finished twice") {
         const TemporaryFolder folder;
         {
             auto sink = create_file_sink(folder.file("none.mp4"));
@@ -333,7 +333,7 @@ TEST_SUITE("video writer") {
         CHECK_FALSE(writer->write(drawn(32, 32, 0)));
     }
 
-    TEST_CASE("a cancelled writer stops at the next frame and leaves nothing") {
+    TEST_CASE("a canceled writer stops at the next frame and leaves nothing") {
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const TemporaryFolder folder;
             {
@@ -355,7 +355,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("a full disk is told wherever it becomes full") {
+    TEST_CASE("a full disk is reported wherever it happens") {
         std::vector<std::byte> whole;
         const auto frames = [](VideoWriter& writer) -> Result<VideoReport> {
             for (int number = 0; number < 6; ++number) {
