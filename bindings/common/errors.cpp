@@ -78,7 +78,7 @@ void PythonCalls::raise() const {
         exception = py::reinterpret_borrow<py::object>(exception_.get());
         traceback = py::reinterpret_borrow<py::object>(traceback_.get());
     }
-    if (!exception) throw std::runtime_error("it was begun anew by another thread");
+    if (!exception) throw std::runtime_error("the exception was cleared by another thread");
     raise_object(exception, traceback);
 }
 
@@ -100,7 +100,7 @@ int PythonCalls::traverse(visitproc visit, void* arg) const {
 }
 
 void PythonCalls::clear() noexcept {
-    // Dropped behind the lock: what goes with them may come back here.
+    // Dropped after the lock is released, because destruction may call back here.
     Reference exception;
     Reference traceback;
     const std::scoped_lock lock(lock_);

@@ -1,4 +1,4 @@
-// From the core's errors to Python exceptions, and Python exceptions carried through the core.
+// Converts the core's errors to Python exceptions, and carries Python exceptions through the core.
 #pragma once
 
 #include <atomic>
@@ -12,19 +12,19 @@
 
 namespace polymux::bindings {
 
-/// A Python str; bytes that are not UTF-8 appear as "\xff", so that it can always be printed.
+/// A Python str. Invalid UTF-8 appears as "\xff", so the text can always be printed.
 py::str to_text(std::string_view text);
 
-/// The exception that `polymux.errors` makes of `error`. GIL held.
+/// The exception that `polymux.errors` makes for `error`. GIL held.
 py::object make_exception(const Error& error);
 
-/// Raises it. GIL held.
+/// Raises that exception. GIL held.
 [[noreturn]] void raise(const Error& error);
 
-/// Raises an exception object as it is, with `traceback` as its only history.
+/// Raises an exception object unchanged, with `traceback` as its only history.
 [[noreturn]] void raise_object(py::handle exception, py::handle traceback);
 
-/// The value, or the error raised. GIL held.
+/// Returns the value, or raises the error. GIL held.
 template <typename T>
 T value_or_raise(Result<T> result) {
     if (!result) {
@@ -33,8 +33,8 @@ T value_or_raise(Result<T> result) {
     return std::move(*result);
 }
 
-/// Calls from a working thread into Python objects of the caller. The first exception is kept, so
-/// that whoever waits for the work gets the same object with the same traceback. One working
+/// Calls from a working thread into Python objects of the caller. Keeps the first exception, so the
+/// threads that wait for the work can raise the same object with the same traceback. One working
 /// thread calls `call`; the waiting threads read.
 class PythonCalls {
 public:
@@ -42,18 +42,19 @@ public:
     PythonCalls(const PythonCalls&) = delete;
     PythonCalls& operator=(const PythonCalls&) = delete;
 
-    /// Runs `body` with the GIL. When it raises, or when a call before it did: `callback_failed`.
+    /// Runs `body` with the GIL. Returns `callback_failed` if it raises, or if an earlier call
+    /// raised.
     Result<void> call(const std::function<void()>& body);
 
-    /// True while the working thread is inside Python code, where cancelling cannot reach it.
+    /// True while the working thread runs Python code, which cancellation cannot interrupt.
     [[nodiscard]] bool inside() const noexcept { return inside_.load(); }
 
     [[nodiscard]] bool failed() const noexcept { return failed_.load(); }
 
-    /// Raises the kept exception. Only after `failed()`; GIL held.
+    /// Raises the kept exception. Call only after `failed()`; GIL held.
     [[noreturn]] void raise() const;
 
-    /// Keeps `exception` as if a call had raised it, unless there is one already. GIL held.
+    /// Keeps `exception` as if a call had raised it, unless one is already kept. GIL held.
     void keep(py::object exception, py::object traceback);
 
     /// For the garbage collector: the exception's frames usually refer back to the waiting call.
@@ -63,7 +64,7 @@ public:
 private:
     std::atomic<bool> inside_{false};
     std::atomic<bool> failed_{false};
-    mutable GilLock lock_;  // For the two that follow: any number of threads may wait.
+    mutable GilLock lock_;  // Guards the following two; any number of threads may wait.
     Reference exception_;
     Reference traceback_;
 };

@@ -1,8 +1,8 @@
-// What keeps threads of Python apart that run at once, where no GIL does it.
+// Synchronizes concurrent Python threads in builds without a GIL.
 //
-// Three means, for three needs: `GilLock` for a few members of a C++ object, `Claim` for work that
-// lets others run in its midst, and pybind11's `scoped_critical_section` for all of a Python
-// object between two such moments. The first and the last are nothing where there is a GIL.
+// Three tools: `GilLock` for a few members of a C++ object, `Claim` for work during which other
+// threads may run, and pybind11's `scoped_critical_section` for a whole Python object between two
+// such points. With a GIL, the first and the last do nothing.
 #pragma once
 
 #include <Python.h>
@@ -11,9 +11,9 @@
 
 namespace polymux::bindings {
 
-/// Guards members that the GIL guards where there is one. For a few instructions of threads that
-/// are attached: no Python code, no reference that may be the last, no waiting. So no thread is
-/// stopped, and no process forked, while one is held.
+/// Guards members that the GIL protects in other builds. Hold it only for a few instructions of
+/// attached threads: no Python code, no dropping of a last reference, no waiting. No thread is then
+/// stopped, and no process forked, while it is held.
 class GilLock {
 public:
     GilLock() = default;
@@ -32,8 +32,9 @@ private:
 #endif
 };
 
-/// One at a time: false for whoever comes while another has it. Nobody waits. Sequentially
-/// consistent, so that of two who set a flag before they claim and look for it after, one sees it.
+/// Exclusive access without waiting: converts to false if another thread has it. Sequentially
+/// consistent: if two threads set a flag before the claim and read it afterwards, at least one sees
+/// the other's flag.
 class Claim {
 public:
     explicit Claim(std::atomic<bool>& claimed) noexcept

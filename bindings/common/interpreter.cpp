@@ -11,11 +11,11 @@ namespace polymux::bindings {
 namespace {
 
 std::atomic<bool> closed{false};
-/// The one that ends the interpreter, known once its exit handlers run.
+/// The thread that ends the interpreter, known once its exit handlers run.
 std::atomic<std::thread::id> closing_thread{};
 
-/// True to the end of the process: what is left of the interpreter then has no thread states, and
-/// asking for one reads what is not there.
+/// True until the end of the process. The rest of the interpreter then has no thread states, and
+/// requesting one reads invalid memory.
 bool is_finalizing() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return Py_IsFinalizing() != 0;
@@ -35,8 +35,8 @@ bool closed_to_this_thread() noexcept {
     }
 }
 
-/// On the stack of every call that may wait for the GIL. Left only by `disarm`, or by CPython
-/// ending the thread with pthread_exit: that unwinding stops here.
+/// On the stack of every call that may wait for the GIL. It is left only by `disarm`, or when
+/// CPython ends the thread with pthread_exit: that unwinding stops here.
 class ExitBarrier {
 public:
     ExitBarrier() = default;
@@ -110,7 +110,8 @@ void Reference::reset() noexcept {
 
 namespace {
 
-/// As the base's; but being another function it tells Python that the base's `__new__` will not do.
+/// Same as the base's, but a different function shows Python that the base's `__new__` is not
+/// suitable.
 PyObject* new_by_call(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     return type->tp_base->tp_new(type, arguments, keywords);
 }

@@ -20,15 +20,15 @@ std::unique_ptr<HeldBuffer> held_result(const py::object& result, std::size_t si
                                         const std::string& name) {
     if (result.is_none()) {
         PyErr_Format(PyExc_BlockingIOError,
-                     "%s: read() returned None, so the file does not wait for data; open it in "
+                     "%s: read() returned None: non-blocking files are not supported. Open it in "
                      "blocking mode",
                      name.c_str());
         throw py::error_already_set();
     }
     if (PyUnicode_Check(result.ptr())) {
         throw py::type_error(name +
-                             ": read() returned str, so the file is in text mode; open it "
-                             "in binary mode, open(path, \"rb\")");
+                             ": read() returned str: files in text mode are not supported. Open it "
+                             "in binary mode: open(path, \"rb\")");
     }
     auto held = std::make_unique<HeldBuffer>(result);
     if (held->bytes().size() > size) {

@@ -1,4 +1,4 @@
-// Bytes that Python objects give: their memory, and what `read` of a binary file returns.
+// Bytes from Python objects: their memory, and results of `read` of a binary file.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace polymux::bindings {
 
-/// Contiguous memory of a Python object, held and so unmovable until released. GIL held to make
-/// one; dropped from any thread.
+/// Contiguous memory of a Python object, which cannot move until released. Create it with the GIL
+/// held; drop it on any thread.
 class HeldBuffer {
 public:
-    /// Raises what the object raises, TypeError where it has no buffer.
+    /// Raises the object's exception, or TypeError if it has no buffer.
     explicit HeldBuffer(const py::object& object);
     HeldBuffer(const HeldBuffer&) = delete;
     HeldBuffer& operator=(const HeldBuffer&) = delete;
@@ -30,7 +30,7 @@ private:
 
 bool has_method(const py::object& object, const char* name);
 
-/// What `read(size)` of a binary file gave; raises for what none ever gives. GIL held.
+/// The result of `read(size)` of a binary file. Raises if the result is invalid. GIL held.
 std::unique_ptr<HeldBuffer> held_result(const py::object& result, std::size_t size,
                                         const std::string& name);
 

@@ -12,9 +12,9 @@ PythonWriter::PythonWriter(const py::object& file) {
             "open(path, \"wb\")");
     }
     if (!py::hasattr(file, "write")) {
-        throw py::type_error(std::string("the destination is no path and no binary file: an "
-                                         "object of type ") +
-                             Py_TYPE(file.ptr())->tp_name + " has no write() method");
+        throw py::type_error(
+            std::string("invalid destination: not a path or a binary file (an object of type ") +
+            Py_TYPE(file.ptr())->tp_name + " has no write() method)");
     }
     write_ = Reference(file.attr("write"));
     raw_ = py::isinstance(file, io.attr("RawIOBase"));
@@ -32,8 +32,8 @@ std::size_t PythonWriter::written(const py::object& returned, std::size_t offere
     if (returned.is_none()) {
         if (!raw_) return offered;
         PyErr_SetString(PyExc_BlockingIOError,
-                        "write() of the destination returned None, so it takes no data now; "
-                        "open it in blocking mode");
+                        "write() of the destination returned None: non-blocking files are not "
+                        "supported. Open it in blocking mode");
         throw py::error_already_set();
     }
     const auto count = returned.cast<long long>();

@@ -8,14 +8,14 @@
 
 namespace polymux::bindings {
 
-/// write() of a destination, read as Python's file types mean what it returns. GIL held throughout,
-/// but by the destructor.
+/// write() of a destination, with the return values of Python's file types. GIL held, except in the
+/// destructor.
 class PythonWriter {
 public:
-    /// TypeError where `file` is open in text mode, or has no write().
+    /// Raises TypeError if `file` is open in text mode, or has no write().
     explicit PythonWriter(const py::object& file);
 
-    /// Writes all; raises what write() raises.
+    /// Writes all bytes; raises write()'s exceptions.
     void write_all(std::span<const std::byte> bytes) const;
 
 private:

@@ -6,7 +6,7 @@ namespace polymux::bindings {
 
 namespace {
 
-enum KindBit : long {  // As `polymux.client.responses._base` has them.
+enum KindBit : long {  // As in `polymux.client.responses._base`.
     text = 1,
     integer = 2,
     floating = 4,
@@ -25,7 +25,7 @@ long kind_bit(PyObject* value) {
 
 bool fits(PyObject* value, PyObject* shape);
 
-/// Of an array of answers within an answer.
+/// Checks an array of responses within a response.
 bool all_fit(PyObject* values, PyObject* shape, bool may_be_empty) {
     if (!PyList_CheckExact(values)) return false;
     Py_ssize_t count = 0;
@@ -38,7 +38,7 @@ bool all_fit(PyObject* values, PyObject* shape, bool may_be_empty) {
     return count != 0 || may_be_empty;
 }
 
-/// `part`: (shape, whether it is an array, whether that may be empty).
+/// `part`: (shape, whether it is an array, whether it may be empty).
 bool part_fits(PyObject* value, PyObject* part) {
     PyObject* const shape = PyTuple_GetItem(part, 0);
     if (PyTuple_GetItem(part, 1) != Py_True) return fits(value, shape);
@@ -55,8 +55,8 @@ bool member_fits(PyObject* name, PyObject* value, PyObject* kinds, PyObject* par
     return part == nullptr || part_fits(value, part);
 }
 
-/// `shape`: (name to bits of its kinds, names that must be there, name to part); nobody changes it.
-/// Nothing in here runs code of Python's.
+/// `shape`: (name to bits of its kinds, required names, name to part); immutable. Nothing here runs
+/// Python code.
 bool fits(PyObject* value, PyObject* shape) {
     if (!PyDict_CheckExact(value)) return false;
     PyObject* const kinds = PyTuple_GetItem(shape, 0);
@@ -86,7 +86,8 @@ void register_answer_shape(py::module_& module) {
             return fits(value.ptr(), shape.ptr());
         },
         py::arg("value"), py::arg("shape"),
-        "Whether a parsed answer needs no second look; false says nothing.");
+        "Return True if a parsed response surely fits its shape; False means that it needs a full "
+        "check.");
 }
 
 }  // namespace polymux::bindings

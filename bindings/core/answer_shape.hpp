@@ -1,4 +1,4 @@
-// Whether a parsed answer is as its class expects, looked at in one go.
+// Checks in one pass whether a parsed response has the structure that its class expects.
 #pragma once
 
 #include "interpreter.hpp"

@@ -14,9 +14,9 @@ struct Ready {
     PyObject_HEAD PyObject* value;
 };
 
-/// Awaited by one task, as a coroutine is; who comes while `running` is refused. `waiting` is the
-/// iterator of the future that `exchange` completes, which is kept by `source`: the stream lets go
-/// of it where it is closed meanwhile. All are null while nothing is waited for.
+/// Awaited by one task, like a coroutine; a second caller is refused while `running`. `waiting` is
+/// the iterator of the future that `exchange` completes. `source` keeps the exchange alive, even if
+/// the stream is closed meanwhile. All are null while nothing is awaited.
 struct Awaited {
     PyObject_HEAD PyObject* stream;
     PyObject* source;
@@ -27,7 +27,7 @@ struct Awaited {
     bool over;
 };
 
-// Kept for as long as the process lives.
+// Lives as long as the process.
 PyTypeObject* ready_type = nullptr;
 PyTypeObject* awaited_type = nullptr;
 std::atomic<PyObject*> running_loop = nullptr;  // asyncio.get_running_loop
@@ -47,7 +47,7 @@ void free_ready(PyObject* self) {
 PyObject* take_value(PyObject* self) {
     const Locked lock(self);
     PyObject* const value = std::exchange(reinterpret_cast<Ready*>(self)->value, nullptr);
-    if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
+    if (value == nullptr) PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited only once");
     return value;
 }
 
@@ -65,7 +65,7 @@ PyObject* ready_next(PyObject* self) {
     return nullptr;
 }
 
-/// Runs what may throw; false with an exception set where it did.
+/// Runs a body that may throw. Returns false with an exception set if it did.
 template <typename Body>
 bool restores_errors(Body&& body) {
     try {
@@ -79,7 +79,7 @@ bool restores_errors(Body&& body) {
     return false;
 }
 
-/// The end of a wait; where that failed, the exchange ends with it. An exception that is set stays.
+/// Ends a wait. If it failed, ends the exchange too. Keeps an exception that is set.
 void end_wait(Awaited& awaited, bool failed) {
     Py_CLEAR(awaited.waiting);
     if (awaited.exchange == nullptr) return;
@@ -94,7 +94,7 @@ void end_wait(Awaited& awaited, bool failed) {
     Py_CLEAR(awaited.source);
 }
 
-/// The stream is free for the next reader.
+/// Frees the stream for the next reader.
 void release_stream(Awaited& awaited, bool failed) {
     end_wait(awaited, failed);
     awaited.over = true;
@@ -103,16 +103,15 @@ void release_stream(Awaited& awaited, bool failed) {
     as_stream(awaited.stream)->busy = false;
 }
 
-/// A future of the running loop that the exchange, which `source` keeps, will complete. False with
-/// an exception set.
+/// Creates a future of the running loop for the exchange, which `source` keeps alive. Returns false
+/// with an exception set.
 bool begin_wait(Awaited& awaited, const py::object& source, ExchangeHandle& exchange) {
     const py::object loop = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(running_loop));
     if (!loop) return false;
     if (!exchange.is_of_loop(loop)) {
         PyErr_SetString(
             PyExc_RuntimeError,
-            "this stream belongs to another event loop, the one that it was begun in: read it "
-            "there");
+            "this stream belongs to another event loop. Read it in the loop that started it");
         return false;
     }
     const py::object future =
@@ -127,7 +126,7 @@ bool begin_wait(Awaited& awaited, const py::object& source, ExchangeHandle& exch
 
 enum class Step { chunk, wait, failed };
 
-/// A chunk, or a future to wait for, or an exception.
+/// Results in a chunk, a future to wait for, or an exception.
 Step advance(Awaited& awaited, PyObject** chunk) {
     const Locked lock(awaited.stream);
     Stream& stream = *as_stream(awaited.stream);
@@ -144,12 +143,13 @@ Step advance(Awaited& awaited, PyObject** chunk) {
             if (PyErr_Occurred() != nullptr) return Step::failed;
             continue;
         }
-        // Kept here: the loop's code may run meanwhile, and another thread may close the stream.
+        // Kept here, because the loop's code may run meanwhile, and another thread may close the
+        // stream.
         const py::object source = py::reinterpret_borrow<py::object>(stream.source);
         ExchangeHandle& exchange = *stream.exchange;
         if (!exchange.has_news()) {
             if (!begin_wait(awaited, source, exchange)) return Step::failed;
-            // News that came before the future was there has completed nothing.
+            // News that arrived before the future existed did not complete it.
             if (!exchange.has_news()) return Step::wait;
             end_wait(awaited, false);
         }
@@ -159,12 +159,12 @@ Step advance(Awaited& awaited, PyObject** chunk) {
 
 bool refuse_second_user(const Claim& mine) {
     if (mine) return false;
-    PyErr_SetString(PyExc_RuntimeError, "this chunk is being awaited already");
+    PyErr_SetString(PyExc_RuntimeError, "this chunk is already being awaited");
     return true;
 }
 
 PySendResult fail(Awaited& awaited) {
-    // The stream's own end closes nothing that is not closed already.
+    // The stream's own end closes nothing that is still open.
     release_stream(awaited, PyErr_ExceptionMatches(PyExc_StopAsyncIteration) == 0);
     return PYGEN_ERROR;
 }
@@ -175,7 +175,7 @@ PySendResult awaited_send(PyObject* self, PyObject* sent, PyObject** result) {
     const Claim mine(awaited.running);
     if (refuse_second_user(mine)) return PYGEN_ERROR;
     if (awaited.over) {
-        PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited once only");
+        PyErr_SetString(PyExc_RuntimeError, "a chunk can be awaited only once");
         return PYGEN_ERROR;
     }
     if (!awaited.holds) {
@@ -212,7 +212,7 @@ PyObject* awaited_send_method(PyObject* self, PyObject*) {
     return awaited_next(self);
 }
 
-/// A cancelled task throws here: the exchange ends with the waiting.
+/// A canceled task throws here; the exchange ends together with the wait.
 PyObject* awaited_throw(PyObject* self, PyObject* arguments) {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     if (PyArg_ParseTuple(arguments, "O|OO", &type, &value, &traceback) == 0) return nullptr;
@@ -287,7 +287,7 @@ PyTypeObject* make_awaited_type() {
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION);
 }
 
-/// Not at import: a program without event loops loads no asyncio.
+/// Not at import, so a program without event loops does not load asyncio.
 bool find_asyncio() {
     if (running_loop != nullptr) return true;
     return restores_errors([] {

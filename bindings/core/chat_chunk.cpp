@@ -26,13 +26,13 @@ struct Keeper {
     PyObject_HEAD BlockRef block;
 };
 
-/// Immutable. Holds nothing that could refer back to it, and so is no concern of the garbage
-/// collector.
+/// Immutable. Refers to nothing that could refer back to it, so the garbage collector need not
+/// track it.
 struct Chunk {
     PyObject_HEAD PyObject* content;  // str
     PyObject* finish_reason;          // str or None
     PyObject* role;                   // str or None
-    PyObject* keeper;                 // Of the block that `json` stands in.
+    PyObject* keeper;                 // Keeper of the block that contains `json`.
     const char* json;
     std::uint32_t json_bytes;
     std::int32_t index;  // -1 without choices
@@ -93,8 +93,8 @@ void free_chunk(PyObject* self) {
     Py_DECREF(type);
 }
 
-/// Parses a copy, since the parser reads beyond the end. Its views last until the next call on this
-/// thread.
+/// Parses a copy, because the parser reads past the end. Its views are valid until the next call on
+/// this thread.
 const stream::ParsedChunk& parsed(std::string_view json) {
     static thread_local stream::ChunkParser parser;
     static thread_local std::string padded;
@@ -106,7 +106,7 @@ PyObject* str_of(std::string_view utf8) {
     return PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), nullptr);
 }
 
-/// The object for a word; for one that has none of its own, what the JSON says.
+/// The object for a known word; for other words, the text in the JSON.
 template <typename Enum, std::size_t N>
 PyObject* word(const std::array<PyObject*, N>& words, Enum value, std::string_view json,
                std::string_view stream::ParsedChunk::* text) {
@@ -209,8 +209,7 @@ PyObject* chunk_reasoning(PyObject* self, void*) {
     }
 }
 
-/// A member that is read from the JSON when somebody asks; `name` is that of the function that
-/// does.
+/// A member that is read from the JSON on access; `name` is that of the reading function.
 PyObject* chunk_field(PyObject* self, void* name) {
     PyObject* const raw = chunk_raw(self, nullptr);
     if (raw == nullptr) return nullptr;
@@ -248,36 +247,34 @@ PyGetSetDef field(const char* name, const char* documentation) {
 PyTypeObject* make_chunk_type() {
     static PyMemberDef members[] = {
         {"content", T_OBJECT_EX, offsetof(Chunk, content), READONLY,
-         "Text of this chunk; '' without."},
+         "Text of this chunk; '' if it has none."},
         {"finish_reason", T_OBJECT_EX, offsetof(Chunk, finish_reason), READONLY,
-         "Why the answer ended: 'stop', 'length', 'tool_calls', ...; None before its end."},
+         "Why the response ended: 'stop', 'length', 'tool_calls', ...; None before the end."},
         {"role", T_OBJECT_EX, offsetof(Chunk, role), READONLY,
-         "'assistant', where the chunk says it; else None."},
+         "'assistant' if the chunk has a role; otherwise None."},
         {}};
     static PyGetSetDef properties[] = {
-        {"raw", &chunk_raw, nullptr, "The chunk's JSON as it was received, as bytes.", nullptr},
-        {"index", &chunk_index, nullptr, "Number of the choice, from 0; None without choices.",
+        {"raw", &chunk_raw, nullptr, "The received JSON of the chunk, as bytes.", nullptr},
+        {"index", &chunk_index, nullptr, "Index of the choice, from 0; None without choices.",
          nullptr},
-        {"reasoning", &chunk_reasoning, nullptr, "Reasoning text of this chunk; '' without.",
+        {"reasoning", &chunk_reasoning, nullptr, "Reasoning text of this chunk; '' if it has none.",
          nullptr},
-        field("id", "The answer's id; None without."),
-        field("model", "The model's name as the server tells it; None without."),
-        field("created", "Unix time in seconds; None without."),
-        field("tool_calls", "Pieces of tool calls, a tuple; members are attributes."),
-        field("logprobs", "Log probabilities of the first choice; None without."),
-        field("usage",
-              "Token counts, in the last chunk where the server sends them; None without."),
-        field("choices",
-              "All choices, a tuple, as openai-python shows them: choices[0].delta.content."),
+        field("id", "ID of the response; None if missing."),
+        field("model", "Model name reported by the server; None if missing."),
+        field("created", "Unix time in seconds; None if missing."),
+        field("tool_calls", "Parts of tool calls, a tuple; members are attributes."),
+        field("logprobs", "Log probabilities of the first choice; None if missing."),
+        field("usage", "Token counts, which some servers send in the last chunk; None if missing."),
+        field("choices", "All choices, a tuple, as in openai-python: choices[0].delta.content."),
         {}};
     static PyMethodDef methods[] = {
-        {"json", &chunk_json, METH_NOARGS, "The chunk as a new dict."},
-        {"__reduce__", &chunk_reduce, METH_NOARGS, "Pickles as its JSON."},
+        {"json", &chunk_json, METH_NOARGS, "Return the chunk as a new dict."},
+        {"__reduce__", &chunk_reduce, METH_NOARGS, "Pickle as JSON."},
         {}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
          const_cast<char*>(
-             "ChatChunk(raw)\n--\n\nOne piece of a streamed chat answer; made of its JSON.")},
+             "ChatChunk(raw)\n--\n\nOne piece of a streamed chat response, made from its JSON.")},
         {Py_tp_new, reinterpret_cast<void*>(&chunk_new)},
         {Py_tp_dealloc, reinterpret_cast<void*>(&free_chunk)},
         {Py_tp_repr, reinterpret_cast<void*>(&chunk_repr)},

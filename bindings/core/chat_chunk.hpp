@@ -1,4 +1,4 @@
-// The Python type of a stream's chunk: a plain object, since a stream makes thousands of them a
+// The Python type of a stream's chunk: a plain object, because a stream creates thousands per
 // second.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace polymux::bindings {
 
-/// Makes the types; once, before any chunk. Adds `ChatChunk` to the module.
+/// Creates the types and adds `ChatChunk` to the module. Call once, before creating chunks.
 void register_chat_chunk(py::module_& module);
 
-/// An object that keeps a block for the chunks in it, so that they need no counter of their own.
-/// A new reference, null with an exception set.
+/// An object that keeps a block alive for its chunks, which then need no reference count for it.
+/// New reference; null with an exception set.
 PyObject* new_block_keeper(const stream::BlockRef& block);
 
 /// The block of a keeper.
@@ -22,11 +22,10 @@ const stream::Block* kept_block(PyObject* keeper) noexcept;
 PyObject* new_chat_chunk(const stream::ChatBatch& batch, const stream::ChatRecord& record,
                          PyObject* keeper);
 
-/// Whether the object is a chunk.
 bool is_chat_chunk(PyObject* object) noexcept;
 
-/// The chunk's JSON, parsed again. May throw std::bad_alloc. Its views last until the next call on
-/// this thread.
+/// Parses the chunk's JSON again. May throw std::bad_alloc. Its views are valid until the next call
+/// on this thread.
 const stream::ParsedChunk& parsed_chunk(PyObject* chunk);
 
 /// A chunk's JSON within its block.
@@ -36,13 +35,12 @@ struct ChunkJson {
     std::size_t bytes = 0;
 };
 
-/// Where the chunk's JSON stands.
 ChunkJson json_of_chunk(PyObject* chunk) noexcept;
 
 /// The chunk's finish reason, borrowed: str or None.
 PyObject* finish_reason_of(PyObject* chunk) noexcept;
 
-/// Calls a function of `polymux.client.chunk_fields`. A new reference, null with an exception set.
+/// Calls a function of `polymux.client.chunk_fields`. New reference; null with an exception set.
 PyObject* call_chunk_fields(const char* function, PyObject* argument);
 
 }  // namespace polymux::bindings

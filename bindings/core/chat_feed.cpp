@@ -14,10 +14,10 @@ namespace polymux::bindings {
 
 namespace {
 
-/// Decoding of fewer bytes takes less time than other threads would win.
+/// Decoding fewer bytes takes less time than releasing the GIL would save.
 constexpr std::size_t worth_releasing_bytes = std::size_t{64} << 10U;
 
-/// Runs `work`, which may throw std::bad_alloc only. False, with MemoryError set, when it did.
+/// Runs `work`, which may throw only std::bad_alloc. Returns false with MemoryError set if it did.
 template <typename Work>
 bool run(std::size_t bytes, const Work& work) {
     bool done = false;
@@ -74,7 +74,7 @@ PyObject* ChatFeed::keeper_of(const stream::ChatRecord& record) {
     return keeper_;
 }
 
-/// Lets go of what the last batch held, so that the decoder may write there again.
+/// Releases the last batch's blocks, so the decoder may write there again.
 void ChatFeed::begin_batch() {
     if (keeper_ != nullptr && Py_REFCNT(keeper_) == 1) Py_CLEAR(keeper_);
     batch_.clear();
@@ -110,9 +110,8 @@ bool ChatFeed::feed_bytes(PyObject* bytes) {
     if (PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) != 0) {
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError,
-                     "a chat stream is made of bytes-like pieces, not of %.100s: give the "
-                     "response's bytes as they "
-                     "arrive",
+                     "invalid piece of a chat stream: expected bytes-like, got %.100s. Pass the "
+                     "response's bytes as they arrive",
                      Py_TYPE(bytes)->tp_name);
         return false;
     }
@@ -139,7 +138,7 @@ void ChatFeed::finish() {
 
 void ChatFeed::take(ExchangeHandle& handle) {
     const transport::Exchange& exchange = handle.exchange();
-    // Asked first: an end that comes in between is for the next time.
+    // Read before taking, because an end that arrives in between belongs to the next call.
     const bool ended = exchange.ended();
     begin_batch();
     handle.exchange().take(batch_);
@@ -147,7 +146,7 @@ void ChatFeed::take(ExchangeHandle& handle) {
     if (ended || end_) repeatable_ = exchange.repeatable();
     if (!ended || end_) return;
     failure_ = exchange.outcome().failure;
-    end_ = broken_off(failure_ ? failure_->message : "it ended before it began");
+    end_ = broken_off(failure_ ? failure_->message : "it ended before it started");
 }
 
 void ChatFeed::raise_end() const {

@@ -1,4 +1,5 @@
-// What both kinds of chat streams do alike: bytes in, chunk objects out, the account of the answer.
+// Code shared by both kinds of chat streams: decodes bytes into chunk objects and keeps the totals
+// of the response.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,12 @@ namespace polymux::bindings {
 
 class ExchangeHandle;
 
-/// GIL held by every caller; one at a time.
+/// Every caller holds the GIL; one at a time.
 class ChatFeed {
 public:
-    /// Of bytes that it is fed.
+    /// Decodes bytes passed to `feed`.
     explicit ChatFeed(const stream::ChatDecoderOptions& options) : decoder_(options) {}
-    /// Of an exchange, which decodes.
+    /// For an exchange, which decodes itself.
     ChatFeed() = default;
     ChatFeed(const ChatFeed&) = delete;
     ChatFeed& operator=(const ChatFeed&) = delete;
@@ -30,26 +31,26 @@ public:
         Py_XDECREF(finish_reason_);
     }
 
-    /// The next chunk that is decoded already, a new reference; null without an exception where
-    /// there is none, and with one where memory is out.
+    /// The next decoded chunk, a new reference. Null without an exception if there is none; null
+    /// with an exception if out of memory.
     PyObject* next();
 
-    /// Decodes a bytes-like object; a chunk is handed on as it is. False with an exception set
-    /// where it is neither.
+    /// Decodes a bytes-like object; passes a chunk through unchanged. Returns false with an
+    /// exception set for other objects.
     bool feed(PyObject* piece);
-    /// What an exchange has decoded since, and its end.
+    /// Takes the chunks that an exchange has decoded since, and its end.
     void take(ExchangeHandle& exchange);
-    /// No more bytes will come.
+    /// Marks the end of the bytes.
     void finish();
 
-    /// True once all is delivered and the stream has ended.
+    /// True when everything is delivered and the stream has ended.
     bool at_end() const noexcept {
         return given_ == nullptr && position_ == batch_.records().size() && end_.has_value();
     }
     bool finished() const noexcept {
         return at_end() && end_->state == stream::StreamState::finished;
     }
-    /// Sets the exception of an end that is no good one. Only at the end.
+    /// Sets the exception if the stream did not end successfully. Call only at the end.
     void raise_end() const;
 
     PyObject* text() const;
@@ -68,16 +69,16 @@ private:
 
     std::optional<stream::ChatDecoder> decoder_;
     stream::ChatBatch batch_;
-    std::size_t position_ = 0;  // Of the next record in the batch.
+    std::size_t position_ = 0;  // Index of the next record in the batch.
     std::optional<stream::StreamEnd> end_;
-    std::optional<Error> failure_;  // Of the exchange: why the stream was interrupted.
-    bool repeatable_ = false;       // The exchange: its request does no harm a second time.
+    std::optional<Error> failure_;  // For an exchange: why the stream was interrupted.
+    bool repeatable_ = false;       // For an exchange: a repetition of its request is safe.
     stream::Transcript transcript_;
-    PyObject* given_ = nullptr;          // Owned; a chunk that was fed and is the next.
-    bool was_given_ = false;             // Of chunks that were fed: no bytes tell the end.
-    PyObject* keeper_ = nullptr;         // Owned; of the block of the last chunk.
+    PyObject* given_ = nullptr;          // Owned; a chunk passed to `feed` that is next.
+    bool was_given_ = false;             // Chunks were passed to `feed`, so no bytes mark the end.
+    PyObject* keeper_ = nullptr;         // Owned; keeper of the last chunk's block.
     PyObject* finish_reason_ = nullptr;  // Owned.
-    ChunkJson usage_;                    // Of the last chunk with token counts.
+    ChunkJson usage_;                    // JSON of the last chunk with token counts.
 };
 
 }  // namespace polymux::bindings

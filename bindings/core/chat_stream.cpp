@@ -12,7 +12,7 @@ namespace polymux::bindings {
 
 namespace {
 
-/// `Stream(source, max_event_bytes, templates)`, of whose source an iterator was made.
+/// `Stream(source, max_event_bytes, templates)`; `source` is already an iterator.
 PyObject* make_stream(PyTypeObject* type, PyObject* arguments,
                       PyObject* (*iterator_of)(PyObject*)) {
     PyObject* source = nullptr;
@@ -70,7 +70,7 @@ void stream_free(PyObject* self) {
     Py_DECREF(type);
 }
 
-/// What the exchange has decoded meanwhile; where that is nothing, it works until there is
+/// Takes what the exchange has decoded meanwhile. If that is nothing, runs it until there is
 /// something.
 bool pull(Stream& stream, ExchangeHandle& exchange) {
     stream.busy = true;
@@ -86,7 +86,7 @@ bool pull(Stream& stream, ExchangeHandle& exchange) {
     return PyErr_Occurred() == nullptr;
 }
 
-/// One piece more from the source, or its end. False with an exception set.
+/// Takes one more piece from the source, or its end. Returns false with an exception set.
 bool pull(Stream& stream) {
     if (stream.source == nullptr) {
         stream.feed->finish();
@@ -124,7 +124,7 @@ PyObject* stream_next(PyObject* self) {
     return next_chunk(*as_stream(self));
 }
 
-// What only the asynchronous twin has, for the coroutine that waits in
+// Methods only of the asynchronous type, for the coroutine that waits in
 // `polymux.client.chat_stream`.
 
 PyObject* async_pop(PyObject* self, PyObject*) {
@@ -156,7 +156,7 @@ PyObject* async_hold(PyObject* self, PyObject* hold) {
     Py_RETURN_NONE;
 }
 
-/// Gives up the source, and with it all that would still come from it.
+/// Drops the source and everything that it would still deliver.
 PyObject* stream_detach(PyObject* self, PyObject*) {
     const Locked lock(self);
     PyObject* const source = as_stream(self)->source;
@@ -180,7 +180,7 @@ PyObject* stream_usage(PyObject* self, void*) {
 PyObject* stream_finished(PyObject* self, void*) {
     const Locked lock(self);
     const Stream& stream = *as_stream(self);
-    // Busy: what is read meanwhile is not delivered yet.
+    // Busy: data read meanwhile is not delivered yet.
     return PyBool_FromLong(!stream.busy && stream.feed->finished() ? 1 : 0);
 }
 PyObject* stream_chunks(PyObject* self, void*) {
@@ -194,15 +194,14 @@ PyObject* stream_source(PyObject* self, void*) {
 }
 
 PyGetSetDef properties[] = {
-    {"text", &stream_text, nullptr, "The text of the chunks read so far, of the first choice.",
+    {"text", &stream_text, nullptr, "Text of the first choice in the chunks read so far.", nullptr},
+    {"finish_reason", &stream_finish_reason, nullptr,
+     "The last finish reason read; None before the first.", nullptr},
+    {"usage", &stream_usage, nullptr, "Token counts, once received in a chunk; otherwise None.",
      nullptr},
-    {"finish_reason", &stream_finish_reason, nullptr, "The last finish reason read; None before.",
+    {"finished", &stream_finished, nullptr, "True once the whole response was read successfully.",
      nullptr},
-    {"usage", &stream_usage, nullptr, "Token counts, once a chunk brought them; else None.",
-     nullptr},
-    {"finished", &stream_finished, nullptr, "True once the whole answer was read to its good end.",
-     nullptr},
-    {"chunks", &stream_chunks, nullptr, "How many chunks were read.", nullptr},
+    {"chunks", &stream_chunks, nullptr, "Number of chunks read.", nullptr},
     {"_source", &stream_source, nullptr, nullptr, nullptr},
     {}};
 
@@ -225,7 +224,7 @@ PyObject* async_next(PyObject* self) {
     return waiting;
 }
 
-/// Subclassed in Python for what is not worth writing here: closing, context managers.
+/// Subclassed in Python for the rest: closing, context managers.
 constexpr unsigned stream_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE;
 
 PyTypeObject* make_sync_type() {

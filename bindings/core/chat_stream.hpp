@@ -1,4 +1,4 @@
-// Iterators over a chat stream's chunks, for bytes from anywhere.
+// Iterators over a chat stream's chunks, for bytes from any source.
 #pragma once
 
 #include "interpreter.hpp"

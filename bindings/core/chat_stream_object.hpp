@@ -1,4 +1,4 @@
-// What a chat stream of Python is made of.
+// Members of a Python chat stream.
 #pragma once
 
 #include <pybind11/critical_section.h>
@@ -9,11 +9,11 @@
 
 namespace polymux::bindings {
 
-/// Both types have this layout. Where threads run at once, whoever looks at one holds the object's
-/// lock, which is open while the source is waited for and while much is decoded: `busy` tells.
+/// Layout of both types. In builds without a GIL, hold the object's lock to access it. The lock is
+/// released while waiting for the source and during long decoding; `busy` marks this.
 struct Stream {
-    PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once it is closed.
-    ExchangeHandle* exchange;        // The source, where it is an exchange of ours; else null.
+    PyObject_HEAD PyObject* source;  // An iterator, or an asynchronous one; null once closed.
+    ExchangeHandle* exchange;        // The source, if it is a polymux exchange; otherwise null.
     ChatFeed* feed;                  // Owned: a Python object has no constructor.
     bool busy;                       // Waiting for the source.
 };
@@ -22,19 +22,19 @@ inline Stream* as_stream(PyObject* object) noexcept {
     return reinterpret_cast<Stream*>(object);
 }
 
-/// Holds a stream's lock for as long as it lives.
+/// Holds a stream's lock during its lifetime.
 using Locked = py::scoped_critical_section;
 
-/// True, with an exception set, while the stream waits for its source already.
+/// Returns true with an exception set if the stream is already waiting for its source.
 inline bool refuse_second_reader(const Stream& stream) {
     if (!stream.busy) return false;
-    PyErr_SetString(PyExc_RuntimeError,
-                    "this chat stream is being read already: a stream has one reader at a time");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "this chat stream is already being read. A stream can have only one reader at a time");
     return true;
 }
 
-/// What the end of the stream is for whoever asks for a chunk: null, with `stop` set where all went
-/// well.
+/// The result for a reader at the end of the stream: null, with `stop` set if it succeeded.
 inline PyObject* tell_end(const ChatFeed& feed, PyObject* stop) {
     if (!feed.finished()) {
         feed.raise_end();
@@ -44,7 +44,7 @@ inline PyObject* tell_end(const ChatFeed& feed, PyObject* stop) {
     return nullptr;
 }
 
-/// `itself` for slots that want an iterator or an awaitable of what is one.
+/// Returns `self`, for slots that return an iterator or an awaitable.
 inline PyObject* itself(PyObject* self) {
     return Py_NewRef(self);
 }

@@ -30,7 +30,7 @@ const Operation& operation_named(const std::string& name) {
     const Operation* const operation = contract::find_operation(name);
     if (operation == nullptr) {
         raise({.code = ErrorCode::invalid_argument,
-               .message = "there is no operation " + py::repr(py::str(name)).cast<std::string>()});
+               .message = "unknown operation " + py::repr(py::str(name)).cast<std::string>()});
     }
     return *operation;
 }
@@ -43,7 +43,7 @@ Side side_of(bool server) {
     return server ? Side::server : Side::client;
 }
 
-/// The check of a body that nobody else has, while others run.
+/// Checks a body that only this thread can access, without the GIL.
 contract::Report long_check(const Operation& operation, const Variant& variant,
                             const contract::ValueSource& body, bool server) {
     contract::Report report;
@@ -59,7 +59,7 @@ contract::Report long_check(const Operation& operation, const Variant& variant,
     return report;
 }
 
-/// What a checked request is in Python: (variant's id, model, values, warnings).
+/// The result of checking a request in Python: (variant's id, model, values, warnings).
 class CheckedRequest {
 public:
     CheckedRequest(const Operation& operation, const Variant& variant)
@@ -75,8 +75,8 @@ public:
         keep(report);
     }
 
-    /// The same for a body whose check takes long: others run meanwhile. It is looked at once more
-    /// for its values, which are Python's.
+    /// The same for a body with a long check, without the GIL. A second pass with the GIL creates
+    /// the Python values.
     void run_long(const contract::ValueSource& body, bool server) {
         keep(long_check(operation_, variant_, body, server));
         contract::hand_on(
@@ -123,8 +123,8 @@ std::optional<std::string_view> view_of(const std::optional<std::string>& text) 
     return std::string_view(*text);
 }
 
-/// A parsed body. One reader for each thread keeps its memory from request to request; it is taken
-/// while it is used, since whatever the interpreter runs in between may come here again.
+/// A parsed body. One reader per thread keeps its memory between requests. It is taken out during
+/// use, because Python code that runs in between may call this again.
 class ParsedBody {
 public:
     ParsedBody(const py::buffer& body, std::size_t max_bytes) {
@@ -136,7 +136,7 @@ public:
         if (!reader_) reader_ = std::make_unique<contract::JsonReader>();
         Result<const contract::ValueSource*> read = Error{};
         const auto parse = [&] { read = reader_->read(text, max_bytes); };
-        // Memory that nobody can write to may be read while others run.
+        // Immutable memory may be read without the GIL.
         if (is_long_ && PyBytes_CheckExact(body.ptr()) != 0) {
             without_gil(parse);
         } else {
@@ -152,7 +152,7 @@ public:
 
     const contract::ValueSource& value() const { return *value_; }
 
-    /// Whether it is checked without the GIL; the memory that it took is given back.
+    /// Whether to check it without the GIL and free its memory afterwards.
     bool is_long() const { return is_long_; }
 
 private:
@@ -216,8 +216,7 @@ std::string encoding_of(const std::optional<std::string>& content_type) {
                : "multipart";
 }
 
-/// The members that are not None. Nothing in here runs code of Python's but hashes of names, which
-/// strings have kept.
+/// The members that are not None. Runs no Python code except hashes of names, which strings cache.
 py::dict present(const py::dict& values) {
     auto found = py::dict();
     Py_ssize_t at = 0;
@@ -232,7 +231,7 @@ py::dict present(const py::dict& values) {
     return found;
 }
 
-/// For a client: (operation's name, path, variant's id, its model, encoding).
+/// For a client. Returns (operation's name, path, variant's id, its model, encoding).
 py::tuple choose_variant(const std::string& name, const std::optional<std::string>& model,
                          const py::dict& values) {
     const Operation& operation = operation_named(name);
@@ -254,7 +253,7 @@ py::tuple read_form(const std::string& name, const std::optional<std::string>& m
         *value_or_raise(contract::choose_variant(operation, view_of(model), Encoding::multipart));
     std::vector<contract::FormPart> parts;
     py::dict files;
-    std::vector<py::bytes> texts;  // Keeps what the parts look at.
+    std::vector<py::bytes> texts;  // Keeps the memory of the parts alive.
     texts.reserve(fields.size());
     for (const auto& [field, value] : fields) {
         if (py::isinstance<py::str>(value)) {
@@ -275,25 +274,26 @@ py::tuple read_form(const std::string& name, const std::optional<std::string>& m
 
 void register_contract(py::module_& module) {
     module.def("present", &present, py::arg("values"),
-               "The values that are not None, as a new dict.");
+               "Return the values that are not None, as a new dict.");
     module.def("describe", &describe, py::arg("operation") = py::none(),
-               "The contract as JSON text: all operations, or the one named.");
+               "Return the contract as JSON text: all operations, or only the named one.");
     module.def("read_json", &read_json, py::arg("operation"), py::arg("model"), py::arg("body"),
                py::arg("server"), py::arg("max_bytes"),
-               "Parses and checks a JSON body: (variant, model, values, warnings).");
+               "Parse and check a JSON body. Return (variant, model, values, warnings).");
     module.def("check_json", &check_json, py::arg("operation"), py::arg("model"), py::arg("body"),
                py::arg("server"), py::arg("max_bytes"),
-               "The same without making values of it: (variant, model, warnings).");
+               "Check a JSON body without creating values. Return (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
-               "Checks what a client is about to send, by wire names.");
+               "Check a client's request, given by wire names.");
     module.def("encoding_of", &encoding_of, py::arg("content_type"),
-               "The encoding that a received Content-Type names: json or multipart.");
+               "Return the encoding of a received Content-Type: json or multipart.");
     module.def("choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
                py::arg("values"),
-               "Which variant a client means: (name, path, id, model, encoding).");
-    module.def("read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
-               py::arg("server"),
-               "Checks a form of (name, text or file object): (variant, model, values, warnings).");
+               "Select the variant that a client means. Return (name, path, id, model, encoding).");
+    module.def(
+        "read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
+        py::arg("server"),
+        "Check a form of (name, text or file object). Return (variant, model, values, warnings).");
 }
 
 }  // namespace polymux::bindings

@@ -1,4 +1,4 @@
-// The contract and its checker for Python.
+// Contract and checker for Python.
 #pragma once
 
 #include "interpreter.hpp"

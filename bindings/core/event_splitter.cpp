@@ -17,10 +17,10 @@ public:
     explicit EventSplitter(std::size_t max_event_bytes)
         : splitter_({.max_event_bytes = max_event_bytes}) {}
 
-    /// The events that are whole with these bytes: (type, data) each.
+    /// Returns the events that these bytes complete: (type, data) each.
     py::list feed(const py::object& bytes) {
         const Claim mine(busy_);
-        if (!mine) throw std::runtime_error("this splitter is being fed already");
+        if (!mine) throw std::runtime_error("this splitter is already in use by another call");
         const HeldBuffer held(bytes);
         const auto view = held.bytes();
         splitter_.append({reinterpret_cast<const char*>(view.data()), view.size()});
@@ -31,7 +31,7 @@ public:
             if (found == stream::SseSplitter::Found::nothing) return events;
             if (found == stream::SseSplitter::Found::too_long) {
                 raise({.code = ErrorCode::undecodable_answer,
-                       .message = "an event of the stream is over the limit of " +
+                       .message = "an event of the stream is too large: more than the limit of " +
                                   std::to_string(splitter_.max_event_bytes()) + " bytes"});
             }
             events.append(py::make_tuple(to_text(event.type),
@@ -48,7 +48,7 @@ private:
 
 void register_event_splitter(py::module_& module) {
     py::class_<EventSplitter>(module, "EventSplitter", py::is_final(), plain_metaclass(),
-                              "Server-sent events out of bytes that arrive in pieces.")
+                              "Splits bytes that arrive in pieces into server-sent events.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<std::size_t>(), py::arg("max_event_bytes"))
         .def("feed", &EventSplitter::feed, py::arg("piece"));

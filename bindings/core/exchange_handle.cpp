@@ -18,9 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A signal ends a wait at once on the main thread, where Python's handlers run, unless it came
-/// just before the wait began: that one is seen a turn later. Other threads look now and then
-/// whether the interpreter wants them.
+/// On the main thread, where Python's handlers run, a signal interrupts a wait at once. If it
+/// arrives just before the wait, it is handled after this interval. Other threads check
+/// periodically whether the interpreter has work for them.
 constexpr milliseconds main_thread_interval{20};
 constexpr milliseconds other_thread_interval{100};
 
@@ -29,8 +29,8 @@ milliseconds poll_interval() noexcept {
     return is_main ? main_thread_interval : other_thread_interval;
 }
 
-/// Exchanges that nobody holds any more and that have not ended: their bodies may be Python's,
-/// which an I/O thread must not drop. Never freed: that thread may outlive `main`.
+/// Exchanges without a handle that have not ended. Their bodies may be Python objects, which an I/O
+/// thread must not drop. Never freed, because that thread may outlive `main`.
 struct DeferredRelease {
     std::shared_ptr<transport::Exchange> exchange;
     py::object body;
@@ -47,7 +47,7 @@ DeferredReleases& deferred_releases() {
     return *all;
 }
 
-// Interned: they are asked for with every token. Kept for as long as the process lives.
+// Interned, because every token uses them. They live as long as the process.
 PyObject* name_of_done = nullptr;
 PyObject* name_of_set_result = nullptr;
 
@@ -59,7 +59,7 @@ void release(const py::object& body) noexcept {
 
 void reap_finished() {
     DeferredReleases& all = deferred_releases();
-    // Apart: what closes a file of Python's may begin or end other exchanges.
+    // A separate list, because closing a Python file may start or end other exchanges.
     std::vector<DeferredRelease> ended;
     {
         const std::scoped_lock lock(all.lock);
@@ -140,7 +140,8 @@ ExchangeHandle::~ExchangeHandle() {
     }
 }
 
-/// In a child of a fork: whatever belongs to the exchange is the parent's, locks and sockets too.
+/// In a forked child: everything of the exchange belongs to the parent, including locks and
+/// sockets.
 void ExchangeHandle::leave_to_parent() noexcept {
     lease_.end();
     DeferredReleases& all = deferred_releases();
@@ -152,8 +153,8 @@ void ExchangeHandle::leave_to_parent() noexcept {
 void ExchangeHandle::check_process() const {
     if (exchange_->of_this_process()) return;
     throw std::runtime_error(
-        "this stream or request belongs to the process that began it: a child of a fork makes its "
-        "own, with the same client");
+        "this stream or request belongs to the process that started it. After a fork, start a new "
+        "one in the child with the same client");
 }
 
 py::object ExchangeHandle::body() const {
@@ -179,9 +180,9 @@ void ExchangeHandle::drive() {
         if (mine && lease_) {
             without_gil([&] { stopped = lease_.run(*exchange_, poll_interval()); });
         } else if (!closed_) {
-            throw std::runtime_error("nobody works on this request any more");
+            throw std::runtime_error("this request is no longer running");
         } else {
-            // Whoever closes it is about to end it.
+            // The thread that closes it is about to end it.
             without_gil([] { std::this_thread::sleep_for(milliseconds(1)); });
         }
     }
@@ -193,19 +194,21 @@ void ExchangeHandle::drive() {
 }
 
 void ExchangeHandle::report_progress() {
-    // Kept here: its callback may run for long, and another may let go of it meanwhile.
+    // Kept here, because its callback may run for long, and another thread may release it
+    // meanwhile.
     const py::object body = this->body();
     if (!body) return;
     py::cast<MultipartObject&>(body).report_progress(exchange_->sent_bytes(), exchange_->ended());
 }
 
-/// Works until `reached()`.
+/// Runs the exchange until `reached()`.
 template <typename Reached>
 void ExchangeHandle::work_until(const Reached& reached) {
     const Claim mine(waited_for_);
     if (!mine) {
         throw std::runtime_error(
-            "this request is being waited for already: it has one reader at a time");
+            "another call is already waiting for this request. It can have only one reader at a "
+            "time");
     }
     try {
         while (!reached()) drive();
@@ -229,12 +232,12 @@ void ExchangeHandle::close() {
     if (!exchange_->of_this_process()) return;
     closed_ = true;
     exchange_->cancel();
-    // Who drives it sees the wish; else nobody would.
+    // If another thread drives the exchange, it sees the request; otherwise this thread must.
     const Claim mine(driven_);
     if (mine && lease_) without_gil([this] { lease_.end(); });
 }
 
-/// Where somebody else has it, that one does.
+/// If another thread uses it, that thread returns it.
 void ExchangeHandle::return_lease() noexcept {
     const Claim mine(driven_);
     if (!mine) return;
@@ -277,7 +280,7 @@ int ExchangeHandle::traverse(visitproc visit, void* arg) const {
 void ExchangeHandle::set_waiter(py::object future) {
     if (!future.is_none()) check_process();
     if (future.is_none()) future = py::object();
-    // What waited before is dropped behind the lock.
+    // The previous waiter is dropped after the lock is released.
     const std::scoped_lock lock(lock_);
     std::swap(waiter_, future);
 }

@@ -1,4 +1,4 @@
-// An exchange as Python holds it, whoever drives it.
+// A Python handle of an exchange, for any driver.
 #pragma once
 
 #include <atomic>
@@ -17,45 +17,46 @@ namespace polymux::bindings {
 
 class ExchangeHandle;
 
-/// An event loop, and its exchanges that Python holds. GIL held.
+/// An event loop, and its exchanges with Python handles. GIL held.
 class LoopExchanges {
 public:
     explicit LoopExchanges(py::weakref loop) : loop_(std::move(loop)) {}
 
-    /// Before its exchange is started.
+    /// Call before the exchange is started.
     void add(ExchangeHandle* handle);
-    /// Nobody finds the handle through its exchange afterwards.
+    /// Afterwards, the handle cannot be found through its exchange.
     void remove(ExchangeHandle* handle, transport::Exchange& exchange);
     [[nodiscard]] std::vector<std::shared_ptr<transport::Exchange>> exchanges() const;
     [[nodiscard]] bool is_of(py::handle loop) const { return loop_().is(loop); }
 
-    /// Completes the future that waits for news of the exchange, where one does.
+    /// Completes the future that waits for news of the exchange, if any.
     void tell(const transport::Exchange& exchange);
 
 private:
-    mutable GilLock lock_;  // Whoever has found a handle keeps it from going with this.
+    mutable GilLock lock_;  // Keeps a handle alive for a thread that has found it.
     std::unordered_set<ExchangeHandle*> handles_;
     const py::weakref loop_;
 };
 
-/// GIL held by every caller. One consumer, others are refused; `close` may come from any thread.
+/// Every caller holds the GIL. One consumer at a time, others are refused; any thread may call
+/// `close`.
 class ExchangeHandle {
 public:
-    /// `lease` where the calling thread drives it; `body` where Python objects are sent.
+    /// `lease` if the calling thread drives it; `body` if Python objects are sent.
     ExchangeHandle(std::shared_ptr<transport::Exchange> exchange, transport::Lease lease,
                    py::object body, std::shared_ptr<LoopExchanges> loop_exchanges = {});
     ExchangeHandle(const ExchangeHandle&) = delete;
     ExchangeHandle& operator=(const ExchangeHandle&) = delete;
-    /// Cancels what still runs.
+    /// Cancels the exchange if it still runs.
     ~ExchangeHandle();
 
-    /// Works until there is news. Raises what a signal's handler, a part of the body or its
-    /// callback raises, and ends the exchange then; RuntimeError while another waits.
+    /// Runs until there is news. Raises exceptions of signal handlers, body parts or the callback,
+    /// and then ends the exchange. Raises RuntimeError if another thread is waiting.
     void wait_for_news();
-    /// The same until the end.
+    /// The same, until the end.
     void wait_for_end();
 
-    /// Ends it, from any thread: the connection is closed.
+    /// Ends it, from any thread, and closes the connection.
     void close();
 
     [[nodiscard]] bool ended() const noexcept { return exchange_->ended(); }
@@ -71,21 +72,21 @@ public:
         return exchange_;
     }
 
-    /// (status, HTTP version, header fields as bytes); None before.
+    /// (status, HTTP version, header fields as bytes); None before the head has arrived.
     py::object head() const;
-    /// (status, header fields, body, tries, elapsed seconds). Only at the end. Raises where there
-    /// is no answer.
+    /// (status, header fields, body, tries, elapsed seconds). Call only at the end. Raises if there
+    /// is no response.
     py::tuple outcome();
-    /// Bytes of a body that is read in pieces; empty where none have come.
+    /// Bytes of a body read in pieces; empty if none have arrived.
     py::bytes take_bytes();
 
-    /// The future to complete when there is news; None takes it back.
+    /// Sets the future to complete when there is news; None removes it.
     void set_waiter(py::object future);
-    /// Takes it back, for whoever completes it; null where there is none.
+    /// Removes the future and returns it to be completed; null if there is none.
     py::object take_waiter() noexcept;
     void report_progress();
 
-    /// For the garbage collector: a waiting future leads to who waits for this.
+    /// For the garbage collector: a waiting future leads to the task that waits for this.
     int traverse(visitproc visit, void* arg) const;
     void clear() noexcept { take_waiter(); }
 
@@ -101,23 +102,23 @@ private:
 
     std::shared_ptr<transport::Exchange> exchange_;
     std::shared_ptr<LoopExchanges> loop_exchanges_;
-    // The lease is that of who drives; another who closes meanwhile leaves its end to that one.
+    // The driving thread owns the lease. If another thread closes meanwhile, the driver ends it.
     transport::Lease lease_;
     std::atomic<bool> driven_ = false;
     std::atomic<bool> closed_ = false;
     std::atomic<bool> waited_for_ = false;
-    mutable GilLock lock_;  // For the two that follow.
+    mutable GilLock lock_;  // Guards the following two.
     py::object body_;
     py::object waiter_;
 };
 
-/// Once, when the module is made.
+/// Call once, at module initialization.
 void intern_names_of_futures();
 
-/// Lets go of the bodies of exchanges that nobody holds any more, where those have ended. GIL held.
+/// Drops the bodies of ended exchanges without a handle. GIL held.
 void reap_finished();
 
-/// Raises what went wrong; `body` may know better. GIL held.
+/// Raises the failure; an exception kept by `body` takes precedence. GIL held.
 [[noreturn]] void raise_failure(const Error& failure, py::handle body);
 
 }  // namespace polymux::bindings

@@ -28,10 +28,10 @@ using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
 constexpr std::chrono::milliseconds progress_interval{50};
 
-/// `FetchResume`: bytes that are there, entity tag, length of all.
+/// `FetchResume`: existing bytes, entity tag, total length.
 using Resume = std::tuple<std::uint64_t, std::string, std::optional<std::uint64_t>>;
 
-/// The operator's part of the options, checked once.
+/// The operator's part of the options, validated once.
 struct Policy {
     FetchPolicy rules;
     std::string certificate_bundle;
@@ -48,8 +48,8 @@ Policy make_policy(const std::vector<std::string>& hosts, const std::vector<std:
         const auto network = transport::parse_network(text);
         if (!network) {
             raise({.code = ErrorCode::invalid_argument,
-                   .message = "an allowed network is an address and a prefix that covers all bits "
-                              "that are set, such as 10.1.0.0/16"});
+                   .message = "invalid allowed network: must be an address and a prefix length "
+                              "that covers all set bits, such as 10.1.0.0/16"});
         }
         policy.rules.allowed_networks.push_back(*network);
     }
@@ -76,7 +76,7 @@ FetchLimits make_limits(std::uint64_t body_bytes, std::uint32_t header_bytes,
     return limits;
 }
 
-/// Signal handlers and the caller's progress, both on the fetching thread.
+/// Runs signal handlers and the caller's progress callback, both on the fetching thread.
 class ProgressReporter {
 public:
     ProgressReporter(py::object on_progress, PythonCalls& calls) : calls_(calls) {
@@ -120,7 +120,7 @@ py::dict to_dict(const Fetched& fetched) {
                     "offset"_a = fetched.offset);
 }
 
-/// Tells a callable, which its caller holds, of the answer whose body comes next.
+/// Passes the response whose body follows to a callable that the caller keeps alive.
 Result<void> report_start(py::handle on_start, const FetchStart& start, PythonCalls& calls) {
     return calls.call([&] {
         bindings::invoke(on_start, py::make_tuple(start.status, start.offset, start.total_bytes,
@@ -188,7 +188,7 @@ std::vector<std::tuple<std::string, std::string, std::string>> reserved_networks
 
 void register_fetch(py::module_& module) {
     py::class_<CancelToken>(module, "CancelToken", py::is_final(), plain_metaclass(),
-                            "One flag, shared by whoever asks and whoever works.")
+                            "A cancellation flag, shared by the requester and the worker.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<>())
         .def("cancel", &CancelToken::cancel)
@@ -223,12 +223,12 @@ void register_fetch(py::module_& module) {
     module.def("fetch", &fetch, py::arg("url"), py::arg("policy"), py::arg("limits"),
                py::arg("destination"), py::arg("on_progress"), py::arg("cancel"),
                py::arg("resume") = py::none(), py::arg("on_start") = py::none(),
-               "Fetches what a stranger named; see polymux.fetch.");
+               "Fetch a URL from untrusted input; see polymux.fetch.");
     module.def("resolve_destination", &resolve_destination, py::arg("url"), py::arg("policy"),
                py::arg("limits"), py::arg("cancel"),
-               "Host, port and addresses that a URL leads to, judged as `fetch` judges them.");
+               "Return host, port and addresses of a URL, checked as in `fetch`.");
     module.def("reserved_networks", &reserved_networks,
-               "The networks that are refused: (network, purpose, source).");
+               "Return the blocked networks: (network, purpose, source).");
 }
 
 }  // namespace polymux::bindings

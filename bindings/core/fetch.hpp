@@ -1,4 +1,4 @@
-// The guarded fetcher for Python.
+// The fetcher with SSRF protection, for Python.
 #pragma once
 
 #include "interpreter.hpp"

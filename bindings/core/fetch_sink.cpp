@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t block_bytes = 1024 * 1024;
 
-/// In blocks, so that a growing body is copied once and not again and again.
+/// Uses blocks, so a growing body is copied only once.
 class MemorySink final : public BodySink {
 public:
     Result<void> write(std::span<const std::byte> piece) override {
@@ -24,7 +24,7 @@ public:
         while (!piece.empty()) {
             if (blocks_.empty() || blocks_.back().size() == block_bytes) {
                 blocks_.emplace_back();
-                // A short body takes no whole block.
+                // A short body does not reserve a whole block.
                 if (blocks_.size() > 1) blocks_.back().reserve(block_bytes);
             }
             const std::size_t room = block_bytes - blocks_.back().size();
@@ -98,7 +98,8 @@ std::unique_ptr<BodySink> make_body_sink(const py::object& destination,
     const auto [kind, object] = destination.cast<std::tuple<std::string, py::object>>();
     if (kind == "descriptor") return std::make_unique<DescriptorSink>(object.cast<int>());
     if (kind == "file") return std::make_unique<FileObjectSink>(object, std::move(calls));
-    throw py::type_error("a destination is None or a (\"descriptor\" | \"file\", object) tuple");
+    throw py::type_error(
+        "a destination must be None or a (\"descriptor\" | \"file\", object) tuple");
 }
 
 }  // namespace polymux::bindings

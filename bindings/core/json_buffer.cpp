@@ -15,9 +15,9 @@ namespace polymux::bindings {
 namespace {
 
 constexpr std::size_t max_kept_bytes =
-    4U << 20U;  // One large request is no reason to keep its memory.
+    4U << 20U;  // A single large request does not keep its memory reserved.
 
-/// Calls from Python arrive here; nothing of C++ may leave.
+/// Runs calls from Python; no C++ exception may escape.
 template <typename Body>
 PyObject* object_or_null(Body&& body) noexcept {
     try {
@@ -37,7 +37,7 @@ void forget_much(json::Buffer& buffer) {
 
 PyObject* write_json_as_bytes(PyObject* /*module*/, PyObject* object) {
     return object_or_null([object] {
-        // Taken while it is used: the caller's code may come here again.
+        // Taken during use, because the caller's code may call this again.
         static thread_local std::unique_ptr<json::Buffer> spare;
         std::unique_ptr<json::Buffer> buffer = std::move(spare);
         if (!buffer) buffer = std::make_unique<json::Buffer>();
@@ -51,12 +51,12 @@ PyObject* write_json_as_bytes(PyObject* /*module*/, PyObject* object) {
     });
 }
 
-/// Where threads run at once, whoever looks at one holds the object's lock, and the bytes are those
-/// of the thread that writes.
+/// In builds without a GIL, hold the object's lock to access it. The bytes belong to the writing
+/// thread.
 struct BufferObject {
     PyObject_HEAD json::Buffer buffer;
-    Py_ssize_t size_bytes;  // Of what was written last.
-    Py_ssize_t views;       // That Python holds; the bytes may not move meanwhile.
+    Py_ssize_t size_bytes;  // Size of the last text.
+    Py_ssize_t views;       // Buffer views held by Python; the bytes must not move meanwhile.
     bool writing;
 };
 
@@ -81,7 +81,7 @@ void buffer_dealloc(PyObject* self) {
     Py_DECREF(reinterpret_cast<PyObject*>(type));
 }
 
-/// Raises where the bytes may not change now, else claims them.
+/// Raises if the bytes must not change now, otherwise claims them.
 bool begin_writing(PyObject* self) {
     BufferObject& object = self_of(self);
     const py::scoped_critical_section lock(self);
@@ -90,7 +90,7 @@ bool begin_writing(PyObject* self) {
         return true;
     }
     PyErr_SetString(PyExc_BufferError,
-                    "the buffer is in use: release its views, and write from one place");
+                    "the buffer is in use. Release its views, and write from only one place");
     return false;
 }
 
@@ -149,11 +149,11 @@ void buffer_release(PyObject* self, Py_buffer* /*view*/) {
 }
 
 constexpr const char* write_json_text =
-    "write_json($module, value, /)\n--\n\nThe value as JSON text in UTF-8.";
+    "write_json($module, value, /)\n--\n\nReturn the value as JSON text in UTF-8.";
 constexpr const char* write_text =
-    "write($self, value, /)\n--\n\nReplaces the content by the value's JSON text.";
+    "write($self, value, /)\n--\n\nReplace the content with the value's JSON text.";
 constexpr const char* clear_text =
-    "clear($self, /)\n--\n\nForgets the content and keeps its memory, at most 4 MiB.";
+    "clear($self, /)\n--\n\nRemove the content but keep its memory, at most 4 MiB.";
 
 std::array<PyMethodDef, 2> functions = {{
     {"write_json", write_json_as_bytes, METH_O, write_json_text},
@@ -175,8 +175,7 @@ void* slot(F* function) {
 
 void register_json_buffer(py::module_& module) {
     static std::array<PyType_Slot, 8> slots = {{
-        {Py_tp_doc,
-         const_cast<char*>("JSON text in memory that is used again and again; readable as bytes.")},
+        {Py_tp_doc, const_cast<char*>("JSON text in reusable memory; readable as bytes.")},
         {Py_tp_new, slot(buffer_new)},
         {Py_tp_dealloc, slot(buffer_dealloc)},
         {Py_tp_methods, methods.data()},

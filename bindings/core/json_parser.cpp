@@ -17,12 +17,12 @@ namespace {
 using simdjson::dom::element;
 using simdjson::dom::element_type;
 
-/// As deep as the server's own reader goes, and no danger to any stack.
+/// Same depth as the server's reader, and safe for any stack.
 constexpr std::size_t deepest = 200;
-/// An array's own count stops here.
+/// simdjson's count of an array saturates here.
 constexpr std::size_t saturated = 0xFFFFFF;
 
-/// One document on its way into Python objects.
+/// Converts one document to Python objects.
 class Builder {
 public:
     py::object build(element value) {
@@ -62,7 +62,7 @@ private:
         Py_ssize_t index = 0;
         for (const element item : array) {
             names_.yield_periodically();
-            // Nobody else has the list yet, so setting cannot fail.
+            // The list is not shared yet, so setting cannot fail.
             PyList_SetItem(list.ptr(), index++, build(item).release().ptr());
         }
         return list;
@@ -93,11 +93,11 @@ const char* reason(simdjson::error_code code) {
         case simdjson::UTF8_ERROR:
             return "it is not valid UTF-8";
         case simdjson::STRING_ERROR:
-            return "a text in it has a wrong escape or half a surrogate pair";
+            return "a string in it has an invalid escape or half a surrogate pair";
         case simdjson::UNESCAPED_CHARS:
-            return "a text in it has a control character";
+            return "a string in it has a control character";
         case simdjson::UNCLOSED_STRING:
-            return "it ends inside a text";
+            return "it ends inside a string";
         default:
             return "it is not valid JSON";
     }
@@ -112,8 +112,8 @@ py::object parse_json(const py::object& body) {
     const HeldBuffer held(body);
     const auto bytes = held.bytes();
     const bool large = bytes.size() >= large_json_bytes;
-    // One for each thread keeps its memory. Whoever comes back here while values are built, from a
-    // finalizer that the garbage collector runs, finds none and makes its own.
+    // One per thread keeps its memory. A nested call during conversion, from a finalizer that the
+    // garbage collector runs, finds none and creates another one.
     static thread_local std::unique_ptr<simdjson::dom::parser> kept_parser;
     auto owned_parser = std::move(kept_parser);
     if (large || owned_parser == nullptr) owned_parser = std::make_unique<simdjson::dom::parser>();
@@ -130,7 +130,7 @@ py::object parse_json(const py::object& body) {
                        .get(root);
         }
     };
-    // Memory that nobody can write to may be read while others run.
+    // Immutable memory may be read without the GIL.
     if (large && PyBytes_CheckExact(body.ptr()) != 0) {
         without_gil(parse);
     } else {
@@ -147,7 +147,7 @@ py::object parse_json(const py::object& body) {
             throw py::error_already_set();
         case simdjson::NUMBER_ERROR:
         case simdjson::BIGINT_ERROR:
-            // Beyond 64 bits or a double, or no number at all: rare, and Python can tell.
+            // Beyond 64 bits or a double, or not a number: rare, and Python can decide.
             return fallback("parse_unusual", body, "");
         default:
             raise_object(fallback("refusal", body, reason(code)), {});
@@ -158,7 +158,7 @@ py::object parse_json(const py::object& body) {
 
 void register_json_parser(py::module_& module) {
     module.def("parse_json", &parse_json, py::arg("body"),
-               "A JSON document as None, bool, int, float, str, list and dict.");
+               "Return a JSON document as None, bool, int, float, str, list and dict.");
 }
 
 }  // namespace polymux::bindings

@@ -1,4 +1,4 @@
-// Received JSON as Python values.
+// Converts received JSON to Python values.
 #pragma once
 
 #include "interpreter.hpp"

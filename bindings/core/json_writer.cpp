@@ -13,7 +13,7 @@ namespace polymux::bindings {
 
 namespace {
 
-/// A set of the names of a dict that are plain str; an empty one of null.
+/// A set of the plain str names of a dict; empty for null.
 py::object plain_names(PyObject* dict) {
     py::object names = owned(PySet_New(nullptr));
     if (dict == nullptr) return names;
@@ -30,13 +30,13 @@ class Writer {
 public:
     explicit Writer(json::Buffer& buffer) : buffer_(buffer) {}
 
-    /// `object` is kept alive by the caller.
+    /// The caller keeps `object` alive.
     void value(PyObject* object, const Place* at) {
         if (!scalar(object, at)) container(object, at);
     }
 
 private:
-    /// Writes what never runs the caller's code; false for everything else.
+    /// Writes values that never run the caller's code. Returns false for all others.
     bool scalar(PyObject* object, const Place* at);
     void container(PyObject* object, const Place* at);
     void converted(PyObject* object, const Place* at);
@@ -180,12 +180,13 @@ void Writer::large_integer(PyObject* object) {
 
 void Writer::number(PyObject* object, const Place* at) {
     if (!json::append_number(buffer_, PyFloat_AS_DOUBLE(object))) {
-        raise_at(at, "is not a number or is infinite, which JSON cannot say");
+        raise_at(at, "is NaN or infinite, which JSON does not support");
     }
 }
 
-/// Names that are no plain str, and those of other mappings: two that differ for the mapping can be
-/// the same text. `seen` gathers them, beginning with the plain names of `dict` where there is one.
+/// Handles names that are not plain str, and names of other mappings: two names that differ in the
+/// mapping can have the same text. `seen` collects them, starting with the plain names of `dict` if
+/// given.
 void Writer::unusual_name(PyObject* name, const Place& at, PyObject* dict, py::object& seen) {
     require_name(name, at);
     if (!seen) seen = plain_names(dict);
@@ -214,7 +215,7 @@ void Writer::dict(PyObject* object, const Place* at) {
         const Held name_kept(name);
         const Held member_kept(member);
         container(member, &here);
-        if (PyDict_Size(object) != size) raise_at(at, "has changed while it was written");
+        if (PyDict_Size(object) != size) raise_at(at, "changed while it was written");
     }
     if (before == '{') buffer_.append('{');
     buffer_.append('}');

@@ -1,4 +1,4 @@
-// JSON text of Python objects, straight into a buffer.
+// Writes Python objects as JSON text directly to a buffer.
 #pragma once
 
 #include "interpreter.hpp"
@@ -6,9 +6,9 @@
 
 namespace polymux::bindings {
 
-/// Appends the object's text. Strings are read where they lie: no str gets a UTF-8 copy of itself.
-/// Raises InvalidRequestError or TypeError with the path to the culprit; part of the text may have
-/// been written then. GIL held, or attached in a build without it; may run the caller's code.
+/// Appends the object's text. Reads strings in place, without caching UTF-8 in them. Raises
+/// InvalidRequestError or TypeError with the path of the invalid value; some of the text may have
+/// been written by then. GIL held, or attached in a build without it; may run the caller's code.
 void write_json(json::Buffer& buffer, PyObject* object);
 
 }  // namespace polymux::bindings

@@ -14,8 +14,8 @@
 
 namespace polymux::bindings {
 
-// `mod_gil_not_used`: what threads share is kept apart by the means of free_threads.hpp, and
-// scripts/check-free-threaded runs the client's tests in an interpreter that has no GIL.
+// `mod_gil_not_used`: free_threads.hpp synchronizes shared data, and scripts/check-free-threaded
+// runs the client's tests in an interpreter without a GIL.
 PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native core module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
@@ -35,15 +35,14 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
 
 }  // namespace polymux::bindings
 
-/// What Python looks up. Only the main interpreter can have the module: pybind11 would wait in
-/// others for a lock that the waiting thread holds.
+/// The symbol that Python looks up. Only the main interpreter can load the module: in others,
+/// pybind11 would wait for a lock that the waiting thread holds.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is CPython's rule.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(
-            PyExc_ImportError,
-            "polymux._native._core can be loaded in the main interpreter only, not in a second "
-            "one of the same process");
+        PyErr_SetString(PyExc_ImportError,
+                        "polymux._native._core is not supported in a subinterpreter. Load it in "
+                        "the main interpreter");
         return nullptr;
     }
     return polymux::bindings::PyInit__core_of_main();

@@ -11,7 +11,7 @@ namespace polymux::bindings {
 
 namespace {
 
-/// The async faces are Python: they await, which C++ can only say at length.
+/// The async methods are in Python, because awaiting is laborious in C++.
 py::object in_python(const char* function, const py::object& self,
                      const py::tuple& rest = py::tuple()) {
     return py::module_::import("polymux.client.multipart").attr(function)(self, *rest);
@@ -22,7 +22,7 @@ py::object in_python(const char* function, const py::object& self,
 void register_multipart(py::module_& module) {
     py::class_<MultipartObject>(module, "MultipartBody", py::is_final(), plain_metaclass(),
                                 py::custom_type_setup(&collect_cycles<MultipartObject>),
-                                "A multipart/form-data body that is made while it is read.")
+                                "A multipart/form-data body that is built while it is read.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<const std::vector<std::pair<std::string, std::string>>&,
                       const std::vector<UploadedFile>&, py::object>(),
@@ -53,7 +53,7 @@ void register_multipart(py::module_& module) {
     module.def(
         "content_type_of",
         [](const std::string& name) { return to_text(request::content_type_of(name)); },
-        py::arg("file_name"), "The content type of a file name's extension.");
+        py::arg("file_name"), "Return the content type for a file name's extension.");
 }
 
 }  // namespace polymux::bindings

@@ -1,4 +1,4 @@
-// A multipart body as Python holds it: parts of Python objects, one reader at a time.
+// A Python multipart body: parts from Python objects, one reader at a time.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@
 
 namespace polymux::bindings {
 
-/// (field, kind, object, name for messages, file name, content type, size where it is known).
+/// (field, kind, object, name for messages, file name, content type, size if known).
 using UploadedFile = std::tuple<std::string, std::string, py::object, std::string, std::string,
                                 std::string, std::optional<std::uint64_t>>;
 
-/// What the core did on a thread without the GIL, memory running out included.
+/// Returns the result of core code on a thread without the GIL, including out of memory.
 template <typename T, typename Work>
 Result<T> without_gil_result(const Work& work) {
     Result<T> result = Error{};
@@ -40,7 +40,7 @@ Result<T> without_gil_result(const Work& work) {
     return result;
 }
 
-/// GIL held by every caller, unless it is said otherwise.
+/// Every caller holds the GIL, unless noted otherwise.
 class MultipartObject {
 public:
     using steady_clock = std::chrono::steady_clock;
@@ -70,12 +70,12 @@ public:
     void set_on_progress(py::object callback) {
         Reference given = callback.is_none() ? Reference() : Reference(std::move(callback));
         const std::scoped_lock lock(lock_);
-        std::swap(on_progress_, given);  // The one before is dropped behind the lock.
+        std::swap(on_progress_, given);  // The previous one is dropped after the lock is released.
     }
 
-    /// Up to `size` bytes; None where the next ones must be fed first.
+    /// Reads up to `size` bytes. Returns None if more must be fed first.
     py::object read_or_none(py::ssize_t size) {
-        if (size <= 0) throw py::value_error("read takes a number of bytes of at least 1");
+        if (size <= 0) throw py::value_error("read size must be at least 1 byte");
         const ReadGuard guard(*this);
         if (calls_->failed()) calls_->raise();
         PyObject* bytes = PyBytes_FromStringAndSize(nullptr, size);
@@ -98,7 +98,7 @@ public:
         py::object piece = read_or_none(size);
         if (piece.is_none()) {
             throw py::type_error(
-                "a part of this body comes from an async iterator: read it with 'async for' or "
+                "a part of this body is an async iterator. Read the body with 'async for' or "
                 "'await body.aread()'");
         }
         return piece;
@@ -131,14 +131,14 @@ public:
             return;
         }
         if (PyObject_CheckBuffer(piece.ptr()) == 0) {
-            throw py::type_error(std::string("an async iterable that is sent as a file must give "
-                                             "bytes, not ") +
-                                 Py_TYPE(piece.ptr())->tp_name);
+            throw py::type_error(
+                std::string("an async iterable sent as a file must yield bytes, not ") +
+                Py_TYPE(piece.ptr())->tp_name);
         }
         const HeldBuffer held(piece);
         feed.push({held.bytes().begin(), held.bytes().end()});
     }
-    /// Every later read raises `exception`.
+    /// Makes every later read raise `exception`.
     void fail(py::object exception) {
         py::object traceback = exception.attr("__traceback__");
         calls_->keep(std::move(exception), std::move(traceback));
@@ -160,14 +160,14 @@ public:
         calls_->clear();
     }
 
-    /// For an exchange to send: until `release` it alone reads, on any thread.
+    /// Lends the body to an exchange, which alone reads it, on any thread, until `release`.
     std::shared_ptr<request::MultipartBody> acquire() {
         lock_reader();
         calls_->clear();
         return body_;
     }
     void release() noexcept { busy_ = false; }
-    /// Tells the callback, where there is one, how much of a lent body was sent.
+    /// Reports to the callback, if any, how much of a lent body was sent.
     void report_progress(std::uint64_t sent_bytes, bool finished) {
         py::object callback;
         {
@@ -179,12 +179,13 @@ public:
             reported_bytes_ = sent_bytes;
             callback = py::reinterpret_borrow<py::object>(on_progress_.get());
         }
-        // Qualified, else std::invoke is found for an object, and would pass the tuple itself.
+        // Qualified, because std::invoke would otherwise be found for an object, and would pass the
+        // tuple itself.
         const auto called = calls_->call(
             [&] { bindings::invoke(callback, py::make_tuple(sent_bytes, body_->length_bytes())); });
         if (!called) calls_->raise();
     }
-    /// Raises what a part or the callback has raised; returns where that was not why.
+    /// Raises an exception of a part or of the callback. Returns if neither raised.
     void raise_kept() const {
         if (calls_->failed()) calls_->raise();
     }
@@ -194,11 +195,11 @@ private:
         if (cleared_) throw std::runtime_error("this body is being destroyed");
         if (busy_.exchange(true)) {
             throw std::runtime_error(
-                "this body is being read already, by another thread or by a part of its own");
+                "this body is already being read by another thread or by one of its parts");
         }
     }
 
-    /// One reader at a time: the file object of a part may well come back here, and so may other
+    /// Allows one reader at a time: a part's file object may call back here, and so may other
     /// threads while the GIL is released.
     class ReadGuard {
     public:
@@ -212,7 +213,7 @@ private:
     };
 
     struct AsyncPart {
-        std::size_t file = 0;  // As `current_file` counts.
+        std::size_t file = 0;  // Same numbering as `current_file`.
         Reference iterator;
         std::shared_ptr<request::Feed> feed;
     };
@@ -244,7 +245,8 @@ private:
                 [&path] { return request::file_part(path); }));
         }
         if (kind != "file" && kind != "iterable") {
-            throw py::type_error("a file is of kind path, bytes, file, iterable or async");
+            throw py::type_error(
+                "invalid kind of file (allowed: path, bytes, file, iterable, async)");
         }
         auto part = kind == "file" ? file_object_part(object, name, calls_)
                                    : iterable_part(object, name, size, calls_);
@@ -256,7 +258,7 @@ private:
         for (const AsyncPart& part : async_parts_) {
             if (part.file == body_->current_file()) return part;
         }
-        throw std::runtime_error("this body waits for no async iterator");
+        throw std::runtime_error("this body is not waiting for an async iterator");
     }
 
     static void raise_if_failed(const Result<void>& result) {
@@ -272,7 +274,7 @@ private:
     std::vector<PythonPart*> python_parts_;  // Owned by the body.
     std::size_t files_ = 0;
     std::shared_ptr<request::MultipartBody> body_;
-    mutable GilLock lock_;  // For the three that follow.
+    mutable GilLock lock_;  // Guards the following three.
     Reference on_progress_;
     steady_clock::time_point last_progress_{};
     std::optional<std::uint64_t> reported_bytes_;

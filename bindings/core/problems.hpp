@@ -1,4 +1,4 @@
-// What is wrong with a request, as a Python exception.
+// Converts problems of a request to a Python exception.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace polymux::bindings {
 
-/// Raises the InvalidRequestError of a report that is not ok. GIL held.
+/// Raises InvalidRequestError for a report that is not ok. GIL held.
 [[noreturn]] void raise_problems(const contract::Operation& operation,
                                  const contract::Report& report);
 
-/// The same for one problem that stands alone.
+/// The same for a single problem.
 [[noreturn]] void raise_invalid_request(std::string_view field, std::string_view message);
 
 }  // namespace polymux::bindings

@@ -6,10 +6,11 @@ namespace polymux::bindings {
 
 namespace {
 
-/// Asked of one `read` of a file object: fewer calls into Python cost less than the copy.
+/// Size of one `read` of a file object: fewer calls into Python save more than the copy costs.
 constexpr std::size_t piece_bytes = 256 * 1024;
 
-/// Kept while it is called; RuntimeError where the garbage collector has taken it.
+/// Keeps the callable alive during the call. Raises RuntimeError if the garbage collector has
+/// cleared it.
 py::object kept(const Reference& callable) {
     if (callable) return py::reinterpret_borrow<py::object>(callable.get());
     PyErr_SetString(PyExc_RuntimeError, "this body is being destroyed");
@@ -97,7 +98,7 @@ protected:
             const py::object piece = next_object();
             if (!piece) return {};
             if (PyObject_CheckBuffer(piece.ptr()) == 0) {
-                throw py::type_error(name() + ": an iterable that is sent as a file must give " +
+                throw py::type_error(name() + ": an iterable sent as a file must yield " +
                                      "bytes, not " + Py_TYPE(piece.ptr())->tp_name);
             }
             auto held = std::make_unique<HeldBuffer>(piece);
@@ -149,10 +150,10 @@ Result<void> PythonPart::check_unchanged() {
     }
     if (!more) return {};
     return named({.code = ErrorCode::input_changed,
-                  .message = name_ + " gave more than the " +
+                  .message = name_ + " returned more than the " +
                              std::to_string(size_bytes().value_or(0)) +
-                             " bytes that it had when sending began; send it again when nobody "
-                             "writes to it, or send a copy"});
+                             " bytes that it had when sending started. Send it again when it is no "
+                             "longer being written, or send a copy"});
 }
 
 Result<void> PythonPart::rewind() {

@@ -1,4 +1,4 @@
-// Parts of a body whose bytes Python objects give, piece by piece, on the thread that reads.
+// Parts of a body whose bytes come from Python objects, piece by piece, on the reading thread.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace polymux::bindings {
 
-/// Whoever reads it holds no GIL. What the object raises is kept in `calls`; the read then fails
-/// with `callback_failed`.
+/// The reading thread does not hold the GIL. `calls` keeps the object's exceptions; the read then
+/// fails with `callback_failed`.
 class PythonPart : public request::PartSource {
 public:
     PythonPart(std::string name, std::shared_ptr<PythonCalls> calls)
@@ -27,9 +27,10 @@ public:
     virtual void clear() noexcept = 0;
 
 protected:
-    // GIL held in all three; they raise what the object raises.
+    // GIL held in all functions below; they raise the object's exceptions.
 
-    /// The next bytes, never empty; null at the end. `size`: at most so many, where that is asked.
+    /// The next bytes, never empty; null at the end. `size` is the maximum, for objects that accept
+    /// one.
     virtual std::unique_ptr<HeldBuffer> next(std::size_t size) = 0;
     virtual void restart() = 0;
 
@@ -38,15 +39,15 @@ private:
 
     std::string name_;
     std::shared_ptr<PythonCalls> calls_;
-    std::unique_ptr<HeldBuffer> piece_;  // What is left of the last one, from offset_ on.
+    std::unique_ptr<HeldBuffer> piece_;  // The rest of the last piece, from offset_ on.
     std::size_t offset_ = 0;
 };
 
-/// A binary file object from where it stands. GIL held; raises what the object raises.
+/// A binary file object, from its current position. GIL held; raises the object's exceptions.
 std::unique_ptr<PythonPart> file_object_part(const py::object& file, std::string name,
                                              std::shared_ptr<PythonCalls> calls);
 
-/// Pieces of an iterable; it can be rewound unless it is its own iterator. GIL held.
+/// Pieces of an iterable. It can be rewound unless it is its own iterator. GIL held.
 std::unique_ptr<PythonPart> iterable_part(const py::object& iterable, std::string name,
                                           std::optional<std::uint64_t> size_bytes,
                                           std::shared_ptr<PythonCalls> calls);

@@ -12,7 +12,7 @@ std::string_view ascii_of(PyObject* text) {
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
 }
 
-/// The first characters as UTF-8, made anew: the str keeps no copy.
+/// The first characters as newly encoded UTF-8; the str caches no copy.
 std::string encoded(PyObject* text, Py_ssize_t count, const Place* at) {
     const py::object head = owned(PyUnicode_Substring(text, 0, count));
     const auto bytes = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(head.ptr()));
@@ -48,13 +48,13 @@ contract::ValueType type_of(Kind kind) {
     return contract::type_null;
 }
 
-/// The members of a dict as they are now, or the pairs that stand for another mapping.
+/// The current members of a dict, or the pairs of another mapping.
 py::object pairs_of(const Plain& plain) {
     return plain.kind == Kind::dict ? owned(PyDict_Items(plain.object))
                                     : py::reinterpret_borrow<py::object>(plain.object);
 }
 
-/// Names as UTF-8, which stay while all members are visited.
+/// Names as UTF-8, valid while all members are visited.
 class Names {
 public:
     std::string_view add(PyObject* name, const Place& at) {
@@ -81,13 +81,13 @@ void each_pair(const py::object& pairs, Place here, Visit visit) {
     }
 }
 
-/// A file, whatever it is given as.
+/// A file in any accepted form.
 class FileValue final : public contract::ValueSource {
 public:
     contract::ValueType type() const override { return contract::type_file; }
 };
 
-/// Numbers, switches, lists and dicts are no files; a str is a path, a tuple has a name in it.
+/// Numbers, booleans, lists and dicts are not files; a str is a path, a tuple contains a name.
 bool may_be_file(PyObject* object) {
     return object != Py_None && !PyLong_Check(object) && !PyFloat_Check(object) &&
            !PyList_Check(object) && !PyDict_Check(object);
@@ -144,7 +144,7 @@ void PythonValue::members(Member visit) const {
 
 void PythonValue::items(Item visit) const {
     Place here = Place::inside(plain_.object, at_);
-    // A snapshot: the caller's code, or another thread, may change a list meanwhile.
+    // A snapshot, because the caller's code, or another thread, may change a list meanwhile.
     const py::object all = plain_.kind == Kind::tuple
                                ? py::reinterpret_borrow<py::object>(plain_.object)
                                : owned(PyList_AsTuple(plain_.object));

@@ -1,4 +1,4 @@
-// Python objects as the checker reads them.
+// Adapts Python objects to the checker.
 #pragma once
 
 #include <list>
@@ -11,8 +11,9 @@
 
 namespace polymux::bindings {
 
-/// A view of one object, which its maker keeps alive. It may run the caller's code, and raises what
-/// that raises; a TypeError for what JSON does not have. Strings keep no UTF-8. GIL held.
+/// A view of one object, which the creator keeps alive. It may run the caller's code, and raises
+/// its exceptions, and TypeError for types without a JSON form. Does not cache UTF-8 in strings.
+/// GIL held.
 class PythonValue final : public contract::ValueSource {
 public:
     PythonValue(PyObject* object, const Place* at);
@@ -30,11 +31,11 @@ private:
     Plain plain_;
     const Place* at_;
     contract::ValueType type_;
-    mutable std::list<std::string> heads_;  // Views of them are good while this is.
+    mutable std::list<std::string> heads_;  // Views of these are valid as long as this object.
 };
 
-/// The fields of a request by their names on the wire: a dict. What is given for a field that takes
-/// a file and is neither None nor plainly something else stands for the file.
+/// The fields of a request by their wire names: a dict. For a field that accepts a file, any value
+/// that is not None and not clearly of another type stands for the file.
 class PythonBody final : public contract::ValueSource {
 public:
     PythonBody(PyObject* dict, const contract::ObjectType& type) : dict_(dict), type_(type) {}

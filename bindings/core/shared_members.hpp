@@ -1,4 +1,4 @@
-// Members of dicts and lists that other threads may change meanwhile.
+// Access to members of dicts and lists that other threads may change.
 #pragma once
 
 #include "interpreter.hpp"
@@ -24,8 +24,8 @@ private:
     PyObject* object_ = nullptr;
 };
 
-/// The next member of a dict. With other threads at work the references are owned by `name_held`
-/// and `value_held`, else they are borrowed.
+/// The next member of a dict. Without a GIL, `name_held` and `value_held` own the references;
+/// otherwise they are borrowed.
 inline bool next_member(PyObject* dict, Py_ssize_t& position, PyObject*& name, PyObject*& value,
                         [[maybe_unused]] Held& name_held, [[maybe_unused]] Held& value_held) {
 #ifdef Py_GIL_DISABLED
@@ -47,7 +47,7 @@ inline bool next_member(PyObject* dict, Py_ssize_t& position, PyObject*& name, P
 #endif
 }
 
-/// The item of a list or tuple, owned by the caller; null behind the last one.
+/// The item of a list or tuple, owned by the caller; null past the end.
 inline PyObject* item_at(PyObject* sequence, Py_ssize_t index) {
     if (PyTuple_Check(sequence)) {
         return index < PyTuple_GET_SIZE(sequence) ? Py_NewRef(PyTuple_GET_ITEM(sequence, index))

@@ -17,7 +17,8 @@ PyObject* decode(std::string_view utf8) {
 constexpr std::size_t max_bytes = 16;
 constexpr unsigned entries_log2 = 12;
 
-/// The bytes of a text of up to 16: two overlapping words, which with the size tell texts apart.
+/// The bytes of a text of up to 16 bytes: two overlapping words, which identify it together with
+/// the size.
 struct Key {
     std::uint64_t head = 0;
     std::uint64_t tail = 0;
@@ -46,7 +47,8 @@ Key key_of(std::string_view text) {
 }
 
 std::size_t place_of(const Key& key) {
-    // Odd constants with bits all over; the upper half of a product depends on all of its factor.
+    // Odd constants with well-distributed bits; the upper half of a product depends on all bits of
+    // the factor.
     const std::uint64_t mixed =
         (key.head * 0x9E3779B97F4A7C15U) ^ (key.tail * 0xC2B2AE3D27D4EB4FU) ^ key.size;
     return (mixed * 0xD6E8FEB86659FD93U) >> (64U - entries_log2);
@@ -54,7 +56,7 @@ std::size_t place_of(const Key& key) {
 
 struct Entry {
     Key key;
-    PyObject* text = nullptr;  // Owned; lives as long as the process where nothing takes its place.
+    PyObject* text = nullptr;  // Owned; lives as long as the process unless replaced.
 };
 
 std::array<Entry, std::size_t{1} << entries_log2> cache;

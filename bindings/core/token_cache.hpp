@@ -1,4 +1,4 @@
-// Short texts that come again and again, kept as str objects.
+// Caches frequent short texts as str objects.
 #pragma once
 
 #include <Python.h>
@@ -7,9 +7,9 @@
 
 namespace polymux::bindings {
 
-/// A str of valid UTF-8, a new reference; null with an exception set when memory is out. Tokens of
-/// a chat repeat, so that most of them cost a look and no allocation. GIL held; where there is none
-/// the cache is left out.
+/// A str of valid UTF-8, a new reference; null with an exception set if out of memory. Tokens of a
+/// chat repeat, so most need only a lookup and no allocation. GIL held; builds without it skip the
+/// cache.
 PyObject* token_to_str(std::string_view utf8);
 
 }  // namespace polymux::bindings

@@ -20,7 +20,7 @@ using transport::milliseconds;
 using transport::RetryPolicy;
 using Milliseconds = std::optional<std::int64_t>;
 
-/// What a call may change: made once for each combination, and used again.
+/// Options that a call may change: created once for each combination, and reused.
 struct CallOptions {
     Deadlines deadlines;
     RetryPolicy retries;
@@ -58,10 +58,10 @@ transport::ResponseMode response_mode_of(const std::string& name) {
     if (name == "buffered") return transport::ResponseMode::buffered;
     if (name == "chat") return transport::ResponseMode::chat;
     if (name == "raw") return transport::ResponseMode::raw;
-    throw py::value_error("an answer is read whole, as a chat, or in pieces");
+    throw py::value_error("invalid response mode (allowed: buffered, chat, raw)");
 }
 
-/// A request as Python gives it: (method, URL, header fields, body, response mode, options).
+/// A request from Python: (method, URL, header fields, body, response mode, options).
 struct Given {
     std::string method;
     std::string url;
@@ -106,7 +106,7 @@ public:
     int descriptor() const noexcept { return notifier_->descriptor(); }
     const std::shared_ptr<transport::LoopNotifier>& notifier() const noexcept { return notifier_; }
 
-    /// Completes the futures of all exchanges that have news.
+    /// Completes the futures of all exchanges with news.
     void dispatch() {
         std::vector<std::shared_ptr<transport::Exchange>> ready;
         notifier_->take(ready);
@@ -114,7 +114,7 @@ public:
         reap_finished();
     }
 
-    /// Ends all exchanges of a loop that is no more.
+    /// Ends all exchanges of a closed loop.
     void close() {
         for (const auto& exchange : loop_exchanges_->exchanges()) {
             if (exchange->of_this_process()) exchange->cancel();
@@ -195,7 +195,7 @@ Given given_of(std::string method, std::string url, std::vector<std::string> hea
 void register_handles(py::module_& module) {
     py::class_<ExchangeHandle>(module, "Exchange", py::is_final(), plain_metaclass(),
                                py::custom_type_setup(&collect_cycles<ExchangeHandle>),
-                               "A request on its way, and what comes of it.")
+                               "A running request and its response.")
         .def("__reduce__", &refuse_pickling)
         .def("wait_for_news", &ExchangeHandle::wait_for_news)
         .def("close", &ExchangeHandle::close)
@@ -218,7 +218,7 @@ void register_handles(py::module_& module) {
         .def_property_readonly(
             "sent_bytes", [](const ExchangeHandle& self) { return self.exchange().sent_bytes(); });
     py::class_<PyLoopNotifier>(module, "LoopNotifier", py::is_final(), plain_metaclass(),
-                               "Where an event loop learns of news.")
+                               "Notifies an event loop of news.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<const py::object&>(), py::arg("loop"))
         .def("dispatch", &PyLoopNotifier::dispatch)
@@ -231,7 +231,7 @@ void register_handles(py::module_& module) {
 void register_transport(py::module_& module) {
     intern_names_of_futures();
     py::class_<CallOptions>(module, "CallOptions", py::is_final(), plain_metaclass(),
-                            "Deadlines, retries and limits of a call; None is no limit.")
+                            "Timeouts, retries and limits of a call; None means no limit.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_options), py::kw_only(), py::arg("connect_ms"), py::arg("write_ms"),
              py::arg("first_byte_ms"), py::arg("idle_ms"), py::arg("event_ms"), py::arg("total_ms"),
@@ -240,7 +240,7 @@ void register_transport(py::module_& module) {
              py::arg("max_event_bytes"));
     register_handles(module);
     py::class_<PySession>(module, "Session", py::is_final(), plain_metaclass(),
-                          "Connections to one server, and who works on them.")
+                          "Connections to one server, and the engines that drive them.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init([](std::vector<std::string> headers, std::string proxy, std::string no_proxy,
                          std::string certificates, bool verify, bool http2,

@@ -1,4 +1,4 @@
-// Sessions, exchanges and ports for Python.
+// Sessions, exchanges and event loop notifiers for Python.
 #pragma once
 
 #include "interpreter.hpp"

@@ -13,7 +13,7 @@ py::object to_list(const contract::ValueSource& value, MemberNames& names) {
     Py_ssize_t index = 0;
     value.items([&](const contract::ValueSource& item) {
         names.yield_periodically();
-        // Nobody else has the list yet, so setting cannot fail.
+        // The list is not shared yet, so setting cannot fail.
         PyList_SetItem(list.ptr(), index++, to_python(item, names).release().ptr());
         return true;
     });

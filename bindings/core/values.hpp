@@ -1,4 +1,4 @@
-// From the core's values to Python's.
+// Converts the core's values to Python's.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@
 
 namespace polymux::bindings {
 
-/// Documents of JSON from here on are parsed without the GIL, and the memory that it took is given
-/// back.
+/// JSON documents of at least this size are parsed without the GIL, and their memory is freed
+/// afterwards.
 inline constexpr std::size_t large_json_bytes = std::size_t{64} << 10U;
 
 /// A str of valid UTF-8. GIL held.
 py::object to_str(std::string_view utf8);
 
-/// Names of members as str. They come again and again: the last of each kind is kept, which also
-/// lets a thousand dicts share one. The texts must outlive it. GIL held.
+/// Names of members as str. Names repeat, so the last of each kind is cached, which also lets many
+/// dicts share one. The texts must outlive it. GIL held.
 class MemberNames {
 public:
     py::object str(std::string_view name);
 
-    /// Called for every object that is made: now and then other threads have their turn, as values
-    /// come by the million.
+    /// Call for every created object: gives other threads a turn from time to time, because there
+    /// can be millions of values.
     void yield_periodically() {
         if (++made_ % objects_per_yield == 0) without_gil([] {});
     }
@@ -40,10 +40,9 @@ private:
     std::array<Name, 64> names_;
 };
 
-/// None, bool, int, float, str, list or dict. A file has no value: the parts' owner has it.
+/// None, bool, int, float, str, list or dict. A file has no value; the owner of the parts has it.
 py::object to_python(const contract::ValueSource& value, MemberNames& names);
 
-/// The number as int or float.
 py::object to_python(const contract::Number& number);
 
 }  // namespace polymux::bindings

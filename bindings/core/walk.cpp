@@ -12,7 +12,7 @@ namespace polymux::bindings {
 
 namespace {
 
-/// A name as UTF-8 that can always be shown, and that leaves no copy in the str.
+/// A name as printable UTF-8, without caching it in the str.
 std::string display_value(PyObject* name) {
     if (!PyUnicode_Check(name)) return "?";
     const py::object bytes = owned(PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace"));
@@ -34,7 +34,7 @@ std::string path_text(const Place* at) {
     return path;
 }
 
-/// The path, or a word for the whole.
+/// The path, or a word for the whole request.
 std::string named(const std::string& path) {
     return path.empty() ? "the value" : path;
 }
@@ -43,7 +43,7 @@ std::string type_name(PyObject* object) {
     return to_text(Py_TYPE(object)->tp_name).cast<std::string>();
 }
 
-/// A class of the standard library, imported when it is first asked for.
+/// A class of the standard library, imported at first use.
 template <typename Tag>
 const py::object& imported(const char* module, const char* name) {
     PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> storage;
@@ -61,7 +61,7 @@ bool is_instance(PyObject* object, const py::object& of) {
 
 bool is_enum(PyObject* object) {
     struct Tag;
-    // Enums have a metaclass of their own; nothing plain does.
+    // Enums have a special metaclass; plain types do not.
     if (Py_IS_TYPE(reinterpret_cast<PyObject*>(Py_TYPE(object)), &PyType_Type)) return false;
     return is_instance(object, imported<Tag>("enum", "Enum"));
 }
@@ -104,7 +104,7 @@ Place Place::inside(PyObject* holder, const Place* parent) {
     const int depth = parent == nullptr ? 1 : parent->depth + 1;
     if (depth > deepest_nesting) {
         for (const Place* place = parent; place != nullptr; place = place->parent) {
-            if (place->holder == holder) raise_at(place, "leads back to itself, so it has no end");
+            if (place->holder == holder) raise_at(place, "is a circular reference");
         }
         raise_at(parent, "is nested deeper than " + std::to_string(deepest_nesting) + " levels");
     }
@@ -113,7 +113,7 @@ Place Place::inside(PyObject* holder, const Place* parent) {
 
 Plain plain(PyObject* object) {
     Plain found = {.object = object};
-    // An enum's value may be another enum's member; nobody nests them deeper than this.
+    // An enum's value may be a member of another enum; deeper nesting does not occur.
     for (int left = deepest_nesting; left > 0 && is_enum(found.object); --left) {
         found.owned = owned(PyObject_GetAttrString(found.object, "value"));
         found.object = found.owned.ptr();
@@ -135,12 +135,12 @@ Plain plain(PyObject* object) {
 
 void require_name(PyObject* name, const Place& at) {
     if (PyUnicode_Check(name)) return;
-    raise_at(at.parent, "has a key of type " + type_name(name) + ", and every key must be a str");
+    raise_at(at.parent, "has a key of type " + type_name(name) + ", but every key must be a str");
 }
 
 void split_pair(PyObject* pair, PyObject*& name, PyObject*& value, const Place* at) {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
-        raise_at(at, "is a mapping whose items() gives something that is no pair");
+        raise_at(at, "is a mapping whose items() returns something other than pairs");
     }
     name = PyTuple_GET_ITEM(pair, 0);
     value = PyTuple_GET_ITEM(pair, 1);
@@ -153,8 +153,8 @@ void raise_at(const Place* at, std::string_view message) {
 
 void raise_no_json(const Place* at, PyObject* object) {
     const std::string message = named(path_text(at)) + ": an object of type " + type_name(object) +
-                                " cannot be sent as JSON; str, int, float, bool, None, dict, list, "
-                                "tuple, dataclasses and enums can";
+                                " cannot be sent as JSON (allowed: str, int, float, bool, None, "
+                                "dict, list, tuple, dataclasses and enums)";
     PyErr_SetObject(PyExc_TypeError, to_text(message).ptr());
     throw py::error_already_set();
 }

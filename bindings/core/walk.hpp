@@ -1,4 +1,4 @@
-// Walking Python objects that stand for JSON: what each is, where it is, and what is wrong with it.
+// Walks Python objects that stand for JSON: their kinds, their positions, and their problems.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 
 namespace polymux::bindings {
 
-/// Containers inside each other; a deeper one is an error. The reader of received JSON has the
-/// same.
+/// Maximum nesting of containers; deeper ones are an error. Same as in the reader of received JSON.
 constexpr int deepest_nesting = 200;
 
-/// A container that is walked, and which of its members is being looked at. Places lie on the stack
-/// of the walk, each with its parent; the path is made only for an error.
+/// A container being walked, and its current member. Places live on the stack of the walk, each
+/// with its parent; the path is made only for an error.
 struct Place {
     const Place* parent = nullptr;
     PyObject* holder = nullptr;  ///< The container; the walk owns a reference.
-    PyObject* name = nullptr;    ///< Of the member, or null where `index` counts. Likewise owned.
+    PyObject* name = nullptr;    ///< Name of the member, or null if `index` counts. Also owned.
     Py_ssize_t index = 0;
     int depth = 0;
 
-    /// Enters a container. Raises where it is too deep or inside itself.
+    /// Enters a container. Raises if it is too deep or inside itself.
     static Place inside(PyObject* holder, const Place* parent);
 };
 
@@ -32,39 +31,39 @@ enum class Kind : std::uint8_t {
     integer,
     number,
     string,
-    list,   ///< Or a class derived from it.
-    tuple,  ///< Or a class derived from it.
-    dict,   ///< Exactly.
-    pairs,  ///< A list of (name, value), made from another mapping or from a dataclass.
-    other,  ///< Nothing that JSON has.
+    list,   ///< Or a subclass.
+    tuple,  ///< Or a subclass.
+    dict,   ///< Exactly dict.
+    pairs,  ///< A list of (name, value), made from another mapping or a dataclass.
+    other,  ///< A type without a JSON form.
 };
 
-/// A value with its kind. `owned` and `also_owned` keep what was made on the way.
+/// A value with its kind. `owned` and `also_owned` keep temporary objects alive.
 struct Plain {
     Kind kind = Kind::other;
     PyObject* object = nullptr;
-    PyObject* members_of = nullptr;  ///< Of `pairs`: the object whose members they are.
+    PyObject* members_of = nullptr;  ///< For `pairs`: the object with these members.
     py::object owned = {};
     py::object also_owned = {};
 };
 
-/// What an object stands for: enums are their values, dataclasses and mappings their members. May
-/// run the caller's code, and raises what that raises.
+/// The JSON value of an object: enums become their values, dataclasses and mappings their members.
+/// May run the caller's code, and raises its exceptions.
 Plain plain(PyObject* object);
 
-/// A member's name; raises unless it is a str. `at` says which one.
+/// Checks a member's name; raises unless it is a str. `at` is its position.
 void require_name(PyObject* name, const Place& at);
 
-/// One pair of a `Kind::pairs` list: raises unless it is one.
+/// Splits an item of a `Kind::pairs` list. Raises unless it is a pair.
 void split_pair(PyObject* pair, PyObject*& name, PyObject*& value, const Place* at);
 
-/// Raises an InvalidRequestError for the value at that place; null stands for the whole.
+/// Raises InvalidRequestError for the value at that position; null stands for the whole.
 [[noreturn]] void raise_at(const Place* at, std::string_view message);
 
-/// Raises the TypeError for an object that JSON has nothing for.
+/// Raises the TypeError for an object without a JSON form.
 [[noreturn]] void raise_no_json(const Place* at, PyObject* object);
 
 constexpr std::string_view lone_surrogate =
-    "holds half of a surrogate pair, which is no character and cannot be sent";
+    "contains half of a surrogate pair, which is not a valid character";
 
 }  // namespace polymux::bindings

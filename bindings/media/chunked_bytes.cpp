@@ -47,7 +47,7 @@ Reference ChunkedBytes::take_python_bytes() {
     }
     Reference owner(py::reinterpret_steal<py::object>(joined));
     char* position = PyBytes_AS_STRING(joined);
-    // Nobody else knows the object yet, so its bytes may be filled without the GIL.
+    // The object is not shared yet, so its bytes may be filled without the GIL.
     without_gil([this, &position] {
         while (!chunks_.empty()) {
             const auto& chunk = chunks_.front();
@@ -65,14 +65,14 @@ Result<void> ChunkedSink::write(std::span<const std::byte> bytes) {
         bytes_->append(bytes);
     } catch (const std::bad_alloc&) {
         return Error{.code = ErrorCode::out_of_memory,
-                     .message = "not enough memory for the output; give a destination instead"};
+                     .message = "not enough memory for the output. Pass a destination instead"};
     }
     return {};
 }
 
 Result<void> ChunkedSink::patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
     if (!bytes_->patch(offset_bytes, bytes)) {
-        return Error{.code = ErrorCode::internal, .message = "patch beyond the output's end"};
+        return Error{.code = ErrorCode::internal, .message = "patch past the end of the output"};
     }
     return {};
 }

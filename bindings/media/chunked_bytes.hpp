@@ -1,4 +1,4 @@
-// Output collected in memory that becomes one Python bytes object without ever existing twice.
+// Output collected in memory that becomes one Python bytes object without a complete second copy.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class ChunkedBytes {
 public:
     void append(std::span<const std::byte> bytes);
 
-    /// Overwrites what was appended before; false when the range is not all there.
+    /// Overwrites appended bytes. Returns false if the range is not complete.
     bool patch(std::size_t offset, std::span<const std::byte> bytes);
 
-    /// Moves everything into a new bytes object; each chunk is freed once it is copied. GIL held
-    /// and released while copying. Empty when Python has no memory left.
+    /// Moves everything to a new bytes object, and frees each chunk after copying it. GIL held, but
+    /// released while copying. Returns an empty reference if Python is out of memory.
     Reference take_python_bytes();
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -30,7 +30,7 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Collects a conversion's output into `*bytes`, which the caller keeps alive.
+/// Collects a conversion's output in `*bytes`, which the caller keeps alive.
 class ChunkedSink final : public media::ByteSink {
 public:
     explicit ChunkedSink(ChunkedBytes* bytes) : bytes_(bytes) {}

@@ -39,7 +39,7 @@ py::dict to_dict(const ConvertReport& report) {
 
 struct Converted {
     ConvertReport report;
-    Reference data;  ///< The file as bytes, when the destination is memory.
+    Reference data;  ///< The file as bytes, if the destination is memory.
 };
 
 using ConversionJob = ProgressJob<Converted>;
@@ -67,13 +67,13 @@ Result<Converted> convert(ConversionJob& job, Input& input, Output& output,
         with_gil([&] { converted.data = bytes->take_python_bytes(); });
         if (!converted.data) {
             return Error{.code = ErrorCode::out_of_memory,
-                         .message = "not enough memory to return the MP3; give a destination"};
+                         .message = "not enough memory to return the MP3. Pass a destination"};
         }
     }
     return converted;
 }
 
-/// What Python holds. Any thread may use it.
+/// The Python handle. Any thread may use it.
 class Conversion {
 public:
     explicit Conversion(std::shared_ptr<ConversionJob> job) : job_(std::move(job)) {}
@@ -82,7 +82,7 @@ public:
 
     ~Conversion() {
         if (job_->foreign()) {
-            // Its condition variable may wait for waiters that exist in the parent only.
+            // Its condition variable may have waiters that exist only in the parent.
             [[maybe_unused]] const auto* const leaked =
                 std::make_unique<std::shared_ptr<Job>>(job_).release();
         } else {
@@ -113,7 +113,8 @@ public:
         return result;
     }
 
-    /// For the garbage collector. A running job's objects are not only ours, so not visited.
+    /// For the garbage collector. Other code also owns a running job's objects, so they are not
+    /// visited.
     int traverse(visitproc visit, void* argument) const {
         return job_->finished() ? job_->calls().traverse(visit, argument) : 0;
     }
@@ -134,8 +135,8 @@ private:
     ConversionJob& own_job() const {
         if (job_->foreign()) {
             raise({.code = ErrorCode::invalid_argument,
-                   .message = "this conversion runs in the process that was forked; start a new "
-                              "one in this process"});
+                   .message = "this conversion runs in the parent process. Start a new one in this "
+                              "process"});
         }
         return *job_;
     }
@@ -149,7 +150,7 @@ std::unique_ptr<Conversion> start_conversion(const py::object& source,
                                              const py::object& on_done) {
     const Entry entry;
     auto job = std::make_shared<ConversionJob>();
-    // The job is the owner of its work, so the work may refer to it plainly.
+    // The job owns its work, so the work may hold a plain reference to it.
     job->work = [&own = *job, input = Input::parse(source, *job),
                  output = Output::parse(destination, overwrite, *job),
                  copied = copy_options(options)] { return convert(own, *input, *output, copied); };
@@ -163,7 +164,7 @@ void register_conversion(py::module_& module) {
     py::class_<Conversion>(
         module, "Conversion", py::is_final(), plain_metaclass(),
         py::custom_type_setup(&collect_cycles<Conversion>),
-        "A conversion that runs on the process-wide pool. Dropping it cancels it.")
+        "A conversion that runs on the process-wide pool. Deleting it cancels it.")
         .def("__reduce__", &refuse_pickling)
         .def_property_readonly("done", &Conversion::done)
         .def_property_readonly("progress", &Conversion::progress)

@@ -1,4 +1,4 @@
-// Conversions to MP3 that Python starts, watches and awaits.
+// Conversions to MP3 that Python starts, observes and awaits.
 #pragma once
 
 #include "interpreter.hpp"

@@ -17,12 +17,12 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds signal_interval{50};
-/// How long an ended job may take to stop. The core needs a few milliseconds; code of the caller
-/// may block for ever, in a read from a terminal for example, and is left behind.
+/// How long a canceled job may take to stop. The core needs a few milliseconds. The caller's code
+/// may block forever, for example in a read from a terminal, and is then abandoned.
 constexpr milliseconds core_grace{2000};
 constexpr milliseconds python_grace{150};
 
-/// The unfinished jobs of this process. Never freed: working threads may outlive `main`.
+/// The unfinished jobs of this process. Never freed, because working threads may outlive `main`.
 struct Registry {
     const pid_t process = getpid();
     std::mutex mutex;
@@ -31,7 +31,7 @@ struct Registry {
     bool exiting = false;
 };
 
-/// A forked child gets its own: its parent's may be locked for ever.
+/// A forked child gets a new one, because its parent's may be locked forever.
 Registry& registry() {
     static std::atomic<Registry*> current{new Registry};
     Registry* found = current.load();
@@ -56,8 +56,8 @@ void remove_from_registry(const Job* job) {
     std::erase_if(all.jobs, [job](const auto& other) { return other.get() == job; });
 }
 
-/// On threads that work off the pool's queue: a job started there, by a read method that converts
-/// another file say, would wait for the very worker that waits for it. It runs at once instead.
+/// Set on threads of the pool. A job started there, for example by a read method that converts
+/// another file, would wait for the worker that waits for it. It runs immediately instead.
 thread_local bool on_pool_thread = false;
 
 void exit_handler() {
@@ -125,7 +125,7 @@ void Job::start(Place place, py::object on_done) {
             without_gil([self] { self->execute(); });
         } else {
             Pool::instance().submit([self] {
-                // The pool runs it on this very thread when it can have no other.
+                // The pool runs it on this thread if it has no other.
                 const bool before = std::exchange(on_pool_thread, true);
                 self->execute();
                 on_pool_thread = before;
@@ -162,7 +162,7 @@ void Job::finish() {
     changed_.notify_all();
     if (on_done_) {
         with_gil([this] {
-            const py::error_scope pending;  // Dropping a queued job may happen while one is set.
+            const py::error_scope pending;  // An exception may be set here.
             const py::object callback = py::reinterpret_borrow<py::object>(on_done_.get());
             on_done_.reset();
             try {

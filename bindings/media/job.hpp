@@ -1,4 +1,4 @@
-// Work of the core on another thread, awaited by Python threads that stay interruptible.
+// Runs the core's work on another thread. Python threads that await it stay interruptible.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,9 @@
 
 namespace polymux::bindings {
 
-/// Held by a Python thread while it is inside the module and may run Python code there. At
-/// interpreter exit no new one begins (RuntimeError), and those that are there may still leave:
-/// a thread that CPython ended here would unwind frames that own Python objects.
+/// Held by a Python thread while it is in the module and may run Python code there. At interpreter
+/// exit, new entries raise RuntimeError, and current ones may still leave: if CPython ended such a
+/// thread, it would unwind frames that own Python objects.
 class Entry {
 public:
     Entry();
@@ -29,8 +29,8 @@ public:
     Entry& operator=(const Entry&) = delete;
 };
 
-/// One piece of work. Made and awaited by Python threads with the GIL held, run by a thread without
-/// it. Thread-safe, but belongs to the process that started it: see `foreign`.
+/// One piece of work. Python threads create and await it with the GIL held; a thread without the
+/// GIL runs it. Thread-safe, but belongs to the process that started it: see `foreign`.
 class Job : public std::enable_shared_from_this<Job> {
 public:
     enum class Place : std::uint8_t {
@@ -43,28 +43,29 @@ public:
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
-    /// Starts the work, inside an `Entry`. `on_done`, which may be empty, is called once, when
-    /// `finished()` is true already.
+    /// Starts the work, inside an `Entry`. `on_done`, which may be empty, is called once, after
+    /// `finished()` has become true.
     void start(Place place, py::object on_done = {});
 
-    /// Asks the work to end. What still waits for a worker ends at once.
+    /// Requests the end of the work. Queued work ends at once.
     void cancel();
 
-    /// Waits until the work has finished, the GIL released. Every 50 ms at most, signal handlers
-    /// and then `between` run with the GIL; when either raises, the work is cancelled, awaited and
-    /// the exception passed on.
+    /// Waits until the work has finished, with the GIL released. At least every 50 ms, runs signal
+    /// handlers and then `between` with the GIL. If either raises, cancels the work, waits for it
+    /// and raises the exception.
     void await(const std::function<void()>& between = {});
 
-    /// The same with a Python function between, which ends the work by raising; None for nothing.
+    /// The same with a Python function in place of `between`, which ends the work by raising; None
+    /// for no function.
     void await_checked(const py::object& check);
 
-    /// Waits at most `limit`, the GIL released. True when finished.
+    /// Waits at most `limit`, with the GIL released. Returns true if finished.
     bool wait_for(std::chrono::milliseconds limit);
 
     [[nodiscard]] bool finished() const noexcept { return phase_.load() == Phase::finished; }
 
-    /// True in a process forked after the start: the working thread does not exist there and a
-    /// lock may be held by nobody, so nothing but the destructor's leak may follow.
+    /// True in a process forked after the start. The working thread does not exist there and a lock
+    /// may be held without an owner, so only the destructor, which leaks it, may be called.
     [[nodiscard]] bool foreign() const noexcept;
 
     [[nodiscard]] PythonCalls& calls() const noexcept { return *calls_; }
@@ -74,10 +75,10 @@ public:
     [[nodiscard]] const CancelToken& token() const noexcept { return token_; }
 
 protected:
-    /// The work, on the working thread; must leave no source or sink behind.
+    /// The work, on the working thread; must destroy its sources and sinks.
     virtual void run() noexcept = 0;
 
-    /// Instead of `run`, when cancelled before it began. On the cancelling thread.
+    /// Called instead of `run` if canceled before the start. On the canceling thread.
     virtual void abandon() noexcept = 0;
 
 private:
@@ -96,14 +97,16 @@ private:
     std::condition_variable changed_;
 };
 
-/// A job whose work gives a `Result<T>`.
+/// A job whose work returns a `Result<T>`.
 template <typename T>
 class ResultJob : public Job {
 public:
-    /// Set before `start`. What the function owns is destroyed before the job counts as finished.
+    /// Set it before `start`. Everything that the function owns is destroyed before the job counts
+    /// as finished.
     std::function<Result<T>()> work;
 
-    /// Only once finished, GIL held: the value, or the failure raised, each time the same.
+    /// Returns the value or raises the failure, the same on each call. Call only once finished; GIL
+    /// held.
     const T& get() {
         if (calls().failed()) {
             calls().raise();
@@ -129,7 +132,7 @@ protected:
     }
 
     void abandon() noexcept override {
-        result_ = Error{.code = ErrorCode::cancelled, .message = "cancelled before it began"};
+        result_ = Error{.code = ErrorCode::cancelled, .message = "canceled before it started"};
         work = nullptr;
     }
 
@@ -137,7 +140,7 @@ private:
     std::optional<Result<T>> result_;
 };
 
-/// Cancels every job at interpreter exit and waits for them, then closes the interpreter to the
+/// At interpreter exit, cancels every job and waits for them, then closes the interpreter to the
 /// working threads.
 void register_exit_handler();
 

@@ -34,12 +34,12 @@ py::dict build_info() {
 
 }  // namespace
 
-// `mod_gil_not_used`: see the core module's.
+// `mod_gil_not_used`: see the core module.
 PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     module.doc() = "The native media module. Private: use the functions of `polymux`.";
     module.attr("__version__") = version();
     module.def("build_info", &build_info,
-               "The versions of this build and of the libraries it runs with.");
+               "Return the versions of this build and of its loaded libraries.");
     register_options(module);
     register_conversion(module);
     register_probe(module);
@@ -58,15 +58,14 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
 
 }  // namespace polymux::bindings
 
-/// What Python looks up. Only the main interpreter can have the module: pybind11 would wait in
-/// others for a lock that the waiting thread holds.
+/// The symbol that Python looks up. Only the main interpreter can load the module: in others,
+/// pybind11 would wait for a lock that the waiting thread holds.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is CPython's rule.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__media() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(
-            PyExc_ImportError,
-            "polymux._native._media can be loaded in the main interpreter only, not in a second "
-            "one of the same process");
+        PyErr_SetString(PyExc_ImportError,
+                        "polymux._native._media is not supported in a subinterpreter. Load it in "
+                        "the main interpreter");
         return nullptr;
     }
     return polymux::bindings::PyInit__media_of_main();

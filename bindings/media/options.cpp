@@ -53,7 +53,7 @@ std::string to_name(Value value, const Names& names) {
     return {};
 }
 
-/// A plain field. The object is locked where there is no GIL to do it.
+/// A plain field. Locks the object in builds without a GIL.
 template <typename Class, typename Value, typename... Extra>
 void field(py::class_<Class, Extra...>& python_class, const char* name, Value Class::* member) {
     python_class.def_property(
@@ -85,7 +85,7 @@ void named_field(Class& python_class, const char* name, Value ConvertOptions::* 
         });
 }
 
-/// The same, where the value that has no name is None.
+/// The same; the value without a name is None.
 template <typename Value, typename Class, typename Names>
 void optional_named_field(Class& python_class, const char* name, Value ConvertOptions::* member,
                           const Names& names) {
@@ -105,7 +105,7 @@ void optional_named_field(Class& python_class, const char* name, Value ConvertOp
 
 using Picture = std::optional<std::pair<std::string, py::bytes>>;
 
-/// Content type and bytes of a picture; none where the input's own is meant.
+/// Content type and bytes of a cover image; none for the input's own.
 Picture replaced_cover(const py::object& self) {
     const py::scoped_critical_section lock(self);
     const auto& cover = self.cast<const ConvertOptions&>().replace_cover;
@@ -190,14 +190,15 @@ void register_options(py::module_& module) {
                 raise(checked.error());
             }
         },
-        py::arg("options"), "Raises an error that names every problem of the options.");
+        py::arg("options"), "Raise an error that names every problem of the options.");
     module.def(
         "parse_bitrate",
         [](const std::string& text) { return value_or_raise(media::parse_bitrate(text)); },
-        py::arg("text"), "Bits per second of \"128k\", \"128000\" or \"0.128M\".");
+        py::arg("text"), "Parse \"128k\", \"128000\" or \"0.128M\" to bits per second.");
     module.def("nearest_bitrate", &media::mp3::nearest_bitrate, py::arg("bitrate_bps"),
-               py::arg("sample_rate_hz"), "The legal bitrate that LAME takes for this one.");
-    module.def("available_cores", &available_cores, "Cores that this process may use.");
+               py::arg("sample_rate_hz"), "Return the legal bitrate that LAME uses for this one.");
+    module.def("available_cores", &available_cores,
+               "Return the number of cores that this process may use.");
 }
 
 }  // namespace polymux::bindings

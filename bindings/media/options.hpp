@@ -1,4 +1,4 @@
-// Limits and ConvertOptions as Python classes, and the core's questions about options.
+// Limits and ConvertOptions as Python classes, and checks of options by the core.
 #pragma once
 
 #include "interpreter.hpp"

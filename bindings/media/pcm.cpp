@@ -51,7 +51,7 @@ Result<Decoded> decode(Input& input, const media::PcmOptions& options, const Can
     }
     if (!decoded.samples) {
         return Error{.code = ErrorCode::out_of_memory,
-                     .message = "not enough memory for the decoded audio; decode parts of it",
+                     .message = "not enough memory for the decoded audio. Decode parts of it",
                      .input_name = (*source)->name()};
     }
     return decoded;

@@ -15,7 +15,7 @@ namespace {
 using media::MediaInfo;
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-/// Pairs rather than a dict: a key may come more than once.
+/// Pairs instead of a dict, because a key may occur more than once.
 py::list to_list(const media::Tags& tags) {
     py::list pairs;
     for (const auto& [key, value] : tags) {

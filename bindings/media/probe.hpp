@@ -1,4 +1,4 @@
-// What is in a file, as plain Python objects.
+// Information about a file as plain Python objects.
 #pragma once
 
 #include "interpreter.hpp"

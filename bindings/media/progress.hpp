@@ -1,4 +1,4 @@
-// How far work of the media core is, for Python threads that wait for it.
+// Progress of the media core's work, for Python threads that wait for it.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace polymux::bindings {
 py::dict progress_dict(const media::Progress& progress);
 py::dict warning_dict(const media::Warning& warning);
 
-/// A job that tells how far it is. Thread-safe.
+/// A job that reports its progress. Thread-safe.
 template <typename T>
 class ProgressJob : public ResultJob<T> {
 public:
@@ -35,15 +35,15 @@ private:
     int updates_ = 0;
 };
 
-/// Passes a job's progress on to a Python callable, at most ten times a second.
+/// Passes a job's progress to a Python callable, at most ten times a second.
 template <typename T>
 class ProgressRelay {
 public:
-    /// Both outlive this. GIL held.
+    /// Both must outlive this object. GIL held.
     ProgressRelay(const ProgressJob<T>& job, const py::object& callback)
         : job_(job), callback_(callback) {}
 
-    /// Raises what the callable raises. GIL held.
+    /// Raises the callable's exceptions. GIL held.
     void operator()() {
         constexpr std::chrono::milliseconds interval{100};
         const auto now = std::chrono::steady_clock::now();
@@ -59,7 +59,7 @@ public:
 private:
     const ProgressJob<T>& job_;
     const py::object& callback_;
-    std::chrono::steady_clock::time_point last_call_;  ///< Long ago.
+    std::chrono::steady_clock::time_point last_call_;  ///< Initially long ago.
     int seen_ = 0;
 };
 

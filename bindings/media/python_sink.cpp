@@ -12,17 +12,17 @@
 namespace polymux::bindings {
 namespace {
 
-/// Writes of a file opened for appending go to its end wherever one seeks.
+/// A file opened for appending writes at its end regardless of seeking.
 bool appends(const py::object& file) {
     const int descriptor = descriptor_of(file);
     const int flags = descriptor < 0 ? -1 : fcntl(descriptor, F_GETFL);
     return flags >= 0 && (flags & O_APPEND) != 0;
 }
 
-/// A binary file object with write(); patched in place when it can seek.
+/// A binary file object with write(); patched in place if it can seek.
 class FileObjectSink final : public media::ByteSink {
 public:
-    /// GIL held; raises what the object raises.
+    /// GIL held; raises the object's exceptions.
     FileObjectSink(const py::object& file, std::shared_ptr<PythonCalls> calls)
         : calls_(std::move(calls)), writer_(file) {
         if (py::hasattr(file, "flush")) {
@@ -88,7 +88,7 @@ std::shared_ptr<Output> Output::parse(const py::object& argument, bool overwrite
         output->identity_ = identity_of(object);
         output->sink_ = std::make_unique<FileObjectSink>(object, job.shared_calls());
     } else {
-        throw py::type_error("a destination is None or a (\"path\" | \"file\", object) tuple");
+        throw py::type_error("a destination must be None or a (\"path\" | \"file\", object) tuple");
     }
     return output;
 }

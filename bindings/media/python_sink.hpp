@@ -1,4 +1,4 @@
-// The destinations that Python hands over: memory, a path, or a binary file object.
+// Destinations from Python: memory, a path, or a binary file object.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,20 @@
 
 namespace polymux::bindings {
 
-/// A destination that is ready to be opened on the working thread.
+/// A destination that the working thread opens later.
 class Output {
 public:
     /// `argument` is None for memory, ("path", bytes) or ("file", object). GIL held. Raises
-    /// TypeError for anything else.
+    /// TypeError for other values.
     static std::shared_ptr<Output> parse(const py::object& argument, bool overwrite,
                                          const Job& job);
 
-    /// Once, on the working thread. A destination that is an input itself is refused.
+    /// Call once, on the working thread. Refuses a destination that is also an input.
     Result<std::unique_ptr<media::ByteSink>> open(
         const std::optional<media::FileIdentity>& input,
         const std::optional<media::FileIdentity>& other_input = {});
 
-    /// The collected bytes, when the destination is memory; called when all is written.
+    /// The collected bytes, if the destination is memory. Call after all is written.
     [[nodiscard]] ChunkedBytes* memory() noexcept { return in_memory_ ? &bytes_ : nullptr; }
 
 private:

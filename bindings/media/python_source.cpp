@@ -12,7 +12,7 @@
 namespace polymux::bindings {
 namespace {
 
-/// Bytes asked of one `read`: larger ones make no difference, smaller ones cost calls.
+/// Size of one `read`: larger sizes make no difference, smaller ones need more calls.
 constexpr std::size_t read_bytes = 64 * 1024;
 constexpr int poll_interval_ms = 50;
 
@@ -30,21 +30,21 @@ public:
     const std::string& name() const noexcept override { return inner_->name(); }
 
 private:
-    HeldBuffer buffer_;  // Outlives the source that reads from it.
+    HeldBuffer buffer_;  // Must outlive the source that reads from it.
     std::unique_ptr<media::ByteSource> inner_;
 };
 
-/// A binary file object. Offsets count from its position at the start, so that a conversion begins
-/// where the caller stands.
+/// A binary file object. Offsets count from its initial position, so a conversion begins at the
+/// caller's current position.
 class FileObjectSource final : public media::ByteSource {
 public:
-    /// GIL held; raises what the object raises.
+    /// GIL held; raises the object's exceptions.
     FileObjectSource(const py::object& file, std::string name, const Job& job)
         : name_(std::move(name)), calls_(job.shared_calls()), token_(job.token()) {
         if (!has_method(file, "read")) {
             throw py::type_error(name_ +
-                                 ": not a path, bytes or a binary file: an object of type " +
-                                 Py_TYPE(file.ptr())->tp_name + " has no read() method");
+                                 ": not a path, bytes or a binary file (an object of type " +
+                                 Py_TYPE(file.ptr())->tp_name + " has no read() method)");
         }
         read_ = Reference(file.attr("read"));
         identity_ = identity_of(file);
@@ -67,7 +67,7 @@ public:
         const auto wanted = buffer.first(std::min(buffer.size(), read_bytes));
         if (!wait_readable()) {
             return Error{.code = ErrorCode::cancelled,
-                         .message = "cancelled while waiting for input",
+                         .message = "canceled while waiting for input",
                          .input_name = name_};
         }
         std::size_t count = 0;
@@ -98,8 +98,8 @@ public:
     std::optional<media::FileIdentity> identity() const noexcept override { return identity_; }
 
 private:
-    /// An unbuffered pipe, terminal or socket is asked for data only when it has some, so that
-    /// cancelling need not wait for its writer. False when cancelled.
+    /// Reads from an unbuffered pipe, terminal or socket only if data is available, so cancellation
+    /// need not wait for its writer. Returns false if canceled.
     bool wait_readable() const {
         if (polled_descriptor_ < 0 || readable_within(0)) {
             return !token_.cancelled();
@@ -138,11 +138,11 @@ int descriptor_of(const py::object& file) {
     try {
         return has_method(file, "fileno") ? file.attr("fileno")().cast<int>() : -1;
     } catch (const py::error_already_set& raised) {
-        // Most objects in memory raise io.UnsupportedOperation; a KeyboardInterrupt goes on.
+        // Most objects in memory raise io.UnsupportedOperation; a KeyboardInterrupt propagates.
         if (!raised.matches(PyExc_Exception)) {
             throw;
         }
-    } catch (const py::cast_error&) {  // Not an int: not a descriptor.
+    } catch (const py::cast_error&) {  // Not an int, so not a descriptor.
     }
     return -1;
 }
@@ -167,7 +167,8 @@ std::shared_ptr<Input> Input::parse(const py::object& argument, const Job& job) 
     } else if (kind == "file") {
         input->source_ = std::make_unique<FileObjectSource>(object, name, job);
     } else {
-        throw py::type_error("a source is a (\"path\" | \"bytes\" | \"file\", object, name) tuple");
+        throw py::type_error(
+            "a source must be a (\"path\" | \"bytes\" | \"file\", object, name) tuple");
     }
     return input;
 }

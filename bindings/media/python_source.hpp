@@ -1,4 +1,4 @@
-// The inputs that Python hands over: a path, an object with a buffer, or a binary file object.
+// Inputs from Python: a path, an object with a buffer, or a binary file object.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace polymux::bindings {
 
-/// An input that is ready to be opened on the working thread. Paths are opened only there, so that
-/// ten thousand queued conversions hold no file open.
+/// An input that the working thread opens later. Paths are opened only there, so thousands of
+/// queued conversions keep no file open.
 class Input {
 public:
-    /// `argument` is ("path", bytes, name), ("bytes", buffer, name) or ("file", object, name).
-    /// GIL held. Raises TypeError for anything else.
+    /// `argument` is ("path", bytes, name), ("bytes", buffer, name) or ("file", object, name). GIL
+    /// held. Raises TypeError for other values.
     static std::shared_ptr<Input> parse(const py::object& argument, const Job& job);
 
-    /// Once, on the working thread.
+    /// Call once, on the working thread.
     Result<std::unique_ptr<media::ByteSource>> open();
 
 private:

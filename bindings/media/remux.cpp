@@ -98,11 +98,11 @@ py::dict remux(const py::list& sources, const py::object& destination,
     for (const auto& source : sources) {
         inputs.push_back(Input::parse(py::reinterpret_borrow<py::object>(source), *job));
     }
-    // The job is the owner of its work, so the work may refer to it plainly.
+    // The job owns its work, so the work may hold a plain reference to it.
     job->work = [&own = *job, inputs = std::move(inputs),
                  output = Output::parse(destination, overwrite, *job),
                  options] { return run_remux(own, inputs, *output, options); };
-    // It waits for the disk most of the time, so it takes no core from conversions.
+    // It mostly waits for the disk, so it uses no core of conversions.
     job->start(Job::Place::own_thread);
     ProgressRelay relay(*job, on_progress);
     job->await([&] {

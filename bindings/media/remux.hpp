@@ -1,4 +1,4 @@
-// Files put together out of others' video and audio, for Python.
+// Combines video and audio streams of files into one file, for Python.
 #pragma once
 
 #include "interpreter.hpp"

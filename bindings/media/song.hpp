@@ -1,4 +1,4 @@
-// Fingerprints of songs and questions about snippets, for Python.
+// Fingerprints of songs and queries by snippets, for Python.
 #pragma once
 
 #include "interpreter.hpp"
@@ -6,7 +6,7 @@
 
 namespace polymux::bindings {
 
-/// Of every fingerprint and index that Python makes.
+/// For every fingerprint and index made in Python.
 inline constexpr song::Parameters song_parameters;
 
 void register_song(py::module_& module);

@@ -35,8 +35,8 @@ std::vector<song::PackedPeak> peaks_of(const py::bytes& bytes) {
     const HeldBuffer held(bytes);
     if (held.bytes().size() % sizeof(song::PackedPeak) != 0) {
         raise({.code = ErrorCode::invalid_argument,
-               .message = "peaks are 4 bytes each, and these are " +
-                          std::to_string(held.bytes().size()) + " bytes"});
+               .message = "invalid peaks: each must have 4 bytes (got " +
+                          std::to_string(held.bytes().size()) + " bytes)"});
     }
     std::vector<song::PackedPeak> peaks(held.bytes().size() / sizeof(song::PackedPeak));
     if (!peaks.empty()) {
@@ -45,16 +45,16 @@ std::vector<song::PackedPeak> peaks_of(const py::bytes& bytes) {
     return peaks;
 }
 
-/// What becomes of work in whose midst a signal handler raises.
+/// How to treat work if a signal handler raises during it.
 enum class OnSignal : std::uint8_t {
-    /// It is cancelled, and left behind where it does not end soon: it only reads.
+    /// Cancel it, and abandon it if it does not end soon, because it only reads.
     leave,
-    /// It is awaited: the lock under which it writes is given back afterwards.
+    /// Wait for it, because the lock for its writes is released afterwards.
     finish,
 };
 
-/// Runs `work` on a thread of its own while this one waits, open to signals. `between` is called
-/// now and then meanwhile; what it raises cancels the work.
+/// Runs `work` on a separate thread while this thread waits and handles signals. Calls `between`
+/// periodically; its exceptions cancel the work.
 template <typename T>
 T await_work(std::function<Result<T>(const CancelToken&)> work,
              OnSignal on_signal = OnSignal::leave, const std::function<void()>& between = {}) {
@@ -73,7 +73,7 @@ T await_work(std::function<Result<T>(const CancelToken&)> work,
     return job->get();
 }
 
-/// A `Result<void>` for a job, which wants a value.
+/// Converts a `Result<void>` for a job, which needs a value.
 Result<bool> done(const Result<void>& result) {
     if (!result) {
         return result.error();
@@ -99,7 +99,7 @@ py::dict to_dict(const song::Candidate& candidate) {
             py::make_tuple(to_dict(candidate.evidence[0]), to_dict(candidate.evidence[1])));
 }
 
-/// What Python holds. Any thread may use it.
+/// The Python handle. Any thread may use it.
 class SongIndex {
 public:
     explicit SongIndex(const std::string& folder) {
@@ -217,7 +217,7 @@ public:
     }
 
 private:
-    /// Calls it; nothing where it is None. For as long as the caller holds it.
+    /// Calls it; does nothing for None. Valid as long as the caller keeps it alive.
     static std::function<void()> called(const py::object& on_wait) {
         if (on_wait.is_none()) {
             return {};
@@ -249,7 +249,7 @@ private:
                     [&without](std::int64_t song) { return without->contains(song); }, token);
                 if (token.cancelled()) {
                     return Error{.code = ErrorCode::cancelled,
-                                 .message = "the search for the song was cancelled"};
+                                 .message = "the song search was canceled"};
                 }
                 return found;
             },

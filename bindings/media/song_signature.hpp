@@ -1,4 +1,4 @@
-// The signature of a recording, by which others' servers recognise songs.
+// The signature by which Shazam's servers recognize a recording, for Python.
 #pragma once
 
 #include "interpreter.hpp"

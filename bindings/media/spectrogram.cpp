@@ -31,28 +31,28 @@ py::bytes bytes_of(const std::vector<T>& values) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A copy: nobody says that the bytes lie where floats may lie, or that they stay as they are.
+/// A copy, because the bytes may be unaligned for floats and may change.
 Result<std::vector<float>> samples_of(const HeldBuffer& buffer) {
     const std::span<const std::byte> bytes = buffer.bytes();
     if (bytes.size() % sizeof(float) != 0) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = "samples are 32-bit floats, and " + std::to_string(bytes.size()) +
-                                " bytes are no whole number of them"};
+                     .message = "invalid samples: must be 32-bit floats (got " +
+                                std::to_string(bytes.size()) + " bytes)"};
     }
     std::vector<float> samples(bytes.size() / sizeof(float));
     if (!samples.empty()) std::memcpy(samples.data(), bytes.data(), bytes.size());
     return samples;
 }
 
-/// A job that knows how much of it is done.
+/// A job that reports the completed fraction.
 template <typename T>
 class PartlyDone : public ResultJob<T> {
 public:
     std::atomic<double> done{0};
 };
 
-/// Waits, and calls `on_progress` ten times a second, whether there was progress or not: it may
-/// raise to end the work.
+/// Waits, and calls `on_progress` ten times a second, even without progress: it may raise to end
+/// the work.
 template <typename T>
 const T& await_result(PartlyDone<T>& job, const py::object& on_progress) {
     if (on_progress.is_none()) {

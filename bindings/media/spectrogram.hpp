@@ -1,4 +1,4 @@
-// Sound as pictures and pictures as sound, for Python.
+// Converts audio to images and images to audio, for Python.
 #pragma once
 
 #include "interpreter.hpp"

@@ -1,4 +1,4 @@
-// How much a text is like titles and artists, for Python.
+// Similarity of a text to titles and artists, for Python.
 #pragma once
 
 #include "interpreter.hpp"

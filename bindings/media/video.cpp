@@ -44,13 +44,13 @@ py::tuple to_tuple(const video::FrameRate& fps) {
     return py::make_tuple(fps.numerator, fps.denominator);
 }
 
-/// A video on its way into a file. What a call leaves behind, because a signal ended its wait, goes
-/// on with this until it sees that it is cancelled.
+/// A video being written to a file. If a signal ends a call's wait, the abandoned work continues
+/// with this object until it sees the cancellation.
 struct Writing {
     CancelToken token;
-    std::mutex mutex;  ///< Held by the one thread that writes.
+    std::mutex mutex;  ///< Held by the one writing thread.
     std::unique_ptr<media::ByteSink> sink;
-    std::unique_ptr<video::VideoWriter> writer;  ///< Goes before the sink that it writes to.
+    std::unique_ptr<video::VideoWriter> writer;  ///< Destroyed before the sink that it writes to.
 };
 
 class PythonVideoWriter {
@@ -68,7 +68,8 @@ public:
 
     ~PythonVideoWriter() {
         if (process_ != getpid()) {
-            // The encoder's threads are the parent's: waiting for them here would never end.
+            // The encoder's threads exist only in the parent; waiting for them here would never
+            // end.
             static_cast<void>(writing_->writer.release());
         }
     }
@@ -138,7 +139,7 @@ private:
     T awaited(std::function<Result<T>(Writing&)> work) const {
         if (process_ != getpid()) {
             raise({.code = ErrorCode::invalid_argument,
-                   .message = "the video was begun in another process, before a fork"});
+                   .message = "the video was started in another process, before a fork"});
         }
         const Entry entry;
         const auto job = std::make_shared<ResultJob<T>>();

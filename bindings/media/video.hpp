@@ -1,4 +1,4 @@
-// Videos out of frames and frames out of videos, for Python.
+// Writes videos from frames and reads frames from videos, for Python.
 #pragma once
 
 #include "interpreter.hpp"

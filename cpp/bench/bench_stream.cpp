@@ -1,6 +1,6 @@
-// bench_stream ROUNDS: CPU time of decoding a chat stream, beside simdjson and memcpy, in turn.
-// Prints a line for each measurement: stream, read size, variant, round, nanoseconds per chunk.
-// Every variant that gives text must give the text that went in, or the program says so and fails.
+// bench_stream ROUNDS: CPU time of decoding a chat stream, compared with simdjson and memcpy, in
+// turn. Prints a line for each measurement: stream, read size, variant, round, nanoseconds per
+// chunk. Fails if a variant returns text that differs from the input.
 #include <simdjson.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using polymux::stream::SseSplitter;
 struct Stream {
     std::string bytes;
     std::string text;
-    std::vector<std::size_t> reads;  // Sizes, in their order.
+    std::vector<std::size_t> reads;  // Sizes, in order.
     std::size_t chunks = 0;
 };
 
@@ -123,7 +123,7 @@ std::size_t split_only(const Stream& stream, std::string&) {
     return split(stream, [](std::string_view) {});
 }
 
-/// The needed fields alone; what it does not touch it does not validate.
+/// Only the needed fields; it does not validate untouched ones.
 std::size_t on_demand(const Stream& stream, std::string& text) {
     simdjson::ondemand::parser parser;
     return split(stream, [&](std::string_view json) {

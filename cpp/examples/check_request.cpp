@@ -1,4 +1,5 @@
-// check_request OPERATION < BODY.json: whether a JSON request keeps the interface's contract.
+// check_request OPERATION < BODY.json: checks a JSON request against the contract of the polymux
+// API.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -13,7 +14,7 @@ int main(int argument_count, char** arguments) {
     const contract::Operation* const operation =
         argument_count == 2 ? contract::find_operation(arguments[1]) : nullptr;
     if (operation == nullptr) {
-        std::fputs("usage: check_request OPERATION < BODY.json; the operations:\n", stderr);
+        std::fputs("usage: check_request OPERATION < BODY.json\noperations:\n", stderr);
         for (const contract::Operation* one : contract::operations()) {
             std::fprintf(stderr, "  %s\n", std::string(one->name).c_str());
         }
@@ -30,6 +31,6 @@ int main(int argument_count, char** arguments) {
     const contract::Report report =
         contract::check(*operation, **variant, **body, contract::Side::server);
     for (const contract::Problem& problem : report.problems) std::puts(problem.message.c_str());
-    if (report.ok()) std::puts("the request keeps the contract");
+    if (report.ok()) std::puts("the request is valid");
     return report.ok() ? 0 : 1;
 }

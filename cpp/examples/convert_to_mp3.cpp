@@ -1,4 +1,4 @@
-// convert_to_mp3 INPUT OUTPUT.mp3: the whole library in one small program.
+// convert_to_mp3 INPUT OUTPUT.mp3: uses the whole library in one small program.
 #include <cstdio>
 
 #include "polymux/media/convert.hpp"
@@ -27,7 +27,7 @@ int main(int argument_count, char** arguments) {
     auto source = polymux::media::open_file(arguments[1]);
     if (!source) return fail(source.error());
 
-    // The input's identity lets the sink refuse to replace the very file that is being read.
+    // With the input's identity, the sink can refuse to replace the file that is being read.
     auto sink = polymux::media::create_file_sink(arguments[2], {.input = (*source)->identity()});
     if (!sink) return fail(sink.error());
 

@@ -1,4 +1,4 @@
-// Inputs that are lists of changes to something good, so that no corpus of those is needed.
+// Inputs that are lists of changes to valid data, which need no seed corpus.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-/// Each three bytes set a byte: where, and to what. A last one or two cut the end off.
+/// Each three bytes set a byte: its position and its value. A last one or two truncate the data.
 inline std::vector<std::byte> changed(std::vector<std::byte> bytes,
                                       std::span<const std::uint8_t> changes) {
     for (; changes.size() >= 3; changes = changes.subspan(3)) {
@@ -20,7 +20,7 @@ inline std::vector<std::byte> changed(std::vector<std::byte> bytes,
     return bytes;
 }
 
-/// The input itself, or every other time what it makes of `good`.
+/// The input itself or, for every other input, `good` with its changes.
 inline std::vector<std::byte> given_or_changed(const std::vector<std::byte>& good,
                                                std::span<const std::uint8_t> given) {
     if (given.size() % 2 == 0) return changed(good, given);

@@ -1,7 +1,7 @@
-// How a fuzz target reports a broken promise: libFuzzer keeps the input and names the line.
+// Reports a broken invariant in a fuzz target: libFuzzer keeps the input and names the line.
 #pragma once
 
-/// Stops with a trap at the caller's line where `condition` does not hold.
+/// Stops with a trap at the caller's line if `condition` is false.
 #define POLYMUX_FUZZ_CHECK(condition)       \
     do {                                    \
         if (!(condition)) __builtin_trap(); \

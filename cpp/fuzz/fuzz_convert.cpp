@@ -1,4 +1,4 @@
-// Any bytes as a media file: guarded open, probe, decode and encode, with limits on.
+// Any bytes as a media file: safe opening, probe, decode and encode, with limits.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,7 +16,7 @@ using polymux::media::ConvertOptions;
 using polymux::media::ConvertReport;
 using polymux::media::Limits;
 
-// What one input may cost here; a file that wants more ends with limit_exceeded.
+// Limits for one input here; a file that needs more ends with limit_exceeded.
 constexpr Limits limits = {.probe_bytes = 1024 * 1024,
                            .streams = 32,
                            .duration_s = 0.3,
@@ -25,7 +25,7 @@ constexpr Limits limits = {.probe_bytes = 1024 * 1024,
                            .tag_bytes = 64 * 1024,
                            .chapters = 64};
 
-// Far above what half a second at 320 kbit/s, tags and cover can need.
+// Far above the size of half a second at 320 kbit/s with tags and cover.
 constexpr std::size_t output_cap_bytes = 4U * 1024 * 1024;
 
 ConvertOptions options_for(std::size_t size) {

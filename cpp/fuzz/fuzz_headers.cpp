@@ -11,7 +11,7 @@ using namespace polymux;
 
 namespace {
 
-/// The field without the blanks in front of it, in lower case.
+/// The field in lower case, without leading blanks.
 std::string plain(std::string_view text) {
     const std::size_t begin = text.find_first_not_of(" \t");
     std::string result(begin == std::string_view::npos ? "" : text.substr(begin));
@@ -30,7 +30,7 @@ bool names(std::string_view text, std::string_view type) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // A copy of its own size, so that a read behind its end is noticed.
+    // A copy with the exact size, to detect reads past its end.
     const std::string text(data, data + size);
     const auto encoding = contract::encoding_of(text);
     if (!encoding) {

@@ -1,4 +1,5 @@
-// A received body against the contract, on both sides; and what was read, written and read again.
+// A received body checked against the contract, on both sides; and parsed values, written and
+// parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,6 @@
-// Any bytes as a question about a snippet, as one process sends it to another: read, written again,
-// and asked of a small index. Every other input is a list of changes to a good question, so that no
-// corpus of those is needed.
+// Any bytes as a query about a snippet, as one process sends it to another: parsed, serialized
+// again, and used to search a small index. Every other input is a list of changes to a valid query,
+// which needs no seed corpus.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -24,7 +24,7 @@ using namespace polymux::song;
 const Parameters parameters;
 constexpr std::uint32_t song_frames = 1'500;
 constexpr std::uint32_t query_frames = 300;
-/// Magic, version, parameters: without them nothing behind them would ever be reached.
+/// Magic, version, parameters: without them, the code after these checks would never be reached.
 constexpr std::size_t front_bytes = 16;
 
 std::uint32_t frequency_at(std::uint32_t frame) {

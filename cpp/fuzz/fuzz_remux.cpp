@@ -1,5 +1,5 @@
-// Any bytes as the input of a remux, and as two: demultiplexers, time stamps and muxers, with
-// limits on.
+// Any bytes as one input of a remux, and as two: demultiplexers, timestamps and muxers, with
+// limits.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr Limits limits = {.probe_bytes = 1024 * 1024,
 constexpr std::array containers = {RemuxContainer::automatic, RemuxContainer::mp4,
                                    RemuxContainer::matroska, RemuxContainer::webm};
 
-// Above four times the largest input, its index of packets of one byte, tags and chapters.
+// Above four times the largest input with its index of one-byte packets, tags and chapters.
 constexpr std::size_t output_cap_bytes = 32U * 1024 * 1024;
 
 }  // namespace

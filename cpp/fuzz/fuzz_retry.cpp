@@ -1,4 +1,4 @@
-// What a server says about when to come back: any bytes as the three header fields.
+// A server's requested retry delay: any bytes as the three header fields.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t max_ms = 1'000'000'000'000;
 
-/// Header fields hold no line ends: whoever reads them has cut them there.
+/// Header fields have no line ends; the HTTP reader has split them there.
 std::string one_line(std::string_view text) {
     std::string result(text);
     std::erase_if(result, [](char byte) { return byte == '\r' || byte == '\n'; });

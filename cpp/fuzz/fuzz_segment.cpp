@@ -1,5 +1,5 @@
 // Any bytes as a segment of the song index, and as its manifest: opened, searched, read, merged.
-// Every other input is a list of changes to a good segment, so that no corpus of those is needed.
+// Every other input is a list of changes to a valid segment, which needs no seed corpus.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +39,7 @@ std::vector<std::byte> good_segment() {
     return *std::move(bytes);
 }
 
-/// Without this nothing but the checks of magic, hash and checksum would ever be reached.
+/// Without this, only the checks of magic, hash and checksum would ever be reached.
 void make_credible(std::vector<std::byte>& bytes) {
     SegmentHeader header;
     if (bytes.size() < sizeof header) return;
@@ -53,7 +53,7 @@ void make_credible(std::vector<std::byte>& bytes) {
     std::memcpy(bytes.data(), &header, sizeof header);
 }
 
-/// The same of a manifest, where `credible`.
+/// The same for a manifest, if `credible`.
 void read_manifest(std::vector<std::byte> bytes, bool credible) {
     constexpr std::size_t front_bytes = 24;  // Magic, byte order, version, parameters.
     if (credible && bytes.size() >= front_bytes + sizeof(std::uint32_t)) {

@@ -1,5 +1,5 @@
-// Any bytes as a chat stream, in reads of any size: with templates and without, whole and in
-// pieces, the same chunks, texts and ends. The first bytes choose the sizes of the reads.
+// Any bytes as a chat stream, in reads of any size. With and without templates, whole and in
+// pieces, the chunks, texts and ends must be equal. The first bytes select the read sizes.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ using polymux::stream::ChatDecoderOptions;
 using polymux::stream::ChatRecord;
 using polymux::stream::ChunkParser;
 
-/// Everything that a consumer can see, as one text.
+/// Everything that a consumer can observe, as one text.
 class Account {
 public:
     void take(ChatBatch& batch) {

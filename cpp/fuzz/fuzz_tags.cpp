@@ -1,4 +1,4 @@
-// Any text, chapters and picture as an ID3v2 tag; the tag is then walked with its own sizes.
+// Any text, chapters and image as an ID3v2 tag; the tag is then walked by its own sizes.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ bool is_frame_id(std::span<const std::byte> bytes) {
     });
 }
 
-// Frames fill `body` to its last byte, but for zeros at the end.
+// Frames fill `body` to its last byte, except for zeros at the end.
 void check_frames(std::span<const std::byte> body, const Id3Options& options) {
     while (!body.empty()) {
         if (body.front() == std::byte{0}) {
@@ -86,7 +86,7 @@ void check_frames(std::span<const std::byte> body, const Id3Options& options) {
         }
         POLYMUX_FUZZ_CHECK(body.size() >= header_bytes);
         POLYMUX_FUZZ_CHECK(is_frame_id(body.first(4)));
-        // ffmpeg writes the sizes of chapter frames with eight bits a byte in version 4 too.
+        // ffmpeg writes the sizes of chapter frames with eight bits per byte in version 4 too.
         const bool as_version_3 =
             options.version == 3 || (options.as_ffmpeg && body.front() == std::byte{'C'} &&
                                      (body[1] == std::byte{'H'} || body[1] == std::byte{'T'}));

@@ -1,5 +1,6 @@
-// The guard of URLs and addresses against a second opinion: what it lets through is http or https
-// to a public address or to a name, as libcurl and the system's own readers of addresses see it.
+// Compares SSRF protection of URLs and addresses with independent checks. Accepted URLs must be
+// http or https to a public address or to a name, as libcurl and the system's address parsers see
+// it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -42,7 +43,7 @@ std::string part(CURLU* handle, CURLUPart which, unsigned int flags = 0) {
     return text;
 }
 
-/// Every reader of addresses that may ever see this host, those of inet_aton's forms too.
+/// Runs every address parser that may see this host, including inet_aton's formats.
 void check_host(std::string host) {
     POLYMUX_FUZZ_CHECK(!host.empty());
     if (host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -67,7 +68,7 @@ void check_host(std::string host) {
 void check_allowed(const CheckedUrl& url) {
     for (const char each : url.text)
         POLYMUX_FUZZ_CHECK(each > ' ' && each < '\x7f' && each != '\\');
-    // The text says the same as the handle, to a parser that has not seen the original.
+    // A parser that has not seen the original must read the text like the handle.
     const UrlHandle again(curl_url());
     POLYMUX_FUZZ_CHECK(curl_url_set(again.get(), CURLUPART_URL, url.text.c_str(), 0) == CURLUE_OK);
     for (CURLU* const handle : {url.handle.get(), again.get()}) {
@@ -81,7 +82,7 @@ void check_allowed(const CheckedUrl& url) {
         POLYMUX_FUZZ_CHECK(port == "80" || port == "443");
         check_host(part(handle, CURLUPART_HOST));
     }
-    // Judged again it is the same, so that a redirect to it is no other URL.
+    // A second check must give the same URL, so a redirect to it is not a different URL.
     const auto second = check_url(url.text, {});
     POLYMUX_FUZZ_CHECK(second.has_value() && second->text == url.text);
 }

@@ -1,5 +1,5 @@
-// Any bytes as a video whose frames are wanted: demultiplexers, decoders, turning and fitting, with
-// limits on.
+// Any bytes as a video to read frames from: demultiplexers, decoders, rotation and fitting, with
+// limits.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,7 +26,7 @@ constexpr Limits limits = {.probe_bytes = 1024 * 1024,
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto source = polymux::media::memory_source(std::as_bytes(std::span(data, size)), "fuzz");
-    // The wanted shape depends on the length, so that all ways to cut are met.
+    // The requested shape depends on the length, to reach all ways of cropping.
     const FrameOptions options{.width = 8 + static_cast<int>(size % 57),
                                .height = 8 + static_cast<int>(size % 43),
                                .fps = {10, 1},

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""make_corpus.py FOLDER: the first inputs of the fuzz targets, small and of every kind.
+"""make_corpus.py FOLDER: write small seed inputs of every kind for the fuzz targets.
 
-FOLDER/convert, FOLDER/frame and FOLDER/remux get real files made by the ffmpeg program (a fraction
-of a second each) and the broken ones of the test-suite's generators; FOLDER/stream chat streams in
-the shapes of several servers; FOLDER/query, FOLDER/segment and FOLDER/tags a few runs of bytes, since
-their input is choices and not a file; FOLDER/json bodies of requests; FOLDER/url the hostile URLs of the
-test-suite; FOLDER/video short films. Files that are there already stay, so a corpus that has grown
-is kept.
+- FOLDER/convert, FOLDER/frame and FOLDER/remux: files of a fraction of a second from the ffmpeg
+  program, and damaged ones from the test suite's generators
+- FOLDER/stream: chat streams in the formats of several servers
+- FOLDER/query, FOLDER/segment and FOLDER/tags: a few byte strings, because the input of these
+  targets is a list of choices and not a file
+- FOLDER/json: request bodies
+- FOLDER/url: the test suite's hostile URLs
+- FOLDER/video: short videos
+
+Existing files stay, which keeps a corpus that has grown.
 """
 
 import subprocess
@@ -40,13 +44,13 @@ TONE = "sine=frequency=440:duration=0.05:sample_rate=44100"
 
 
 def write(path: Path, content: bytes) -> None:
-    """Adds one input, unless it is too long to be mutated well."""
+    """Add one input, unless it is too long for efficient mutation."""
     if len(content) <= MOST_BYTES and not path.exists():
         path.write_bytes(content)
 
 
 def real_files(folder: Path) -> None:
-    """One very short file of every format of the test-suite."""
+    """Write one very short file for every format of the test suite."""
     for name, (ending, arguments) in Clips.FORMATS.items():
         path = folder / f"{name}.{ending}"
         if path.exists():
@@ -56,7 +60,7 @@ def real_files(folder: Path) -> None:
 
 
 def moving_pictures(folder: Path) -> None:
-    """One very short file with pictures and sound for each pair of container and codecs."""
+    """Write one very short file with video and audio for each pair of container and codecs."""
     picture = ["-f", "lavfi", "-i", "testsrc2=size=32x32:rate=25:duration=0.2"]
     for name, codecs in (
         ("h264.ts", ("libx264", "aac")),
@@ -73,7 +77,7 @@ def moving_pictures(folder: Path) -> None:
 
 
 def films(folder: Path) -> None:
-    """One very short file for each decoder of video, without sound."""
+    """Write one very short file without audio for each video decoder."""
     for name, codec in (
         ("h264.mp4", ("-c:v", "libx264", "-movflags", "faststart")),
         ("hevc.mov", ("-c:v", "libx265")),
@@ -94,19 +98,19 @@ def films(folder: Path) -> None:
 
 
 def broken_files(folder: Path) -> None:
-    """The hostile files of the test-suite that are small enough."""
+    """Write the test suite's hostile files that are small enough."""
     with tempfile.TemporaryDirectory() as workshop:
         clips = Clips(Cache(folder.parent / "clips"))
         for case in hostile_cases.cases():
             if case.id in ("V12", "V13", "V14"):
-                continue  # bombs: long on purpose, and no seed for mutation
+                continue  # Bombs are long on purpose and unsuitable as seeds.
             place = Path(workshop) / str(case)
             place.mkdir()
             source = case.build(Site(place, place / "canary.wav", 9, clips))
             write(folder / f"{case}.bin", source.read_bytes())
 
 
-#: Retry-After, Date and retry-after-ms, a line each.
+#: Retry-After, Date and retry-after-ms, one per line.
 RETRIES = (
     b"120",
     b"0.5",
@@ -125,7 +129,7 @@ CONTENT_TYPES = (
 
 
 def json_bodies(folder: Path) -> None:
-    """Bodies of requests behind the byte that chooses the operation, and broken ones."""
+    """Write valid and broken request bodies, each after the byte that selects the operation."""
     bodies = [
         b'{"model":"m","messages":[{"role":"user","content":"x"}]}',
         b'{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":'
@@ -142,7 +146,7 @@ def json_bodies(folder: Path) -> None:
 
 
 def urls(folder: Path) -> None:
-    """Hostile and good URLs behind the byte that chooses how they are read, and raw addresses."""
+    """Write raw addresses, and hostile and valid URLs after the byte that selects the parser."""
     good = [
         "https://media.example/a?b=c#d",
         "http://m\u00fcnchen.example:443/\u00e9",
@@ -156,7 +160,7 @@ def urls(folder: Path) -> None:
 
 
 def main() -> None:
-    """Fills the folder named on the command line."""
+    """Write the seed inputs to the folder named on the command line."""
     root = Path(sys.argv[1])
     for target in TARGETS:
         (root / target).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-// A second opinion on addresses that shares nothing with the core: numbers and comparisons.
+// Independent address checks that share no code with the core: numbers and comparisons.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@ struct Range {
     std::uint32_t last;
 };
 
-// Not public, from the IANA IPv4 special-purpose registry; 0xA83F8110 is a cloud's own service.
+// Not public, from the IANA IPv4 special-purpose registry; 0xA83F8110 is a cloud's metadata
+// service.
 inline constexpr std::array<Range, 15> ipv4_ranges{{{0x00000000, 0x00FFFFFF},
                                                     {0x0A000000, 0x0AFFFFFF},
                                                     {0x64400000, 0x647FFFFF},

@@ -1,4 +1,4 @@
-// Letters and digits of ASCII, whatever the locale says.
+// ASCII letters and digits, independent of the locale.
 #pragma once
 
 #include <string>
@@ -14,14 +14,13 @@ constexpr char lower(char letter) noexcept {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-/// Letters in lower case; other bytes as they are.
+/// Converts ASCII letters to lower case; other bytes stay.
 inline std::string lower_case(std::string_view text) {
     std::string result(text);
     for (char& letter : result) letter = lower(letter);
     return result;
 }
 
-/// A letter, a digit or the underscore.
 constexpr bool is_word(char letter) noexcept {
     return is_digit(letter) || letter == '_' || (lower(letter) >= 'a' && lower(letter) <= 'z');
 }

@@ -39,8 +39,8 @@ std::optional<double> version_1_quota(const std::string& folder) {
     return {};
 }
 
-/// The least quota from `mount` + `group` up to `mount`. In a container the group may be named as
-/// the host sees it and not exist here; the mount point itself is then the container's own group.
+/// The smallest quota from `mount` + `group` up to `mount`. In a container, the group may have its
+/// name on the host and not exist here; the mount point itself is then the container's group.
 std::optional<double> tightest_quota(const std::string& mount, std::string group,
                                      std::optional<double> (*quota_of)(const std::string&)) {
     std::optional<double> min_quota;
@@ -86,7 +86,7 @@ std::optional<double> quota_cores(const std::string& root) {
 namespace {
 
 int affinity_cores() {
-    // The kernel refuses a set smaller than its own, whose size it does not tell.
+    // The kernel rejects a set smaller than its own, and does not report its own size.
     for (std::size_t sets = 1; sets <= 64; sets *= 2) {
         std::vector<cpu_set_t> allowed(sets);
         const std::size_t bytes = sets * sizeof(cpu_set_t);
@@ -103,7 +103,7 @@ int affinity_cores() {
 int available_cores() noexcept {
     try {
         int cores = affinity_cores();
-        // Part of a core counts as one: with fewer threads some of the quota would stay unused.
+        // Part of a core counts as one; with fewer threads some of the quota would stay unused.
         if (const auto quota = internal::quota_cores("")) {
             cores = static_cast<int>(std::min<double>(cores, std::ceil(*quota)));
         }

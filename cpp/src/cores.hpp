@@ -1,4 +1,4 @@
-// How many cores a container's CPU quota amounts to.
+// Number of cores in a container's CPU quota.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,9 @@
 
 namespace polymux::internal {
 
-/// The tightest CPU quota, in cores, of this process's control group and of those above it (version
-/// 1 or 2); none when unlimited or unknown. `root` stands before /proc and /sys: "" but in tests.
+/// The smallest CPU quota, in cores, of this process's control group and of its parents (version 1
+/// or 2); none if unlimited or unknown. `root` is a prefix of /proc and /sys: empty except in
+/// tests.
 [[nodiscard]] std::optional<double> quota_cores(const std::string& root);
 
 }  // namespace polymux::internal

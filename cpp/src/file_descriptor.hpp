@@ -27,7 +27,7 @@ public:
     [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
     [[nodiscard]] int get() const noexcept { return descriptor_; }
 
-    /// Gives it up, open.
+    /// Gives up ownership without closing.
     [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
 
     /// The result of close(2): network file systems report a failed write only here. 0 if not open.

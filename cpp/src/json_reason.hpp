@@ -1,4 +1,4 @@
-// What is wrong with JSON that simdjson refused, in words that follow the name of the text.
+// Text for JSON errors of simdjson, to follow the name of the document.
 #pragma once
 
 #include <simdjson.h>
@@ -7,8 +7,7 @@
 
 namespace polymux {
 
-/// `is not valid UTF-8`, ...; how deep is too deep, and what else a caller knows better, is for it
-/// to say.
+/// `is not valid UTF-8`, ... The caller handles errors with more context, such as the depth limit.
 inline std::string_view json_reason(simdjson::error_code code) {
     switch (code) {
         case simdjson::EMPTY:
@@ -19,11 +18,11 @@ inline std::string_view json_reason(simdjson::error_code code) {
         case simdjson::BIGINT_ERROR:
             return "holds a number that JSON does not have or that is out of range";
         case simdjson::STRING_ERROR:
-            return "holds a text with a wrong escape or half a surrogate pair";
+            return "contains a string with an invalid escape or half a surrogate pair";
         case simdjson::UNESCAPED_CHARS:
-            return "holds a control character inside a text";
+            return "contains a control character inside a string";
         case simdjson::UNCLOSED_STRING:
-            return "ends inside a text";
+            return "ends inside a string";
         default:
             return "is not valid JSON";
     }

@@ -1,5 +1,4 @@
-// Paths in messages. A path may hold any byte; what a person or a log sees must be valid UTF-8 on
-// one line.
+// Paths in messages. A path may have any bytes; messages and logs must be valid UTF-8 on one line.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +19,15 @@ inline std::size_t utf8_sequence_bytes(std::string_view text) noexcept {
     for (std::size_t index = 1; index < length; ++index) {
         if ((byte_at(index) & 0xC0U) != 0x80U) return 0;
     }
-    // Overlong forms, surrogates and values above U+10FFFF differ in the second byte only.
+    // Overlong forms, surrogates and values above U+10FFFF differ only in the second byte.
     const unsigned second = byte_at(1);
     const bool wrong = (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
                        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F);
     return wrong ? 0 : length;
 }
 
-/// The path in quotes: control characters and stray bytes as \xNN, the middle of a long one left
-/// out, its name kept.
+/// The path in quotes. Control characters and invalid bytes become \xNN, and a long path loses its
+/// middle but keeps its file name.
 inline std::string quoted_path(std::string_view path) {
     constexpr std::size_t max_length = 300;
     constexpr std::size_t head = 100;
@@ -49,7 +48,7 @@ inline std::string quoted_path(std::string_view path) {
         const std::string_view sequence =
             path.substr(index, utf8_sequence_bytes(path.substr(index)));
         const auto byte = static_cast<unsigned char>(path[index]);
-        // U+0080 to U+009F would drive some terminals just as the ASCII control characters do.
+        // Some terminals interpret U+0080 to U+009F like the ASCII control characters.
         const bool control = byte < 0x20 || byte == 0x7F ||
                              (byte == 0xC2 && sequence.size() == 2 &&
                               static_cast<unsigned char>(sequence[1]) < 0xA0);

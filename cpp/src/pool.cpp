@@ -24,8 +24,8 @@ namespace {
 
 using Task = std::function<void()>;
 
-/// Signals stay with the threads of the program, which has handlers and knows what to do with
-/// them. Those that the thread itself causes cannot be blocked meaningfully.
+/// Signals go to the program's threads, which have handlers. Signals that a thread itself causes
+/// cannot be blocked in a useful way.
 sigset_t signals_of_others() noexcept {
     sigset_t signals;
     ::sigfillset(&signals);
@@ -35,15 +35,15 @@ sigset_t signals_of_others() noexcept {
     return signals;
 }
 
-// A forced unwind has no exception object: the reference to it is null, as the C++ ABI has it.
+// A forced unwind has no exception object: the C++ ABI defines the reference to it as null.
 __attribute__((no_sanitize("null"))) void run(const Task& task) {
     try {
         task();
     } catch (const abi::__forced_unwind&) {
-        // pthread_exit in the task, which is how some interpreters end threads that outlive them.
+        // The task called pthread_exit, as some interpreters do to end threads that outlive them.
         throw;
     } catch (...) {
-        // Tasks must not throw; one that does shall not end the process.
+        // Tasks must not throw, but one that does must not end the process.
     }
 }
 
@@ -58,12 +58,13 @@ struct Pool::State {
     std::deque<Task> tasks;
     int threads = 0;
     int waiting = 0;  ///< Threads that wait for a task.
-    int running = 0;  ///< Tasks taken out of the queue and not finished.
-    int blocked = 0;  ///< Of these, those that wait for something outside.
+    int running = 0;  ///< Tasks removed from the queue and not finished.
+    int blocked = 0;  ///< Running tasks that wait for something outside.
     int last_number = 0;
 
-    /// The state of this process. After a fork the child finds the parent's, whose mutex may be
-    /// locked for ever and whose threads are gone: it is left as it is and replaced.
+    /// The state of this process. After a fork, the child sees the parent's state, whose mutex may
+    /// be locked forever and whose threads do not exist. The child leaves that state unchanged and
+    /// replaces it.
     static State& current(State*& slot) {
         const std::atomic_ref<State*> shared(slot);
         State* found = shared.load(std::memory_order_acquire);
@@ -77,7 +78,7 @@ struct Pool::State {
         return *found;
     }
 
-    /// With `mutex` held. Takes `task` away only on success.
+    /// Call with `mutex` held. Moves from `task` only on success.
     bool enqueue(Task& task) noexcept {
         try {
             tasks.emplace_back();
@@ -88,7 +89,7 @@ struct Pool::State {
         return true;
     }
 
-    /// The pool that the calling thread works for, if any.
+    /// The pool of the calling worker thread, if any.
     static State*& of_this_thread() noexcept {
         thread_local State* state = nullptr;
         return state;
@@ -96,7 +97,7 @@ struct Pool::State {
 
     [[nodiscard]] bool has_free_core() const noexcept { return running - blocked < size; }
 
-    /// With `mutex` held. Blocked workers let others take their place, but not without end.
+    /// Call with `mutex` held. Other workers may replace blocked ones, up to a limit.
     [[nodiscard]] bool may_grow() const noexcept {
         return threads < std::min(size + blocked, 2 * size);
     }
@@ -119,11 +120,11 @@ struct Pool::State {
 
     [[nodiscard]] bool idle() const noexcept { return tasks.empty() && running == 0; }
 
-    /// With `mutex` held. False when the system gives no thread.
+    /// Call with `mutex` held. Returns false if the system provides no thread.
     bool start_thread() noexcept {
         const sigset_t others = signals_of_others();
         sigset_t previous;
-        // Before the thread exists, so that it cannot take a signal in its first moments.
+        // Block signals before the thread exists, so it cannot receive one in its first moments.
         ::pthread_sigmask(SIG_BLOCK, &others, &previous);
         bool started = true;
         try {
@@ -158,7 +159,7 @@ struct Pool::State {
         --waiting;
         ++running;
         const Running counted{*this};
-        // What the task holds is destroyed before it counts as finished.
+        // Destroy the task's data before it counts as finished.
         const Task task = std::move(tasks.front());
         tasks.pop_front();
         lock.unlock();
@@ -196,7 +197,7 @@ void Pool::submit(std::function<void()> task) {
             return;
         }
     }
-    // No thread or no memory is to be had: late is better than never.
+    // No thread or memory is available: run late rather than never.
     run(task);
 }
 

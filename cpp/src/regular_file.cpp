@@ -20,7 +20,7 @@ Error missing(const std::string& path, int os_errno) {
                             "it is a symbolic link to something that does not exist", os_errno);
     }
     return file_refusal(ErrorCode::input_not_found, path,
-                        "there is no such file; check the name, and the folder it is taken from",
+                        "file not found. Check the name, and the folder that it is relative to",
                         os_errno);
 }
 
@@ -38,12 +38,12 @@ Error open_failure(const std::string& path, int os_errno) {
                 "permission denied; this user may not read the file or enter its folder", os_errno);
         case ENAMETOOLONG:
             return file_refusal(ErrorCode::input_unreadable, path,
-                                "the path is too long for this system; go to its folder and use a "
-                                "relative path",
+                                "the path is too long for this system. Change to its folder and "
+                                "use a relative path",
                                 os_errno);
         case ELOOP:
-            return file_refusal(ErrorCode::input_unreadable, path,
-                                "its symbolic links lead round in a circle", os_errno);
+            return file_refusal(ErrorCode::input_unreadable, path, "its symbolic links form a loop",
+                                os_errno);
         case EMFILE:
         case ENFILE:
             return file_refusal(
@@ -63,16 +63,16 @@ std::optional<Error> refuse_unless_regular(const std::string& path, mode_t mode)
         case S_IFREG:
             return {};
         case S_IFDIR:
-            return refuse("it is a folder; give the path of one file in it");
+            return refuse("it is a folder. Pass the path of one file in it");
         case S_IFIFO:
             return refuse(
-                "it is a pipe, which would block; open it yourself and pass the file object, or "
-                "give '-' to read standard input");
+                "it is a pipe, which would block. Open it yourself and pass the file object, or "
+                "pass '-' to read standard input");
         case S_IFSOCK:
             return refuse("it is a socket; connect to it yourself and pass its content");
         default:
             return refuse(
-                "it is a device; open it yourself and pass the file object, or give '-' to read "
+                "it is a device. Open it yourself and pass the file object, or pass '-' to read "
                 "standard input");
     }
 }
@@ -100,22 +100,22 @@ Result<RegularFile> open_regular_file(const std::string& path) {
     }
     if (path.find('\0') != std::string::npos) {
         return file_refusal(ErrorCode::invalid_argument, path,
-                            "the path holds a zero byte, which no path can");
+                            "invalid path: it contains a zero byte");
     }
     struct stat status{};
-    // Looked at before it is opened: merely opening a device can act on it, and a socket cannot be
-    // opened at all.
+    // Check before opening: opening a device can have side effects, and a socket cannot be opened
+    // at all.
     if (::stat(path.c_str(), &status) != 0) return open_failure(path, errno);
     if (auto refused = refuse_unless_regular(path, status.st_mode)) return *std::move(refused);
 
-    // Looked at again once open, because another file may have taken the name; without
-    // O_NONBLOCK a pipe that did so would hang this call.
+    // Check again after opening, because another file may have taken the name. Without O_NONBLOCK,
+    // opening a pipe would block this call.
     FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.is_open()) return open_failure(path, errno);
     if (::fstat(file.get(), &status) != 0) return open_failure(path, errno);
     if (auto refused = refuse_unless_regular(path, status.st_mode)) return *std::move(refused);
 
-    // Advice only: failure costs nothing.
+    // Only advice; a failure does no harm.
     static_cast<void>(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
     return RegularFile(std::move(file), status);
 }

@@ -1,4 +1,5 @@
-// Opening what shall be read whole: a regular file, and nothing that would block or never end.
+// Opens input that will be read completely: a regular file, but nothing that would block or never
+// end.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 
 namespace polymux {
 
-/// A file opened for reading, and what it was like then.
+/// A file opened for reading, with its size and times at that moment.
 struct RegularFile {
     RegularFile(FileDescriptor opened, const struct stat& status) noexcept;
 
@@ -24,16 +25,16 @@ struct RegularFile {
     timespec modified;
 };
 
-/// "cannot read 'path': reason", with the path as the error's input.
+/// Makes "cannot read 'path': reason", with the path as the error's input.
 Error file_refusal(ErrorCode code, const std::string& path, std::string_view reason,
                    std::optional<int> os_errno = {});
 
-/// Opens `path`, taken byte for byte, close-on-exec. Folders, pipes, sockets and devices are
-/// refused without being opened.
+/// Opens `path`, used byte for byte, close-on-exec. Refuses folders, pipes, sockets and devices
+/// without opening them.
 Result<RegularFile> open_regular_file(const std::string& path);
 
-/// The same of a descriptor that stays the caller's: a duplicate, so its position is shared but
-/// never used. `name` is for messages.
+/// The same for a descriptor that the caller keeps. It is duplicated; the shared position is never
+/// used. `name` is for messages.
 Result<RegularFile> share_regular_file(int descriptor, const std::string& name);
 
 }  // namespace polymux

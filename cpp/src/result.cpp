@@ -55,7 +55,7 @@ std::string_view to_string(ErrorCode code) noexcept {
         case ErrorCode::internal:
             return "internal";
     }
-    // Reached only by a value cast from outside the enumeration.
+    // Reached only by a value outside the enumeration.
     return "internal";
 }
 

@@ -62,7 +62,8 @@ std::optional<double> parse_number(std::string_view text) {
     double value = 0;
     const char* const end = unsigned_text.data() + unsigned_text.size();
     if (std::from_chars(unsigned_text.data(), end, value).ec == std::errc::result_out_of_range) {
-        // Too large or too small? The library does not say; the power of ten does.
+        // The library does not report whether the value is too large or too small; the power of ten
+        // decides.
         const std::size_t e = unsigned_text.find_first_of("eE");
         const bool small =
             e != std::string_view::npos && unsigned_text.substr(e + 1).starts_with('-');

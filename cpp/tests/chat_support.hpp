@@ -1,4 +1,4 @@
-// Chat streams for tests, and what a decoder makes of them as comparable values.
+// Chat streams for tests, and a decoder's results as comparable values.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace polymux::test {
 
-/// Everything that a consumer can see of a stream.
+/// Everything that a consumer can observe of a stream.
 struct Seen {
     std::vector<std::string> chunks;  // One line for each: its JSON, text and traits.
     std::string text;
@@ -71,7 +71,7 @@ inline Decoded decode(std::string_view bytes, std::size_t step = 0,
     return decoded;
 }
 
-/// A chunk as OpenAI sends it, its content already escaped.
+/// A chunk as OpenAI sends it; `content` is already escaped.
 inline std::string chunk(std::string_view content, std::string_view finish_reason = "null",
                          std::string_view extra = "") {
     return R"({"id":"chatcmpl-9","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o",)"

@@ -1,4 +1,4 @@
-// A server on loopback whose answers are texts, and a fetch from it.
+// A server on loopback whose responses are texts, and a fetch from it.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ namespace polymux::testing {
 
 using namespace polymux::transport;  // NOLINT(google-build-using-namespace)
 
-/// Answers each connection to a loopback address with the next of its texts.
+/// Responds to each connection to a loopback address with the next of its texts.
 class Server {
 public:
     explicit Server(std::vector<std::string> answers)
@@ -48,7 +48,7 @@ public:
 
     [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
     [[nodiscard]] int connections() const noexcept { return connections_; }
-    /// Their heads, in their order.
+    /// The received request heads, in order.
     [[nodiscard]] std::vector<std::string> requests() const {
         const std::lock_guard guard(mutex_);
         return requests_;

@@ -1,4 +1,4 @@
-// What the tests of the file sink share.
+// Helpers of the file sink's tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ inline mode_t mode_of(const std::string& path) {
     return status.st_mode & 07777U;
 }
 
-/// Gives up the superuser's rights, which would make every permission test pass; in a child only.
+/// Drops superuser rights, with which every permission test would pass; in a child only.
 inline bool become_nobody() {
     return ::geteuid() != 0 || (::setgid(65534) == 0 && ::setuid(65534) == 0);
 }

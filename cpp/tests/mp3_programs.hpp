@@ -1,4 +1,4 @@
-// The ffmpeg, ffprobe and mpg123 programs as the judges of what the MP3 tests write.
+// Checks the output of the MP3 tests with the ffmpeg, ffprobe and mpg123 programs.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace polymux::testing {
 
 using Bytes = std::vector<std::byte>;
 
-/// Runs a shell command and gives its standard output; the test fails when the command does.
+/// Runs a shell command and returns its standard output. The test fails if the command does.
 inline std::string output_of(const std::string& command) {
     const auto result = run_program({"sh", "-c", command});
     INFO(command, "\n", result.errors);
@@ -39,7 +39,7 @@ inline std::string probed(const std::string& path, const std::string& entry) {
                              " -of default=noprint_wrappers=1:nokey=1 '" + path + "'"));
 }
 
-/// "Lavf59.27.100", of the installed program.
+/// "Lavf59.27.100" of the installed program.
 inline std::string muxer_name() {
     const std::string text = output_of("ffmpeg -version");
     const auto at = text.find("libavformat");
@@ -59,7 +59,7 @@ inline Bytes bytes_of(std::string_view text) {
     return {bytes.begin(), bytes.end()};
 }
 
-/// Length of the ID3v2 tag that `bytes` start with, else 0.
+/// Length of the ID3v2 tag at the start of `bytes`, else 0.
 inline std::size_t tag_length(std::span<const std::byte> bytes) {
     if (bytes.size() < 10 || as_text(bytes.first(3)) != "ID3") return 0;
     std::size_t length = 0;
@@ -69,7 +69,7 @@ inline std::size_t tag_length(std::span<const std::byte> bytes) {
     return length + 10;
 }
 
-/// Cuts a stream into frames; the test fails at the first byte that is not of one.
+/// Splits a stream into frames. The test fails at the first byte outside a frame.
 inline std::vector<Bytes> split_frames(std::span<const std::byte> bytes) {
     std::vector<Bytes> frames;
     while (!bytes.empty()) {
@@ -90,7 +90,7 @@ struct Clip {
     std::string arguments;  ///< For the encoder and the muxer.
 };
 
-/// Encodes a sound that changes its loudness and spectrum, with the ffmpeg program.
+/// Encodes audio with changing loudness and spectrum, with the ffmpeg program.
 inline void encode_clip(const Clip& clip, const std::string& path, const std::string& inputs = {}) {
     const std::string left = "0.4*sin(t*t*900)*abs(sin(t))+0.1*random(0)*lt(mod(t\\,2)\\,1)";
     const std::string right = clip.channels == 2 ? "|0.3*sin(t*3000)" : "";

@@ -67,7 +67,7 @@ private:
 
     double drum(double time_s) { return 0.9 * std::exp(-25 * std::fmod(time_s, 0.21)) * noise(); }
 
-    // Everything in turn, so that what an encoder must not forget changes all the time.
+    // All sounds in turn, so the state that an encoder must keep changes all the time.
     double mix(int channel, double time_s) {
         constexpr std::array parts = {Sound::music,  Sound::silence,     Sound::drums,
                                       Sound::speech, Sound::faint_noise, Sound::tone};

@@ -1,4 +1,4 @@
-// Sounds, a helper_pool of threads, and conversions with and without it.
+// Audio, a helper_pool of threads, and conversions with and without it.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace polymux::testing {
 
-/// Threads that do nothing but help.
+/// Threads that only help.
 class Threads {
 public:
     explicit Threads(int count);
@@ -55,7 +55,7 @@ struct Pcm {
 
 struct Encoded {
     std::vector<std::string> frames;
-    int late_frames = 0;  ///< Most that were given and had not come out; of a sequence only.
+    int late_frames = 0;  ///< Maximum of frames held back; only for a sequence.
     media::mp3::ParallelSummary summary;
 };
 
@@ -64,12 +64,12 @@ struct Encoded {
 [[nodiscard]] media::mp3::EncoderSettings abr(int bitrate_bps);
 [[nodiscard]] media::mp3::EncoderSettings vbr(double quality);
 
-/// By one encoder that is given everything.
+/// By one encoder that receives everything.
 [[nodiscard]] Encoded encode_in_sequence(const Pcm& pcm,
                                          const media::mp3::EncoderSettings& settings);
 
 struct ParallelSetup {
-    int threads = 3;  ///< The calling one included.
+    int threads = 3;  ///< Includes the calling thread.
     int segment_frames = 100;
     media::Verify verify = media::Verify::none;
     int extra_stuffing_bytes = 0;
@@ -89,10 +89,11 @@ struct ParallelSetup {
                                          const media::mp3::EncoderSettings& settings,
                                          const ParallelSetup& setup = {});
 
-/// How many frames differ; all of them if the numbers do.
+/// Number of different frames; all of them if the counts differ.
 [[nodiscard]] std::size_t differing(const Encoded& one, const Encoded& other);
 
-/// How many frames were coded otherwise, wherever their bits lie; all if the numbers differ.
+/// Number of frames coded differently, regardless of bit positions; all
+/// if the counts differ.
 [[nodiscard]] std::size_t coded_otherwise(const Encoded& one, const Encoded& other,
                                           const media::mp3::EncoderSettings& settings);
 

@@ -27,7 +27,7 @@ inline std::unique_ptr<song::SongSet> opened(const std::string& folder) {
     return *std::move(set);
 }
 
-/// Song `song` as it always is: whoever adds it adds the same peaks.
+/// The track of song `song`, which always has the same peaks.
 inline song::Track track_of(std::int64_t song, std::uint32_t frames = 2'000) {
     std::mt19937 random(static_cast<std::uint32_t>(song));
     return random_track(random, song, frames, frames / 5);
@@ -43,8 +43,8 @@ inline void remove(song::SongSet& set, std::int64_t song, std::int64_t sequence)
     REQUIRE(set.remove({&song, 1}, sequence));
 }
 
-/// The songs in whose tracks the pairs of that song's peaks are found, at the frames at which they
-/// are in the song; each once for each part that has it.
+/// The songs in whose tracks the pairs of that song's peaks are found, at the frames of the song;
+/// once for each part that has it.
 inline Songs found_by(const song::SongSnapshot& snapshot, std::int64_t song,
                       std::uint32_t frames = 2'000) {
     const song::Track track = track_of(song, frames);
@@ -69,7 +69,7 @@ inline Songs found_by(const song::SongSnapshot& snapshot, std::int64_t song,
     return found;
 }
 
-/// Whether the set has exactly these songs, each found once by its peaks.
+/// Checks that the set has exactly these songs, each found once by its peaks.
 inline void check_songs(const song::SongSet& set, const Songs& songs) {
     const auto snapshot = set.snapshot();
     CHECK(snapshot->songs() == songs);

@@ -1,4 +1,4 @@
-// Sounds for the tests of songs, always the same.
+// Reproducible audio for the tests of songs.
 #pragma once
 
 #include <cmath>
@@ -12,10 +12,10 @@ namespace polymux::song_tests {
 
 inline constexpr double rate_hz = 8'000.0;
 
-/// Notes of three voices with overtones, over a little noise. Every seed is another song. The same
-/// notes follow each other `tempo` times as fast, and sound `pitch` times as high: neither changes
-/// what the other does, as where a song is played anew and not stretched. `seconds` are those of
-/// the song as it is.
+/// Notes of three voices with overtones, over a little noise. Every seed is another song. The notes
+/// follow each other `tempo` times as fast, and sound `pitch` times as high. Neither changes the
+/// other, as in a new performance without stretching. `seconds` is the length of the unchanged
+/// song.
 inline std::vector<float> melody(std::uint32_t seed, double seconds, double tempo = 1.0,
                                  double pitch = 1.0) {
     std::mt19937 random(seed);
@@ -64,7 +64,7 @@ inline std::vector<float> bursts(double hz, double seconds) {
     return sound;
 }
 
-/// Noise of this root mean square, added.
+/// Adds noise of this root mean square.
 inline void add_noise(std::vector<float>& sound, float level, std::uint32_t seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> noise(0.0F, level);
@@ -73,7 +73,7 @@ inline void add_noise(std::vector<float>& sound, float level, std::uint32_t seed
     }
 }
 
-/// Played `speed` times as fast, by straight lines between samples.
+/// Played `speed` times as fast, by linear interpolation between samples.
 inline std::vector<float> played_at(const std::vector<float>& sound, double speed) {
     std::vector<float> played;
     for (double at = 0; at + 1.0 < static_cast<double>(sound.size()); at += speed) {

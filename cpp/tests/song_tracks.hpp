@@ -10,7 +10,7 @@
 
 namespace polymux::testing {
 
-/// `peaks` peaks in each window, at random.
+/// `peaks` random peaks in each window.
 inline song::Track random_track(std::mt19937& random, std::int64_t song, std::uint32_t frames,
                                 std::size_t peaks) {
     song::Track track{.song = song, .first_frame = 0, .fingerprint = {}};

@@ -26,7 +26,7 @@ int exit_status_of(pid_t process) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// A file in memory: unlike a pipe it never fills up while nobody reads.
+/// A file in memory: unlike a pipe, it never fills up while unread.
 class Capture {
 public:
     Capture() : descriptor_(::memfd_create("capture", MFD_CLOEXEC)) { REQUIRE(descriptor_ >= 0); }
@@ -129,7 +129,7 @@ void make_media(const std::string& path, const std::vector<std::string>& argumen
 }
 
 int run_in_child(const std::function<int()>& body) {
-    // Or a child that ends by exit() would print the parent's waiting output again.
+    // Otherwise a child that ends by exit() would print the parent's buffered output again.
     std::cout.flush();
     std::fflush(nullptr);
     const pid_t process = ::fork();
@@ -141,7 +141,7 @@ int run_in_child(const std::function<int()>& body) {
         } catch (const std::exception&) {
             status = 124;
         }
-        // Neither the parent's buffers nor its static objects are the child's to end.
+        // The child must not flush the parent's buffers or destroy its static objects.
         ::_exit(status);
     }
     return exit_status_of(process);

@@ -1,4 +1,4 @@
-// What the C++ tests share: scratch folders, files, other programs, child processes.
+// Helpers of the C++ tests: scratch folders, files, other programs, child processes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace polymux::testing {
 
-/// A new empty folder, removed with everything in it at the end of the scope.
+/// A new empty folder, removed with its contents at the end of the scope.
 class TemporaryFolder {
 public:
     TemporaryFolder();
@@ -22,7 +22,7 @@ public:
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     /// Path of `name` in this folder; any bytes but '/' and zero.
     [[nodiscard]] std::string file(std::string_view name) const;
-    /// Names of everything in this folder, hidden ones too, sorted.
+    /// Names of all entries in this folder, including hidden ones, sorted.
     [[nodiscard]] std::vector<std::string> entries() const;
 
 private:
@@ -32,26 +32,26 @@ private:
 [[nodiscard]] std::span<const std::byte> as_bytes(std::string_view text) noexcept;
 [[nodiscard]] std::string as_text(std::span<const std::byte> bytes);
 
-/// Fails the test when the file cannot be read or written completely.
+/// Fails the test if the file cannot be read or written completely.
 [[nodiscard]] std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view content);
 
 struct ProgramResult {
-    int exit_status = 0;  ///< 128 + N when signal N ended the program.
+    int exit_status = 0;  ///< 128 + N if signal N ended the program.
     std::string output;   ///< Standard output, any bytes.
     std::string errors;   ///< Standard error.
 };
 
 /// Runs `arguments[0]`, looked up in PATH, to its end with an empty standard input. Fails the test
-/// when it cannot be started.
+/// if it cannot be started.
 ProgramResult run_program(const std::vector<std::string>& arguments);
 
 /// Runs the ffmpeg program with `arguments` and then `path` as its output:
 /// make_media(path, {"-f", "lavfi", "-i", "sine=duration=1", "-c:a", "flac"}).
 void make_media(const std::string& path, const std::vector<std::string>& arguments);
 
-/// Runs `body` in a forked child and gives its exit status (128 + N when a signal N ended it).
-/// Doctest's macros do not work in there: `body` reports by its return value.
+/// Runs `body` in a forked child and returns its exit status (128 + N if signal N ended it).
+/// Doctest's macros do not work there: `body` reports by its return value.
 int run_in_child(const std::function<int()>& body);
 
 }  // namespace polymux::testing

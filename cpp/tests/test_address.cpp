@@ -1,5 +1,5 @@
-// Which addresses are refused: every range with its first, last and middle address and its
-// neighbours, against ranges that are written down and compared in another way than the core does.
+// Blocked addresses: every range with its first, last and middle address and its neighbors. The
+// expected ranges are written and compared in a different way than in the core.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Range {
     std::string_view last;
 };
 
-// First and last address of what is not public, from the registries.
+// First and last address of each non-public range, from the registries.
 constexpr std::array ipv4_ranges{
     Range{"0.0.0.0", "0.255.255.255"},          Range{"10.0.0.0", "10.255.255.255"},
     Range{"100.64.0.0", "100.127.255.255"},     Range{"127.0.0.0", "127.255.255.255"},
@@ -70,7 +70,7 @@ bool refused(const Address& judged) {
     return blocking_network(judged) != nullptr;
 }
 
-/// By the ranges alone; for addresses that hold no IPv4 address.
+/// By the ranges alone; for addresses that embed no IPv4 address.
 bool in_ranges(const Address& judged, const auto& ranges) {
     const bool beside_global_unicast =
         judged.is_ipv6 && (judged.bytes[0] < 0x20 || judged.bytes[0] > 0x3f);
@@ -80,7 +80,7 @@ bool in_ranges(const Address& judged, const auto& ranges) {
            });
 }
 
-/// The address one before or behind; nothing beyond the ends.
+/// The previous or next address; nothing beyond the ends.
 std::optional<Address> neighbour(Address found, int step) {
     for (std::size_t index = found.is_ipv6 ? 16 : 4; index-- > 0;) {
         const int value = found.bytes[index] + step;
@@ -90,7 +90,7 @@ std::optional<Address> neighbour(Address found, int step) {
     return {};
 }
 
-/// Half-way between: the bytes of the first with the last ones of the range.
+/// Halfway between: the first bytes of the first address with the last ones of the range.
 Address middle(const Address& first, const Address& last) {
     Address found = first;
     int carry = 0;
@@ -111,7 +111,7 @@ Address outer(std::string_view prefix, std::size_t offset, const Address& inner,
     return found;
 }
 
-/// An IPv4 address that is in no range above.
+/// An IPv4 address outside all ranges above.
 Address public_ipv4() {
     return Address{.bytes = {8}};
 }
@@ -172,7 +172,7 @@ TEST_CASE("random addresses are judged as the ranges say") {
     CHECK(open > 50'000);
 }
 
-TEST_CASE("an IPv4 address inside an IPv6 one is judged as itself") {
+TEST_CASE("an IPv4 address inside an IPv6 one is checked as itself") {
     const std::array<std::string_view, 6> alone{"::ffff:0:0", "64:ff9b::"};
     for (const Range& range : ipv4_ranges) {
         const Address inner = address(range.first);
@@ -183,7 +183,7 @@ TEST_CASE("an IPv4 address inside an IPv6 one is judged as itself") {
         CHECK(refused(outer("2002::", 2, inner)));
         CHECK(refused(outer("2001::", 4, inner)));
         CHECK(refused(outer("2001::", 12, inner, 0xff)));
-        // ISATAP: the prefix may be anybody's.
+        // ISATAP: the prefix may be any network's.
         CHECK(refused(outer("2a00::5efe:0:0", 12, inner)));
         CHECK(refused(outer("2a00::200:5efe:0:0", 12, inner)));
     }
@@ -205,7 +205,7 @@ TEST_CASE("addresses that the standard library of Python once called public") {
     }
 }
 
-TEST_CASE("allowed networks are exempt, inside of IPv6 too, and nothing else is") {
+TEST_CASE("allowed networks are exempt, also inside IPv6, and no others") {
     const std::vector<Network> allowed{*parse_network("10.1.0.0/16"), *parse_network("::1")};
     CHECK(blocking_network(address("10.1.2.3"), allowed) == nullptr);
     CHECK(blocking_network(address("::ffff:10.1.2.3"), allowed) == nullptr);
@@ -217,7 +217,7 @@ TEST_CASE("allowed networks are exempt, inside of IPv6 too, and nothing else is"
     CHECK(blocking_network(address("::2"), allowed) != nullptr);
 }
 
-TEST_CASE("only one way to write an IPv4 address is read") {
+TEST_CASE("only one notation of an IPv4 address is accepted") {
     for (const std::string_view text : {"",
                                         "127.1",
                                         "127.0.1",
@@ -255,7 +255,7 @@ TEST_CASE("only one way to write an IPv4 address is read") {
     CHECK_FALSE(parse_address(std::string(10'000, ':')));
 }
 
-TEST_CASE("addresses are read and written again") {
+TEST_CASE("addresses round-trip through text") {
     for (const std::string_view text : {"0.0.0.0", "255.255.255.255", "127.0.0.1"}) {
         CHECK(to_text(address(text)) == text);
     }
@@ -268,7 +268,7 @@ TEST_CASE("addresses are read and written again") {
     CHECK(address(to_text(address("2001:db8::1"))) == address("2001:db8::1"));
 }
 
-TEST_CASE("networks have a prefix and nothing behind it") {
+TEST_CASE("networks have a prefix and no bits after it") {
     CHECK(parse_network("10.0.0.0/8")->prefix_bits == 8);
     CHECK(parse_network("10.0.0.1")->prefix_bits == 32);
     CHECK(parse_network("fd00::/8")->prefix_bits == 8);

@@ -12,7 +12,7 @@ using namespace polymux::testing;
 
 namespace {
 
-/// What the assembler makes of frames, having seen nothing but what was coded.
+/// The assembler's output for frames, from their coded content alone.
 std::vector<std::string> laid_out(const std::vector<std::string>& frames,
                                   const EncoderSettings& settings) {
     const StreamShape shape = shape_of(settings);
@@ -35,7 +35,7 @@ std::vector<std::string> laid_out(const std::vector<std::string>& frames,
     return output;
 }
 
-/// A frame that was coded with `bits` of main data.
+/// A frame coded with `bits` of main data.
 CodedFrame frame_of(int bits, const StreamShape& shape) {
     CodedFrame frame;
     frame.head.resize(static_cast<std::size_t>(shape.head_bytes()));
@@ -49,7 +49,7 @@ CodedFrame frame_of(int bits, const StreamShape& shape) {
 }  // namespace
 
 TEST_SUITE("assembler") {
-    TEST_CASE("one encoder's frames come out as they were, in every mode") {
+    TEST_CASE("frames of one encoder are reproduced in every mode") {
         struct Case {
             EncoderSettings settings;
             const char* name;
@@ -68,7 +68,7 @@ TEST_SUITE("assembler") {
         }
     }
 
-    TEST_CASE("a frame that will need the reservoir gets it from those before it") {
+    TEST_CASE("a frame that will need the reservoir gets it from earlier frames") {
         const StreamShape shape = shape_of(vbr(2));
         BitstreamAssembler assembler(shape, "3.100", {});
         int frames = 0;
@@ -77,7 +77,7 @@ TEST_SUITE("assembler") {
             return {};
         };
         constexpr int largest_payload_bits = 8 * (1044 - 36);
-        // "Silent" frames leave as little as possible, and then one wants all there could be.
+        // "Silent" frames leave as little as possible, and then one frame needs the maximum.
         for (int i = 0; i < 30; ++i) {
             CodedFrame frame = frame_of(500, shape);
             frame.silent = true;
@@ -101,7 +101,7 @@ TEST_SUITE("assembler") {
         CHECK(assembler.stuck());
     }
 
-    TEST_CASE("no encoder holds more frames back than is reckoned with") {
+    TEST_CASE("no encoder holds back more frames than computed") {
         int most = 0;
         for (const auto& [rate_hz, channels] : {std::pair{44'100, 2},
                                                 {48'000, 1},
@@ -117,7 +117,7 @@ TEST_SUITE("assembler") {
                 CAPTURE(settings.sample_rate_hz);
                 CAPTURE(settings.channels);
                 Pcm pcm = make_sound(Sound::speech, rate_hz, channels, 12);
-                // Sound that ends and begins, since silence is what fills no frame.
+                // Audio that stops and starts, because silence fills no frame.
                 for (auto& plane : pcm.planes) {
                     for (std::size_t i = 0; i < plane.size(); ++i) {
                         if (i / static_cast<std::size_t>(rate_hz) % 3 != 0) plane[i] = 0;
@@ -128,7 +128,7 @@ TEST_SUITE("assembler") {
                 most = std::max(most, encoded.late_frames);
             }
         }
-        // More than a frame or two, or nothing was tested.
+        // More than a frame or two; otherwise the test checks nothing.
         CHECK(most > 4);
     }
 }
@@ -156,7 +156,7 @@ TEST_SUITE("segment plan") {
         }
     }
 
-    TEST_CASE("at other rate controls lengths follow from the duration alone") {
+    TEST_CASE("at other rate controls, lengths depend only on the duration") {
         const SegmentPlan one =
             plan_segments({.encoder = vbr(2), .samples = 180 * 44'100, .workers = 1});
         const SegmentPlan many = plan_segments(

@@ -1,4 +1,4 @@
-// What a chat stream's decoder delivers, and how it says that a stream ended.
+// The output of a chat stream's decoder, and how it reports the end of a stream.
 #include "polymux/stream/chat_decoder.hpp"
 
 #include <doctest/doctest.h>
@@ -160,9 +160,9 @@ TEST_CASE("C23 an invalid chunk ends the stream with its position") {
     CHECK(decode(event("{\"a\":" + deep + "}")).end.state == StreamState::undecodable);
 }
 
-TEST_CASE("halves of characters that a server's chunks have cut are joined, or told as lost") {
+TEST_CASE("halves of characters split between chunks are joined, or replaced if lost") {
     struct Case {
-        std::vector<std::string> parts;  // Escapes as they stand in the JSON.
+        std::vector<std::string> parts;  // Escapes as they appear in the JSON.
         std::string text;
     };
     const std::string face = "\xF0\x9F\x98\x80";
@@ -232,7 +232,7 @@ TEST_CASE("C26 a line without an end is refused at the limit") {
     const std::string stream = hello() + "data: {\"" + std::string(std::size_t{2} << 20U, 'x');
     const Decoded decoded = decode(stream, 4096, options);
     CHECK(decoded.end.state == StreamState::undecodable);
-    CHECK(decoded.end.message == "an event is longer than the limit of 1048576 bytes");
+    CHECK(decoded.end.message == "an event is too large: more than the limit of 1048576 bytes");
     CHECK(decoded.end.offset_bytes == hello().size());
     CHECK(decoded.seen.text == "Hello, world");
     CHECK(decode("{\"" + stream, 4096, options).end.state == StreamState::undecodable);
@@ -272,7 +272,7 @@ TEST_CASE("C29 an answer that is no stream: a whole completion, an error, a page
         CHECK(page.end.state == StreamState::undecodable);
         CHECK(page.end.message.find("web page") != std::string::npos);
     }
-    // A line that begins with a blank is a field of no meaning, however long it is.
+    // A line that begins with a blank is a field without meaning, whatever its length.
     for (const std::size_t blanks : {1U, 1023U, 1024U, 5000U}) {
         const std::string odd = std::string(blanks, ' ') + "data: no\n" + hello() + done;
         for (const std::size_t step : {0U, 1U, 50U}) {
@@ -322,7 +322,7 @@ TEST_CASE("C46 a hundred thousand chunks of one byte, byte by byte, and one long
     CHECK(decode(event(chunk(text)) + done, 1).seen.text == text);
 }
 
-TEST_CASE("of a member that stands twice the last counts, and nothing of the first remains") {
+TEST_CASE("if a member is duplicated, the last counts and nothing of the first remains") {
     const auto chunk = [](std::string_view members) {
         return decode("data: {" + std::string(members) + "}\n\ndata: [DONE]\n\n").seen;
     };
@@ -348,7 +348,7 @@ TEST_CASE("free chat's events") {
     CHECK(decode(event(R"({"response": "Hel"})")).end.state == StreamState::interrupted);
 }
 
-TEST_CASE("reasons, roles and the words for them") {
+TEST_CASE("finish reasons and roles with their texts") {
     using polymux::stream::to_string;
     for (const std::string_view word :
          {"stop", "length", "tool_calls", "content_filter", "function_call"}) {
@@ -368,7 +368,7 @@ TEST_CASE("reasons, roles and the words for them") {
     CHECK(to_string(ChatRole::assistant) == "assistant");
 }
 
-TEST_CASE("of two choices in turn, the text is that of the first") {
+TEST_CASE("with two alternating choices, the text is that of the first") {
     std::string stream;
     for (int round = 0; round < 20; ++round) {
         stream += event(R"({"choices":[{"index":0,"delta":{"content":"a"}}]})");

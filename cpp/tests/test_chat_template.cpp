@@ -1,4 +1,4 @@
-// Templates change how fast a stream is read and nothing else.
+// Templates change the speed of reading a stream and nothing else.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace {
 
 const std::string done = "data: [DONE]\n\n";
 
-/// The same events with templates and without, at several sizes of reads; the counts of the first.
+/// Checks that the events are equal with and without templates, at several read sizes. Returns the
+/// counts of the first.
 Decoded agree(std::string_view stream) {
     const Decoded whole = decode(stream);
     for (const std::size_t step :
@@ -47,7 +48,7 @@ TEST_CASE("a plain stream is parsed once") {
     CHECK(decoded.counts.matched == 99);
 }
 
-TEST_CASE("CRLF line ends, and data without a blank before it, are learned too") {
+TEST_CASE("CRLF line ends, and data without a leading blank, become part of templates") {
     std::string crlf;
     std::string tight;
     for (int index = 0; index < 50; ++index) {
@@ -58,7 +59,7 @@ TEST_CASE("CRLF line ends, and data without a blank before it, are learned too")
     CHECK(agree(tight + done).counts.matched == 49);
 }
 
-TEST_CASE("what servers vary per chunk is opened once it was seen to change") {
+TEST_CASE("values that servers vary per chunk become holes after their first change") {
     const auto vary = [](int index) {
         const std::string number = std::to_string(index);
         return R"({"id":"gen-)" + number + R"(","created":)" +
@@ -96,7 +97,7 @@ TEST_CASE("reasoning, tool calls and content each have their template") {
     CHECK(decoded.seen.chunks.size() == 92);
 }
 
-TEST_CASE("values that decide what a chunk means are never opened") {
+TEST_CASE("values that decide the meaning of a chunk never become holes") {
     std::string stream;
     for (const std::string_view reason :
          {"null", "\"stop\"", "\"length\"", "\"other\"", "\"more\""}) {
@@ -115,7 +116,7 @@ TEST_CASE("values that decide what a chunk means are never opened") {
           event(R"({"object":"error","choices":[]})") + done);
 }
 
-TEST_CASE("keys that stand twice, or with escapes, read as the parser reads them") {
+TEST_CASE("duplicate or escaped keys read as in the parser") {
     for (
         const std::string_view odd :
         {R"({"choices":[{"index":0,"delta":{"content":"a","content":"b"}}]})",
@@ -131,7 +132,7 @@ TEST_CASE("keys that stand twice, or with escapes, read as the parser reads them
               .seen.text == "b");
 }
 
-TEST_CASE("learning stops after eight misses and begins again with a hit") {
+TEST_CASE("templates stop after eight misses and resume with a hit") {
     std::string stream;
     for (int index = 0; index < 200; ++index) {
         stream += event(R"({"k)" + std::to_string(index) +
@@ -142,7 +143,7 @@ TEST_CASE("learning stops after eight misses and begins again with a hit") {
     CHECK(decoded.counts.parsed == 200);
 }
 
-TEST_CASE("the parser sees what a template does not accept") {
+TEST_CASE("the parser receives chunks that a template does not accept") {
     for (const std::string_view bad :
          {"\\x", "\\u12g4", "\xC3", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\t", "\x01", "\\"}) {
         CAPTURE(bad);
@@ -245,7 +246,7 @@ TEST_CASE("any mutation of a stream reads the same with templates and without") 
     }
 }
 
-TEST_CASE("tokens of a chunk stand where they say") {
+TEST_CASE("tokens of a chunk have the right positions") {
     const std::string json =
         R"({"a" : [1, -2.5e3 ,"x\"y"], "choices":[ {"delta":{"content":"t"},"index":7} ], "e":{} , "f":[]})";
     std::vector<polymux::stream::Token> tokens;

@@ -26,7 +26,7 @@ Report check_json(std::string_view operation_name, std::string_view body, Side s
     return check(operation, variant, **value, side);
 }
 
-/// The one problem that a body has.
+/// The only problem of a body.
 std::string problem(std::string_view operation, std::string_view body, Side side = Side::server) {
     const Report report = check_json(operation, body, side);
     CHECK(report.count == 1);
@@ -51,7 +51,7 @@ constexpr const char* hello = R"({"model":"m","messages":[{"role":"user","conten
 }  // namespace
 
 TEST_SUITE("check") {
-    TEST_CASE("requests that keep the contract pass") {
+    TEST_CASE("valid requests pass") {
         CHECK(check_json("chat", hello).ok());
         CHECK(check_json("chat", R"({"model":"m","messages":[
             {"role":"system","content":"be short"},
@@ -103,7 +103,7 @@ TEST_SUITE("check") {
             problem(
                 "chat",
                 R"({"model":"m","messages":[{"role":"user","content":[{"type":"image_url"}]}]})") ==
-            "messages[0].content[0]: image_url: is missing, and type says that it is there");
+            "messages[0].content[0]: image_url: is missing, but type requires it");
         CHECK(problem("generate_image", R"({"prompt":"x","width":1001})") ==
               "width=1001: must be a multiple of 8; the nearest are 1000 and 1008");
         CHECK(problem("generate_image", R"({"prompt":"x","width":64})") ==
@@ -124,7 +124,7 @@ TEST_SUITE("check") {
             const std::string body =
                 std::string(R"({"model":"m","messages":[{"role":"user","content":"x"}],")") + name +
                 R"(":"y"})";
-            CHECK(problem("chat", body) == std::string(name) + ": is not for callers to choose");
+            CHECK(problem("chat", body) == std::string(name) + ": cannot be set by clients");
         }
         std::string passed;
         const Operation& operation = *find_operation("chat");
@@ -138,7 +138,7 @@ TEST_SUITE("check") {
         CHECK(passed == "min_p");
     }
 
-    TEST_CASE("what is handed on afterwards is what the check has handed on") {
+    TEST_CASE("hand_on delivers the same values as check") {
         for (const auto& [name, body] :
              {std::pair{"chat", R"({"other":[1],"messages":[{"role":"user","content":"x"}],)"
                                 R"("temperature":null,"stream":true,"model":"m","more":{"a":1}})"},
@@ -166,7 +166,7 @@ TEST_SUITE("check") {
         }
     }
 
-    TEST_CASE("numbers that are passed on must fit") {
+    TEST_CASE("numbers that are passed through must fit") {
         CHECK(
             problem(
                 "chat",
@@ -181,11 +181,11 @@ TEST_SUITE("check") {
 
     TEST_CASE("unknown fields: an error for a client, a warning on a server") {
         CHECK(problem("search_music", R"({"song":"x","limt":5})", Side::client) ==
-              "limt: there is no such field; did you mean limit?");
+              "limt: unknown field; did you mean limit?");
         const Report report = check_json("search_music", R"({"song":"x","limt":5})");
         CHECK(report.ok());
         REQUIRE(report.warnings.size() == 1);
-        CHECK(report.warnings[0] == "limt: there is no such field; did you mean limit?");
+        CHECK(report.warnings[0] == "limt: unknown field; did you mean limit?");
     }
 
     TEST_CASE("names that are there twice are refused, wherever they are") {
@@ -201,7 +201,7 @@ TEST_SUITE("check") {
             "messages[0].z.a[0].q: is there twice");
     }
 
-    TEST_CASE("all problems come at once, and a long list is cut") {
+    TEST_CASE("all problems are reported at once, and a long list is shortened") {
         const Report report =
             check_json("generate_image", R"({"width":1,"height":"x","num_outputs":0,"seed":1.5})");
         CHECK(report.count == 5);
@@ -221,7 +221,7 @@ TEST_SUITE("check") {
         CHECK(long_text.ends_with("and 980 more"));
     }
 
-    TEST_CASE("passwords in addresses are not shown, long values are cut") {
+    TEST_CASE("passwords in URLs are hidden, long values are shortened") {
         const std::string text =
             problem("search_music", R"({"song":"x","proxy":"ftp://user:secret@proxy.example:1"})");
         CHECK(text.find("secret") == std::string::npos);
@@ -231,7 +231,7 @@ TEST_SUITE("check") {
         CHECK(problem("search_music", body).size() < 200);
     }
 
-    TEST_CASE("forms: numbers and switches are read from text") {
+    TEST_CASE("forms: numbers and booleans are parsed from text") {
         CHECK(check_form("generate_video", {{.name = "prompt", .text = "x"},
                                             {.name = "fps", .text = "10"},
                                             {.name = "init_weight", .text = "0.5"},
@@ -289,7 +289,7 @@ TEST_SUITE("check") {
               "vbr_quality=\"10\": must be at least 0 and below 10");
     }
 
-    TEST_CASE("the selector is required where several models fit") {
+    TEST_CASE("the selector is required if several models fit") {
         const Operation& images = *find_operation("generate_image");
         CHECK((*choose_variant(images, {}, Encoding::json))->id == "A");
         CHECK_FALSE(choose_variant(images, {}, Encoding::multipart));
@@ -301,10 +301,11 @@ TEST_SUITE("check") {
         const auto refused = choose_variant(*find_operation("chat"), {}, Encoding::multipart);
         REQUIRE_FALSE(refused);
         CHECK(refused.error().code == ErrorCode::unsupported_encoding);
-        CHECK(refused.error().message == "chat: takes no body of multipart/form-data");
+        CHECK(refused.error().message ==
+              "chat: does not accept a body of type multipart/form-data");
     }
 
-    TEST_CASE("a client's fields choose the variant where no model is named") {
+    TEST_CASE("a client's fields select the variant if no model is named") {
         const auto chosen = [](const char* operation, std::optional<std::string_view> model,
                                std::string_view given) {
             const auto is_given = [given](std::string_view field) { return field == given; };
@@ -317,12 +318,12 @@ TEST_SUITE("check") {
         CHECK(chosen("upscale_image", {}, "image") == "A");
         CHECK(chosen("upscale_image", {}, "face_enhance") == "B");
         CHECK(chosen("search_music", {}, "song").empty());
-        CHECK(chosen("generate_image", "", "").starts_with("generate_image: there is no model"));
+        CHECK(chosen("generate_image", "", "").starts_with("generate_image: unknown model"));
         CHECK(chosen("search_music", "x", "song")
-                  .starts_with("search_music: takes no model selector"));
+                  .starts_with("search_music: does not accept a model selector"));
     }
 
-    TEST_CASE("bodies that are no JSON are refused with a reason") {
+    TEST_CASE("bodies that are not JSON are refused with a reason") {
         JsonReader reader;
         for (const char* body :
              {"", " ", "{", R"({"a":1,})", "{'a':1}", R"({"a":1} x)", "{} {}", "nul",

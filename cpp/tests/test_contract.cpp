@@ -10,7 +10,7 @@ using namespace polymux;
 using namespace polymux::contract;
 
 TEST_SUITE("contract") {
-    TEST_CASE("the fourteen operations of the interface are there, in its order") {
+    TEST_CASE("the fourteen operations of the API exist, in order") {
         std::string paths;
         for (const Operation* operation : operations())
             paths += std::string(operation->path) + '\n';
@@ -23,7 +23,7 @@ TEST_SUITE("contract") {
               "/api/v1/image2text\n");
     }
 
-    TEST_CASE("an operation is found by every name that people use for it") {
+    TEST_CASE("an operation is found by every accepted name") {
         const Operation* const operation = find_operation("transcribe");
         REQUIRE(operation != nullptr);
         for (const char* name : {"/api/v1/modelhost/stt", "modelhost/stt", "stt"}) {
@@ -34,7 +34,7 @@ TEST_SUITE("contract") {
         CHECK(find_operation("") == nullptr);
     }
 
-    TEST_CASE("no name stands for two operations or two fields") {
+    TEST_CASE("no name refers to two operations or two fields") {
         std::set<std::string_view> names;
         for (const Operation* operation : operations()) {
             CHECK(names.insert(operation->name).second);
@@ -61,7 +61,7 @@ TEST_SUITE("contract") {
         CHECK_FALSE(find_operation("chat")->selects_model());
     }
 
-    TEST_CASE("a misspelt field has a nearest name, a strange one has none") {
+    TEST_CASE("a misspelled field has a nearest name, a different one has none") {
         const auto& fields = find_operation("generate_image")->variants[1].body.fields;
         CHECK(nearest_name("promt", fields) == "prompt");
         CHECK(nearest_name("hieght", fields) == "height");
@@ -71,7 +71,7 @@ TEST_SUITE("contract") {
         CHECK(nearest_name(std::string(100'000, 'p'), fields).empty());
     }
 
-    TEST_CASE("the description is JSON that the own reader takes") {
+    TEST_CASE("the description is JSON that polymux can parse") {
         JsonReader reader;
         const std::string all = describe();
         const auto value = reader.read(all);

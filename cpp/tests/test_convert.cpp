@@ -44,7 +44,7 @@ std::string by_ffmpeg(const std::string& input, const std::string& output,
     return read_file(output);
 }
 
-/// A sink that cannot go back, as a pipe is.
+/// A sink that cannot go back, like a pipe.
 class PipeSink final : public ByteSink {
 public:
     explicit PipeSink(std::string& output) : output_(output) {}
@@ -89,7 +89,7 @@ TEST_SUITE("convert") {
         REQUIRE(ours.report);
         CHECK(ours.report->samples == 3 * 44'100);
         CHECK(ours.report->duration_s == doctest::Approx(3.0));
-        // The encoder's delay of 576 samples, the decoder's 529, and the last frame to the full.
+        // The encoder's delay of 576 samples, the decoder's 529, and a complete last frame.
         CHECK(ours.report->frames == 116);
         CHECK(ours.report->bytes == static_cast<std::int64_t>(ours.bytes.size()));
         CHECK(ours.report->audio_bytes < ours.report->bytes);
@@ -102,7 +102,7 @@ TEST_SUITE("convert") {
         CHECK(seen.back().bytes_written == ours.report->bytes);
     }
 
-    TEST_CASE("samples that are no numbers are silenced, counted and said") {
+    TEST_CASE("NaN and infinite samples are silenced, counted and reported") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
         make_media(input,
@@ -118,7 +118,7 @@ TEST_SUITE("convert") {
         CHECK(ours.report->warnings[0].count == 1);
     }
 
-    TEST_CASE("a sink that cannot seek gets a complete file when it is short") {
+    TEST_CASE("a sink that cannot seek gets a complete file if it is short") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
         make_media(input, music);
@@ -134,7 +134,7 @@ TEST_SUITE("convert") {
         CHECK(report->warnings.empty());
     }
 
-    TEST_CASE("a long stream to a pipe flows in batches and says that the Info frame is missing") {
+    TEST_CASE("a long stream to a pipe arrives in batches and reports the missing Info frame") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
         make_media(input, {"-f", "lavfi", "-i", "sine=duration=500:sample_rate=44100"});
@@ -152,19 +152,19 @@ TEST_SUITE("convert") {
         CHECK(static_cast<std::int64_t>(piped.size()) == report->bytes);
     }
 
-    TEST_CASE("cancelling and stopping end with their own codes and commit nothing") {
+    TEST_CASE("cancellation and stopping end with their codes and commit nothing") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
         make_media(input, music);
         const CancelToken token;
-        SUBCASE("a token set beforehand") {
+        SUBCASE("a token set in advance") {
             token.cancel();
             const Converted ours = convert_file(input, {}, {}, token);
             REQUIRE_FALSE(ours.report);
             CHECK(ours.report.error().code == ErrorCode::cancelled);
             CHECK(ours.bytes.empty());
         }
-        SUBCASE("a token set on the way") {
+        SUBCASE("a token set during the conversion") {
             const Converted ours = convert_file(
                 input, {},
                 [&token](const Progress&) {
@@ -176,7 +176,7 @@ TEST_SUITE("convert") {
             CHECK(ours.report.error().code == ErrorCode::cancelled);
             CHECK(ours.bytes.empty());
         }
-        SUBCASE("a progress callback that says no") {
+        SUBCASE("a progress callback that stops") {
             const Converted ours = convert_file(input, {}, [](const Progress&) { return false; });
             REQUIRE_FALSE(ours.report);
             CHECK(ours.report.error().code == ErrorCode::callback_failed);
@@ -205,7 +205,7 @@ TEST_SUITE("convert") {
         CHECK_FALSE(validate({.end_s = std::numeric_limits<double>::infinity()}));
     }
 
-    TEST_CASE("bitrates are read as people write them") {
+    TEST_CASE("bitrates are parsed in all notations") {
         CHECK(*parse_bitrate("128k") == 128'000);
         CHECK(*parse_bitrate("128000") == 128'000);
         CHECK(*parse_bitrate("0.128M") == 128'000);
@@ -218,9 +218,9 @@ TEST_SUITE("convert") {
     }
 }
 
-// scripts/check-ffmpeg-7 leaves this suite out: there the libraries are newer than the program.
+// scripts/check-ffmpeg-7 skips this suite, because its libraries are newer than the program.
 TEST_SUITE("convert as the ffmpeg program does") {
-    TEST_CASE("with identical_file the whole file is the one ffmpeg writes") {
+    TEST_CASE("with identical_file, the whole file equals ffmpeg's") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.flac");
         std::vector<std::string> arguments = music;
@@ -280,7 +280,7 @@ TEST_SUITE("convert as the ffmpeg program does") {
         CHECK(ours.report->mode == "vbr");
     }
 
-    TEST_CASE("a bitrate that does not exist at the rate is replaced, and said") {
+    TEST_CASE("a bitrate that does not exist at the rate is replaced with a warning") {
         const TemporaryFolder folder;
         const std::string input = folder.file("in.wav");
         make_media(input, music);
@@ -291,7 +291,7 @@ TEST_SUITE("convert as the ffmpeg program does") {
         CHECK(ours.report->warnings[0].code == "bitrate_adjusted");
     }
 
-    TEST_CASE("start and end cut where ffmpeg's -ss and -to cut") {
+    TEST_CASE("start and end cut like ffmpeg's -ss and -to") {
         const TemporaryFolder folder;
         for (const char* name : {"in.wav", "in.flac", "in.m4a", "in.mka"}) {
             const std::string input = folder.file(name);

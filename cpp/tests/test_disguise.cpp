@@ -30,30 +30,30 @@ bool judged(const std::string& bytes) {
     return may_be_disguised({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()});
 }
 
-// Quiet PCM that no sync word can be in: every byte is small and none is zero.
+// Quiet PCM that cannot contain a sync word: every byte is small and nonzero.
 const std::string pcm(5000, '\3');
 
 }  // namespace
 
 TEST_SUITE("disguise") {
-    TEST_CASE("plain samples are what they seem") {
+    TEST_CASE("plain samples are recognized as such") {
         CHECK_FALSE(judged(wav(pcm)));
         CHECK_FALSE(judged(wav(std::string(64, '\0') + pcm)));
         CHECK_FALSE(judged(wav(std::string(64, '\0'))));
         CHECK_FALSE(judged(wav(pcm, chunk("LIST", "odd"))));
     }
 
-    TEST_CASE("a sync word anywhere in the samples is a reason to look closer") {
+    TEST_CASE("a sync word anywhere in the samples requires a closer look") {
         for (const std::string word :
              {"\x7F\xFE\x80\x01", "\xFE\x7F\x01\x80", "\xF8\x72\x6F\xBA"}) {
             CHECK(judged(wav(word + pcm)));
             CHECK(judged(wav(pcm + word)));
-            // Before the samples it is somebody's text.
+            // Before the samples, it is part of a text.
             CHECK_FALSE(judged(wav(pcm, chunk("LIST", word))));
         }
     }
 
-    TEST_CASE("a frame at the beginning is, also behind silence, but not later") {
+    TEST_CASE("a frame at the beginning does too, also after silence, but not later") {
         for (const std::string start : {"\xFF\xFB", "\xFF\xF1", "\x56\xE0", "\x0B\x77", "ID3"}) {
             CHECK(judged(wav(start + pcm)));
             CHECK(judged(wav(std::string(100, '\0') + start + pcm)));
@@ -61,7 +61,7 @@ TEST_SUITE("disguise") {
         }
     }
 
-    TEST_CASE("what is no whole WAV header is always looked at") {
+    TEST_CASE("an incomplete WAV header always requires a closer look") {
         const std::string whole = wav(pcm);
         for (const std::size_t length : {0U, 4U, 12U, 19U, 43U}) {
             CHECK_MESSAGE(judged(whole.substr(0, length)), length);

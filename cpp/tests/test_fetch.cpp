@@ -1,6 +1,5 @@
-// The fetch itself where a test needs to stand in for the resolver: what it answers is judged
-// whole, asked once for each hop, and waited for no longer than a deadline or a cancellation
-// allows.
+// The fetch itself, with a replaced resolver. Its whole result is checked, it is called once for
+// each hop, and a deadline or a cancellation ends the wait for it.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@ using namespace polymux::transport;
 using namespace polymux::testing;
 using std::chrono::milliseconds;
 
-TEST_CASE("a name is fetched from the address that the resolver gave") {
+TEST_CASE("a name is fetched from the resolver's address") {
     const Server server({plain});
     std::string asked;
     const auto resolver = [&asked](const std::string& name, int call) {
@@ -54,7 +53,7 @@ TEST_CASE("one answer that is not public refuses all of them") {
     CHECK(server.connections() == 0);
 }
 
-TEST_CASE("a destination is judged as a fetch is, and nothing connects to it") {
+TEST_CASE("a destination is checked like a fetch, without connecting") {
     const Server server({plain});
     std::vector<Address> answer = addresses({"127.0.0.1", "127.0.0.2"});
     const auto resolver = [&](const std::string&, int) { return Result(answer); };
@@ -89,7 +88,7 @@ TEST_CASE("each redirect is looked up and judged anew") {
     CHECK(server.connections() == 1);
 }
 
-TEST_CASE("one redirect too many is told by its limit") {
+TEST_CASE("too many redirects are reported with the limit") {
     const Server server({"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", plain});
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     FetchOptions options = options_for(server.port(), resolver);
@@ -165,8 +164,8 @@ TEST_CASE("a silent resolver holds nobody, and those left behind are counted") {
     while (*inside > 0) std::this_thread::sleep_for(milliseconds(1));
 }
 
-#ifndef __SANITIZE_THREAD__  // It knows no threads behind such a fork.
-TEST_CASE("a child of a fork has none of its parent's look-ups under way") {
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer does not support threads after such a fork.
+TEST_CASE("a forked child has none of its parent's running lookups") {
     const auto gate = std::make_shared<std::atomic<bool>>(false);
     const auto inside = std::make_shared<std::atomic<int>>(0);
     const auto silent = [gate, inside](const std::string&, int) {
@@ -199,7 +198,7 @@ TEST_CASE("a child of a fork has none of its parent's look-ups under way") {
 }
 #endif
 
-TEST_CASE("a token that is set already, a total of nothing, a caller who says no") {
+TEST_CASE("a token set in advance, a total of nothing, a callback that stops") {
     const CancelToken cancel;
     cancel.cancel();
     CHECK(run("http://media.example/", {}, cancel).fetched.error().code == ErrorCode::cancelled);
@@ -211,7 +210,7 @@ TEST_CASE("a token that is set already, a total of nothing, a caller who says no
           ErrorCode::callback_failed);
 }
 
-TEST_CASE("a sink's failure ends the fetch and comes out unchanged") {
+TEST_CASE("a sink's failure ends the fetch unchanged") {
     const Server server({plain});
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     const auto full = [](std::span<const std::byte>) -> Result<void> {
@@ -225,7 +224,7 @@ TEST_CASE("a sink's failure ends the fetch and comes out unchanged") {
     CHECK(got.error().message == "the disk is full");
 }
 
-TEST_CASE("limits out of their range are named") {
+TEST_CASE("limits out of range are named") {
     FetchOptions options;
     options.limits.total_ms = 0;
     CHECK(run("http://media.example/", options).fetched.error().message.find("total_ms") !=
@@ -236,7 +235,7 @@ TEST_CASE("limits out of their range are named") {
     CHECK(validate(FetchLimits{}).has_value());
 }
 
-TEST_CASE("the certificate bundle that is named must be a file") {
+TEST_CASE("the configured certificate bundle must be a file") {
     const auto missing = certificate_bundle("/nonexistent/bundle.pem");
     REQUIRE_FALSE(missing.has_value());
     CHECK(missing.error().code == ErrorCode::tls_failed);

@@ -1,5 +1,5 @@
-// Going on with a body whose beginning is there: what is asked for, which answers are its rest, and
-// that all else is asked for anew, once.
+// Resuming a body whose beginning exists: the requested range, the responses that match it, and a
+// single new request for the whole body otherwise.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -22,7 +22,7 @@ namespace {
 
 const std::string whole = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"a\"\r\n\r\n0123456789";
 
-/// The rest "56789" of ten bytes, with these headers.
+/// The remainder "56789" of ten bytes, with these headers.
 std::string rest_with(const std::string& headers) {
     return "HTTP/1.1 206 Partial Content\r\n" + headers + "Content-Length: 5\r\n\r\n56789";
 }
@@ -34,7 +34,7 @@ struct Resumed {
     std::vector<std::string> requests;
 };
 
-/// What comes where five bytes are there.
+/// Runs a fetch for which five bytes exist.
 Resumed run_resumed(std::vector<std::string> answers, FetchResume resume = {.offset_bytes = 5},
                     std::uint64_t most = 1000) {
     const Server server(std::move(answers));
@@ -58,7 +58,7 @@ bool has(const std::string& request, const std::string& header) {
 
 }  // namespace
 
-TEST_CASE("the rest of a body comes behind what is there") {
+TEST_CASE("the remainder of a body follows the existing part") {
     const auto got = run_resumed({rest_with(good_range + "ETag: \"a\"\r\n")},
                                  {.offset_bytes = 5, .etag = "\"a\"", .total_bytes = 10});
     REQUIRE(got.outcome.fetched.has_value());
@@ -77,7 +77,7 @@ TEST_CASE("the rest of a body comes behind what is there") {
     CHECK_FALSE(got.starts[0].is_encoded);
 }
 
-TEST_CASE("forms of a rest that fits") {
+TEST_CASE("forms of a valid remainder") {
     for (const std::string& headers : {std::string("Content-Range: bytes 5-9/*\r\n"),
                                        std::string("content-range: BYTES 5-9/10\r\n"),
                                        good_range + "Content-Encoding: identity\r\n"}) {
@@ -94,7 +94,7 @@ TEST_CASE("forms of a rest that fits") {
     CHECK(chunked.starts[0].total_bytes == 10);
 }
 
-TEST_CASE("an answer with all of it begins anew without another request") {
+TEST_CASE("a response with the whole body starts again without another request") {
     const auto got = run_resumed({whole}, {.offset_bytes = 5, .etag = "\"b\""});
     REQUIRE(got.outcome.fetched.has_value());
     CHECK(got.outcome.fetched->offset == 0);
@@ -106,7 +106,7 @@ TEST_CASE("an answer with all of it begins anew without another request") {
     CHECK(got.starts[0].etag == "\"a\"");
 }
 
-TEST_CASE("what is no rest is not read, and all is asked for, once") {
+TEST_CASE("a wrong remainder is not read, and the whole body is requested once") {
     const FetchResume known{.offset_bytes = 5, .etag = "\"a\"", .total_bytes = 10};
     std::vector<std::string> answers;
     for (const char* const range :
@@ -140,7 +140,7 @@ TEST_CASE("what is no rest is not read, and all is asked for, once") {
     }
 }
 
-TEST_CASE("a server that says so for ever is asked twice and no more") {
+TEST_CASE("a server that always rejects ranges is queried only twice") {
     const std::string never = "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n";
     const auto got = run_resumed({never});
     REQUIRE(got.outcome.fetched.has_value());
@@ -148,7 +148,7 @@ TEST_CASE("a server that says so for ever is asked twice and no more") {
     CHECK(got.requests.size() == 2);
 }
 
-TEST_CASE("redirects are followed with the range, and from the first URL where all is asked for") {
+TEST_CASE("redirects keep the range, and a request for the whole body starts at the first URL") {
     const std::string onward = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
     auto got = run_resumed({onward, rest_with(good_range)});
     REQUIRE(got.outcome.fetched.has_value());
@@ -166,7 +166,7 @@ TEST_CASE("redirects are followed with the range, and from the first URL where a
     CHECK(got.requests[2].starts_with("GET / "));
 }
 
-TEST_CASE("what lies before a rest counts") {
+TEST_CASE("the existing part counts") {
     CHECK(
         run_resumed({rest_with(good_range)}, {.offset_bytes = 5}, 10).outcome.fetched.has_value());
     const std::string chunked = "HTTP/1.1 206 Partial Content\r\n" + good_range +
@@ -180,14 +180,14 @@ TEST_CASE("what lies before a rest counts") {
             CHECK(got.requests.size() == 1);
         }
     }
-    // Nor does one get further that sends more than its range says.
+    // A server that sends more than its range declares gets no further.
     const auto more = run_resumed({"HTTP/1.1 206 Partial Content\r\n" + good_range +
                                    "Transfer-Encoding: chunked\r\n\r\n6\r\n567890\r\n0\r\n\r\n"},
                                   {.offset_bytes = 5}, 10);
     CHECK(more.outcome.fetched.error().code == ErrorCode::answer_too_large);
 }
 
-TEST_CASE("a rest that breaks off is no rest") {
+TEST_CASE("an interrupted remainder is not complete") {
     for (const std::string& answer :
          {"HTTP/1.1 206 Partial Content\r\n" + good_range + "Content-Length: 5\r\n\r\n567",
           "HTTP/1.1 206 Partial Content\r\n" + good_range +
@@ -201,7 +201,7 @@ TEST_CASE("a rest that breaks off is no rest") {
     }
 }
 
-TEST_CASE("nothing is said of ranges where nothing is there, and no tag that is not strong") {
+TEST_CASE("no range is requested without an existing part, and no weak tag is sent") {
     auto got = run_resumed({whole}, {.offset_bytes = 0, .etag = "\"a\""});
     CHECK(got.outcome.fetched.has_value());
     CHECK(got.requests[0].find("Range") == std::string::npos);
@@ -217,7 +217,7 @@ TEST_CASE("nothing is said of ranges where nothing is there, and no tag that is 
     }
 }
 
-TEST_CASE("whoever is told of an answer may end the fetch before its body") {
+TEST_CASE("the start callback may end the fetch before its body") {
     const Server server({whole});
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     FetchOptions options = options_for(server.port(), resolver);
@@ -231,7 +231,7 @@ TEST_CASE("whoever is told of an answer may end the fetch before its body") {
     CHECK(got.body.empty());
 }
 
-TEST_CASE("an encoded body is told as such, without a length") {
+TEST_CASE("an encoded body is reported as encoded, without a length") {
     const auto got = run_resumed({"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n"
                                   "Content-Length: 0\r\nETag: W/\"a\"\r\n\r\n"},
                                  {});
@@ -241,14 +241,14 @@ TEST_CASE("an encoded body is told as such, without a length") {
     CHECK(got.starts[0].etag.empty());
 }
 
-TEST_CASE("progress counts what was there") {
+TEST_CASE("progress includes the existing part") {
     const Server server({rest_with(good_range)});
     const auto resolver = [](const std::string&, int) { return Result(addresses({"127.0.0.1"})); };
     FetchOptions options = options_for(server.port(), resolver);
     options.resume.offset_bytes = 5;
     FetchProgress last;
     const auto sink = [](std::span<const std::byte>) -> Result<void> {
-        // So that a turn is due behind the piece.
+        // Makes a callback due after the piece.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         return {};
     };
@@ -261,7 +261,7 @@ TEST_CASE("progress counts what was there") {
     CHECK(last.expected_bytes == 10);
 }
 
-TEST_CASE("ranges of content, well formed and not") {
+TEST_CASE("content ranges, valid and invalid") {
     const auto good = parse_content_range("bytes 5-9/10");
     REQUIRE(good.has_value());
     CHECK(good->first == 5);

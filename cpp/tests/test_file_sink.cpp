@@ -14,7 +14,7 @@ using namespace polymux;
 using namespace polymux::testing;
 
 TEST_SUITE("file sink") {
-    TEST_CASE("the file appears at commit, not before, and nothing else stays") {
+    TEST_CASE("the file appears at commit, not before, and nothing else remains") {
         const TemporaryFolder folder;
         const std::string path = folder.file("talk.mp3");
         {
@@ -33,7 +33,7 @@ TEST_SUITE("file sink") {
         CHECK(read_file(path) == "hello world");
     }
 
-    TEST_CASE("what was written is read back, whether it has reached the disk or not") {
+    TEST_CASE("written data is read back, whether it has reached the disk or not") {
         const TemporaryFolder folder;
         const auto sink = open_sink(folder.file("out"));
         REQUIRE(sink->can_read_back());
@@ -59,7 +59,7 @@ TEST_SUITE("file sink") {
         CHECK(read_file(folder.file("empty")).empty());
     }
 
-    TEST_CASE("without commit nothing is left, and what was there before stays") {
+    TEST_CASE("without commit nothing remains, and an existing file stays") {
         const TemporaryFolder folder;
         write_file(folder.file("old"), "old content");
         for (const char* name : {"old", "new"}) {
@@ -110,7 +110,7 @@ TEST_SUITE("file sink") {
         CHECK((read_file(folder.file("out")) == expected));
     }
 
-    TEST_CASE("a patch outside of what was written is refused") {
+    TEST_CASE("a patch outside of the written range is refused") {
         const TemporaryFolder folder;
         const auto sink = open_sink(folder.file("out"));
         REQUIRE(sink->write(as_bytes("abc")));
@@ -123,7 +123,7 @@ TEST_SUITE("file sink") {
         CHECK(read_file(folder.file("out")) == "abc");
     }
 
-    TEST_CASE("after commit a sink takes nothing more") {
+    TEST_CASE("after commit a sink accepts nothing more") {
         const TemporaryFolder folder;
         const auto sink = open_sink(folder.file("out"));
         REQUIRE(sink->write(as_bytes("abc")));
@@ -134,7 +134,7 @@ TEST_SUITE("file sink") {
         CHECK(read_file(folder.file("out")) == "abc");
     }
 
-    TEST_CASE("a file that exists is replaced only when that is allowed") {
+    TEST_CASE("an existing file is replaced only if allowed") {
         const TemporaryFolder folder;
         const std::string path = folder.file("talk.mp3");
         write_file(path, "old");
@@ -152,7 +152,7 @@ TEST_SUITE("file sink") {
         CHECK(folder.entries() == Names{"talk.mp3"});
     }
 
-    TEST_CASE("a file that appears meanwhile survives where overwriting is not allowed") {
+    TEST_CASE("a file that appears meanwhile survives if overwriting is not allowed") {
         const TemporaryFolder folder;
         const std::string path = folder.file("talk.mp3");
         {
@@ -167,7 +167,7 @@ TEST_SUITE("file sink") {
         CHECK(folder.entries() == Names{"talk.mp3"});
     }
 
-    TEST_CASE("without overwriting, a new file is written all the same") {
+    TEST_CASE("without overwriting, a new file is still written") {
         const TemporaryFolder folder;
         const auto sink = open_sink(folder.file("new"), no_overwrite);
         REQUIRE(sink->write(as_bytes("new")));

@@ -25,7 +25,7 @@ using media::create_file_sink;
 namespace {
 
 /// On a disk of 256 KiB: writes until it is full, first by `write`, then by `commit`, because the
-/// last bytes wait in the buffer. 0 when every promise held.
+/// last bytes wait in the buffer. Returns 0 if all checks passed.
 int fill_disk(const TemporaryFolder& folder) {
     write_file(folder.file("old"), "old");
     for (const bool at_commit : {false, true}) {
@@ -81,7 +81,8 @@ TEST_SUITE("file sink: modes and failures") {
         CHECK(mode_of(folder.file("old")) == 0755);
     }
 
-    TEST_CASE("another user's file keeps owner and group where allowed, else gives nothing away") {
+    TEST_CASE(
+        "another user's file keeps owner and group if allowed, otherwise access is restricted") {
         if (::geteuid() != 0) {
             MESSAGE("needs the superuser to make another user's file");
             return;
@@ -122,7 +123,7 @@ TEST_SUITE("file sink: modes and failures") {
     }
 
     // K20
-    TEST_CASE("a file size limit is an error with its errno; the old file stays, no part does") {
+    TEST_CASE("a file size limit is an error with its errno; the old file stays, no part remains") {
         const TemporaryFolder folder;
         write_file(folder.file("old"), "old");
         CHECK(run_in_child([&folder] {
@@ -137,7 +138,7 @@ TEST_SUITE("file sink: modes and failures") {
                       if (written) continue;
                       if (written.error().code != ErrorCode::output_failed) return 3;
                       if (written.error().os_errno != EFBIG) return 4;
-                      // Once failed, it stays failed: a hole must never be committed.
+                      // After a failure it stays failed, because a hole must never be committed.
                       if ((*sink)->write({}) || (*sink)->commit()) return 5;
                       return 0;
                   }
@@ -148,10 +149,11 @@ TEST_SUITE("file sink: modes and failures") {
 
     // K20
     TEST_CASE(
-        "a full disk is an error that tells the free space; the old file stays, no part does") {
+        "a full disk is an error that reports the free space; the old file stays, no part "
+        "remains") {
         const TemporaryFolder folder;
         constexpr int no_mount = 99;
-        // In a child, whose mount nobody else sees and which ends with it.
+        // In a child, whose mount is visible only to it and ends with it.
         const int status = run_in_child([&folder] {
             const int user = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
             if (::unshare(CLONE_NEWNS | user) != 0) return no_mount;
@@ -181,7 +183,7 @@ TEST_SUITE("file sink: modes and failures") {
         CHECK(folder.entries().empty());
     }
 
-    TEST_CASE("many sinks to one destination: each is whole, the last one stays") {
+    TEST_CASE("many sinks to one destination: each is complete, the last one stays") {
         const TemporaryFolder folder;
         const std::string path = folder.file("talk.mp3");
         std::atomic<int> failures = 0;
@@ -219,7 +221,7 @@ TEST_SUITE("file sink: modes and failures") {
         CHECK(folder.entries() == Names{"new"});
     }
 
-    TEST_CASE("a forked child that lets go of a sink takes nothing away from its parent") {
+    TEST_CASE("a forked child that destroys a sink does not affect its parent") {
         const TemporaryFolder folder;
         auto sink = open_sink(folder.file("talk.mp3"));
         REQUIRE(sink->write(as_bytes("parent's")));

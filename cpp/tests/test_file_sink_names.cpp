@@ -36,7 +36,7 @@ TEST_SUITE("file sink: names") {
         CHECK(folder.entries() == Names{"dangling", "link", "target"});
     }
 
-    TEST_CASE("a symbolic link put in place meanwhile is refused at commit") {
+    TEST_CASE("a symbolic link created meanwhile is refused at commit") {
         const TemporaryFolder folder;
         write_file(folder.file("target"), "precious");
         {
@@ -65,7 +65,7 @@ TEST_SUITE("file sink: names") {
     }
 
     // K20
-    TEST_CASE("folders, pipes and devices are refused, with what to do instead") {
+    TEST_CASE("folders, pipes and devices are refused with advice") {
         const TemporaryFolder folder;
         for (const std::string& path : {folder.path(), folder.path() + "/", folder.file("."),
                                         folder.file(".."), folder.file("new/"), std::string("/")}) {
@@ -83,7 +83,7 @@ TEST_SUITE("file sink: names") {
         CHECK(folder.entries() == Names{"pipe"});
     }
 
-    TEST_CASE("/dev/stdout is refused with the advice for what stands behind it") {
+    TEST_CASE("/dev/stdout is refused with the advice for its target") {
         CHECK(run_in_child([] {
                   const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
                   if (null < 0 || ::dup2(null, STDOUT_FILENO) < 0) return 1;
@@ -94,7 +94,7 @@ TEST_SUITE("file sink: names") {
     }
 
     // K20
-    TEST_CASE("the input is never its own output, by whatever name") {
+    TEST_CASE("the input is never its own output, under any name") {
         const TemporaryFolder folder;
         write_file(folder.file("talk.mp3"), "the input");
         std::filesystem::create_hard_link(folder.file("talk.mp3"), folder.file("hard"));
@@ -139,7 +139,7 @@ TEST_SUITE("file sink: names") {
     }
 
     // K20
-    TEST_CASE("a read-only file is not replaced, by the superuser neither") {
+    TEST_CASE("a read-only file is not replaced, not even by the superuser") {
         const TemporaryFolder folder;
         write_file(folder.file("keep"), "keep me");
         REQUIRE(::chmod(folder.file("keep").c_str(), 0444) == 0);
@@ -170,7 +170,7 @@ TEST_SUITE("file sink: names") {
         CHECK(folder.entries() == Names{"talk.mp3"});
     }
 
-    TEST_CASE("a folder that may be written to but not listed will do") {
+    TEST_CASE("a folder that is writable but not listable is enough") {
         const TemporaryFolder folder;
         REQUIRE(::chmod(folder.path().c_str(), 0333) == 0);
         CHECK(run_in_child([&folder] {
@@ -202,7 +202,7 @@ TEST_SUITE("file sink: names") {
         CHECK(folder.entries() == expected);
     }
 
-    TEST_CASE("a relative path is taken from the folder that was current at the start") {
+    TEST_CASE("a relative path refers to the folder that was current at the start") {
         const TemporaryFolder folder;
         std::filesystem::create_directory(folder.file("elsewhere"));
         CHECK(run_in_child([&folder] {

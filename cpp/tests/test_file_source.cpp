@@ -41,7 +41,7 @@ std::string read_all(media::ByteSource& source, std::size_t block = 1000) {
 Error refusal_of(const std::string& path) {
     const auto source = media::open_file(path);
     REQUIRE_FALSE(source);
-    // Nothing a message quotes may break a log line or a terminal.
+    // Quoted text in a message must not break a log line or a terminal.
     CHECK(std::none_of(source.error().message.begin(), source.error().message.end(),
                        [](char value) { return static_cast<unsigned char>(value) < 0x20; }));
     return source.error();
@@ -54,7 +54,7 @@ bool says(const Error& error, std::string_view text) {
 }  // namespace
 
 TEST_SUITE("file source") {
-    TEST_CASE("a file is read whole, seeks, and knows its size and identity") {
+    TEST_CASE("a file is read completely, seeks, and reports its size and identity") {
         const TemporaryFolder folder;
         std::string content;
         for (int index = 0; index < 5000; ++index) content += std::to_string(index) + "\n";
@@ -153,7 +153,7 @@ TEST_SUITE("file source") {
         }
     }
 
-    TEST_CASE("a relative path is taken from the current folder, whatever it starts with") {
+    TEST_CASE("a relative path refers to the current folder, whatever it starts with") {
         const TemporaryFolder folder;
         write_file(folder.file("-x.wav"), "dash");
         write_file(folder.file("file:x"), "scheme");
@@ -166,13 +166,13 @@ TEST_SUITE("file source") {
     }
 
     // K20
-    TEST_CASE("what is missing is said to be missing") {
+    TEST_CASE("a missing file is reported as missing") {
         const TemporaryFolder folder;
         const Error missing = refusal_of(folder.file("nothing.wav"));
         CHECK(missing.code == ErrorCode::input_not_found);
         CHECK(missing.os_errno == ENOENT);
         CHECK(missing.input_name == folder.file("nothing.wav"));
-        CHECK(says(missing, "no such file"));
+        CHECK(says(missing, "file not found"));
         CHECK(says(missing, "nothing.wav'"));
 
         write_file(folder.file("file"), "x");
@@ -195,7 +195,7 @@ TEST_SUITE("file source") {
         CHECK(read_all(**source) == "content");
     }
 
-    TEST_CASE("symbolic links in a circle are refused") {
+    TEST_CASE("symbolic link loops are refused") {
         const TemporaryFolder folder;
         std::filesystem::create_symlink("b", folder.file("a"));
         std::filesystem::create_symlink("a", folder.file("b"));
@@ -246,7 +246,7 @@ TEST_SUITE("file source") {
         write_file(folder.file("secret"), "x");
         std::filesystem::permissions(folder.file("secret"), std::filesystem::perms::none);
         std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
-        // In a child without the superuser's rights, so that it means the same for every user.
+        // In a child without superuser rights, to get the same result for every user.
         CHECK(run_in_child([&folder] {
                   if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 1;
                   const auto source = media::open_file(folder.file("secret"));
@@ -314,16 +314,16 @@ TEST_SUITE("path text") {
         CHECK(quoted_path("Müller – 日本 😀.mp3") == "'Müller – 日本 😀.mp3'");
         CHECK(quoted_path("a\nb\x1b[2J\x7f") == "'a\\x0ab\\x1b[2J\\x7f'");
         CHECK(quoted_path("a\xff\xfe") == "'a\\xff\\xfe'");
-        CHECK(quoted_path("\xc2\x9b") == "'\\xc2\\x9b'");  // U+009B steers terminals.
+        CHECK(quoted_path("\xc2\x9b") == "'\\xc2\\x9b'");  // U+009B controls terminals.
         CHECK(quoted_path("\xc2\xa9") == "'\xc2\xa9'");
         CHECK(quoted_path("\xc0\xaf") == "'\\xc0\\xaf'");  // Overlong.
         CHECK(quoted_path("\xe0\x80\xaf") == "'\\xe0\\x80\\xaf'");
         CHECK(quoted_path("\xed\xa0\x80") == "'\\xed\\xa0\\x80'");  // Surrogate.
         CHECK(quoted_path("\xf4\x90\x80\x80") == "'\\xf4\\x90\\x80\\x80'");
-        CHECK(quoted_path("\xe6\x97") == "'\\xe6\\x97'");  // Crop off.
+        CHECK(quoted_path("\xe6\x97") == "'\\xe6\\x97'");  // Truncated.
     }
 
-    TEST_CASE("the middle of a long path is left out, never half a character") {
+    TEST_CASE("a long path loses its middle, never half a character") {
         std::string path;
         for (int index = 0; index < 500; ++index) path += "日";
         for (const char* prefix : {"", "x", "xx"}) {

@@ -36,7 +36,7 @@ std::vector<Frame> frames_in(std::string_view bytes, int version) {
     return frames;
 }
 
-// Splits a tag into its frames, and fails where sizes do not add up.
+// Splits a tag into its frames. Fails if sizes do not add up.
 std::vector<Frame> frames_of(std::span<const std::byte> tag, int version) {
     const std::string text = as_text(tag);
     REQUIRE(text.size() >= 10);
@@ -62,7 +62,7 @@ std::string literal(const char* text, std::size_t length) {
     return {text, length};
 }
 
-// The bytes of a string literal, NULs included.
+// The bytes of a string literal, including NULs.
 #define RAW(text) literal(text, sizeof(text) - 1)
 
 Cover make_cover(const TemporaryFolder& folder, const std::string& name, const std::string& type) {
@@ -89,7 +89,7 @@ std::string with_tag(const TemporaryFolder& folder, const Bytes& tag) {
 
 }  // namespace
 
-TEST_CASE("generic names go to the frames of the standard") {
+TEST_CASE("generic names map to the frames of the standard") {
     struct Row {
         const char* key;
         const char* version3;
@@ -119,7 +119,7 @@ TEST_CASE("generic names go to the frames of the standard") {
     CHECK(frame_for("language", "German", 3).id == "TXXX");
 }
 
-TEST_CASE("text is ISO-8859-1, UTF-16 or UTF-8 as the version asks") {
+TEST_CASE("text is ISO-8859-1, UTF-16 or UTF-8 depending on the version") {
     CHECK(frame_for("title", "Gr\xC3\xBC\xC3\x9F", 3).body == RAW("\x00Gr\xFC\xDF"));
     CHECK(frame_for("title", "Gr\xC3\xBC\xC3\x9F", 4).body == RAW("\x03Gr\xC3\xBC\xC3\x9F"));
     CHECK(frame_for("title", "\xE2\x82\xAC\xF0\x9F\x8E\xB5", 3).body ==
@@ -190,7 +190,7 @@ TEST_CASE("hostile text is repaired") {
                     4)
               .body == RAW("\x03"
                            "abc d\ne\nf"));
-    // A byte that can never be right, a sequence cut short, an overlong form, a surrogate.
+    // A byte that is never valid, a truncated sequence, an overlong form, a surrogate.
     CHECK(frame_for("title", RAW("a\xFF"), 4).body == RAW("\x03"
                                                           "a\xEF\xBF\xBD"));
     CHECK(frame_for("title", RAW("\xE2\x82"), 4).body == RAW("\x03\xEF\xBF\xBD"));
@@ -207,7 +207,7 @@ TEST_CASE("hostile text is repaired") {
     CHECK(write_id3v2(content).empty());
 }
 
-TEST_CASE("values of 1 MiB are kept, what passes the format's limit is named") {
+TEST_CASE("values of 1 MiB are kept, larger ones than the format's limit are named") {
     const std::string large(1 << 20, 'x');
     for (const int version : {3, 4}) {
         CHECK(frame_for("comment", large, version).body.size() == 5 + large.size());
@@ -266,7 +266,7 @@ TEST_CASE("a cover keeps its bytes and names its type") {
     CHECK(frames_of(write_id3v2(content), 3)[0].body.substr(1, 8) == RAW("image/\0\0"));
 }
 
-TEST_CASE("ffprobe reads back what the standard tag says") {
+TEST_CASE("ffprobe reads back the content of the standard tag") {
     const TemporaryFolder folder;
     Id3Content content;
     content.tags = {
@@ -309,7 +309,7 @@ TEST_CASE("mpg123 reads back the standard tag") {
         for (const char* value : {"Caf\xC3\xA9", "\xE2\x99\xAB Band", "a remark"}) {
             CHECK(report.find(value) != std::string::npos);
         }
-        // It looks for ID3v2.3's year alone.
+        // It looks only for ID3v2.3's year.
         CHECK((report.find("2019") != std::string::npos) == (version == 3));
     }
 }
@@ -405,7 +405,7 @@ TEST_CASE("as_ffmpeg gives ffmpeg's tag with a copied cover") {
     }
 }
 
-TEST_CASE("as_ffmpeg leaves out a private frame that ffmpeg refuses, and names it") {
+TEST_CASE("as_ffmpeg skips a private frame that ffmpeg refuses, and names it") {
     Id3Content content;
     for (const char* value : {"\\x4", "\\xZZ", "\\x"}) {
         content.tags = {{"id3v2_priv.o", value}, {"title", "t"}};

@@ -18,7 +18,7 @@ namespace {
 
 using Codes = std::vector<std::uint32_t>;
 
-/// The rules once more, as slowly and plainly as can be; empty where a code is no character.
+/// A slow and simple reference implementation; empty if a code is not a character.
 std::string expected(const Codes& codes) {
     std::string text = "\"";
     const auto put = [&text](std::uint32_t byte) { text += static_cast<char>(byte); };
@@ -63,10 +63,10 @@ std::vector<Processor> processors() {
     return here;
 }
 
-/// What a kernel makes of the codes, or empty where it refuses.
+/// A kernel's output for the codes, or empty if it refuses.
 template <typename Unit, typename Kernel>
 std::string written(Kernel kernel, const Codes& codes) {
-    // The exact size, so that a sanitizer sees every byte read beyond it.
+    // The exact size lets a sanitizer see every byte read past it.
     const std::vector<Unit> units(codes.begin(), codes.end());
     Buffer buffer;
     buffer.append('"');
@@ -106,7 +106,7 @@ std::string number(double value) {
 }  // namespace
 
 TEST_SUITE("json_text") {
-    TEST_CASE("every kernel that this processor runs is tested") {
+    TEST_CASE("every kernel that this processor supports is tested") {
         CHECK(kernels_for(Processor::any) != nullptr);
 #if defined(__x86_64__)
         CHECK((kernels_for(Processor::sse4) != nullptr) == (__builtin_cpu_supports("sse4.2") != 0));
@@ -115,7 +115,7 @@ TEST_SUITE("json_text") {
         CHECK(&best_kernels() == kernels_for(processors().back()));
     }
 
-    TEST_CASE("one character at every place of texts of every length") {
+    TEST_CASE("one character at every position of texts of every length") {
         const Codes specials = {0,     7,      8,      9,      10,      11,       12,     13,
                                 0x1F,  '"',    '\\',   0x7F,   0x80,    0xFF,     0x100,  0x7FF,
                                 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF, 0xD800, 0xDFFF};
@@ -131,7 +131,7 @@ TEST_SUITE("json_text") {
         }
     }
 
-    TEST_CASE("random texts of every density, also longer than the first room") {
+    TEST_CASE("random texts of every density, also longer than the initial buffer") {
         std::mt19937 random(20261121);
         const std::array<std::uint32_t, 5> highest = {0x7F, 0xFF, 0x7FF, 0xFFFF, 0x10FFFF};
         for (int round = 0; round < 3000; ++round) {
@@ -148,7 +148,7 @@ TEST_SUITE("json_text") {
         }
     }
 
-    TEST_CASE("numbers that are no characters are refused") {
+    TEST_CASE("numbers that are not characters are refused") {
         check_everywhere({'a', 0x110000});
         check_everywhere(Codes(40, 0xFFFFFFFF));
         check_everywhere(Codes(40, 0x80000041));
@@ -162,7 +162,7 @@ TEST_SUITE("json_text") {
         CHECK(buffer.view() == "[");
     }
 
-    TEST_CASE("UTF-8 goes through as it is, short and long") {
+    TEST_CASE("UTF-8 passes through unchanged, short and long") {
         for (std::size_t length = 0; length < 80; ++length) {
             const Codes codes(length, length % 3 == 0 ? 0x4E2D : 'x');
             const std::string text = utf8(codes);
@@ -178,7 +178,7 @@ TEST_SUITE("json_text") {
         }
     }
 
-    TEST_CASE("short texts of a public call: every byte at every place") {
+    TEST_CASE("short texts of a public call: every byte at every position") {
         for (std::size_t length = 1; length < 18; ++length) {
             for (std::size_t place = 0; place < length; ++place) {
                 for (std::uint32_t code = 0; code < 0x80; ++code) {
@@ -196,7 +196,7 @@ TEST_SUITE("json_text") {
         }
     }
 
-    TEST_CASE("numbers are laid out as Python prints them") {
+    TEST_CASE("numbers are formatted as in Python") {
         CHECK(number(0.0) == "0.0");
         CHECK(number(-0.0) == "-0.0");
         CHECK(number(1.0) == "1.0");
@@ -224,7 +224,7 @@ TEST_SUITE("json_text") {
         CHECK(buffer.view() == "-9223372036854775808 9223372036854775807");
     }
 
-    TEST_CASE("a buffer keeps its memory and grows little beyond what is written") {
+    TEST_CASE("a buffer keeps its memory and grows little beyond its content") {
         Buffer buffer;
         append_utf8(buffer, std::string(1U << 20U, 'x'));
         CHECK(buffer.capacity_bytes() < (1U << 20U) + 4096);

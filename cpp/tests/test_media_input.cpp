@@ -40,14 +40,14 @@ ChannelLayout layout(const char* name) {
     return result;
 }
 
-/// The most memory that was resident since the last call of this function.
+/// The maximum resident memory since the last call of this function.
 std::int64_t peak_memory_bytes() {
     std::ifstream status("/proc/self/status");
     std::int64_t kilobytes = 0;
     for (std::string line; std::getline(status, line);) {
         if (line.starts_with("VmHWM:")) kilobytes = std::stoll(line.substr(6));
     }
-    std::ofstream("/proc/self/clear_refs") << "5";  // Sets the peak back to what is resident now.
+    std::ofstream("/proc/self/clear_refs") << "5";  // Resets the peak to the current resident size.
     return kilobytes * 1024;
 }
 
@@ -74,7 +74,7 @@ private:
 }  // namespace
 
 TEST_SUITE("media input") {
-    TEST_CASE("what is no media of its own is refused as unsupported") {
+    TEST_CASE("input that is not self-contained media is refused as unsupported") {
         for (const char* content :
              {"#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile:///etc/hostname\n",
               "ffconcat version 1.0\nfile other.wav\n",
@@ -91,7 +91,7 @@ TEST_SUITE("media input") {
         CHECK(empty.error().code == ErrorCode::undecodable);
     }
 
-    TEST_CASE("probe tells container, streams, tags, chapters and cover") {
+    TEST_CASE("probe reports container, streams, tags, chapters and cover") {
         const TemporaryFolder folder;
         const std::string picture = folder.file("cover.png");
         make_media(picture, {"-f", "lavfi", "-i", "color=red:size=16x16", "-frames:v", "1"});
@@ -166,7 +166,7 @@ TEST_SUITE("media input") {
         }
     }
 
-    TEST_CASE("decoded samples are those of the ffmpeg program") {
+    TEST_CASE("decoded samples equal those of the ffmpeg program") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.flac");
         make_media(path, {"-f", "lavfi", "-i", "sine=duration=1:sample_rate=44100", "-ac", "2"});
@@ -184,7 +184,7 @@ TEST_SUITE("media input") {
         CHECK(ours == polymux::testing::read_file(raw));
     }
 
-    TEST_CASE("a source that fails at any read gives back its own failure") {
+    TEST_CASE("a source that fails at any read returns its own failure") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.ogg");
         make_media(path, {"-f", "lavfi", "-i", "anoisesrc=duration=5", "-c:a", "libvorbis"});
@@ -205,7 +205,7 @@ TEST_SUITE("media input") {
         CHECK(failures > 0);
     }
 
-    TEST_CASE("at a rate of one hertz memory does not grow with the samples that come out") {
+    TEST_CASE("at a rate of one hertz, memory does not grow with the output samples") {
         // 2,000 samples in one packet of half an hour: 96 million at the output's rate.
         std::string wave = "RIFF";
         const auto put = [&wave](std::uint32_t value, int bytes) {
@@ -226,7 +226,7 @@ TEST_SUITE("media input") {
         for (std::uint32_t index = 0; index < data_bytes / 2; ++index)
             put(index * 7919U & 0x7FFFU, 2);
 #if SANITIZED
-        // The one keeps what was freed, the other what was last done with each byte.
+        // AddressSanitizer keeps freed memory, ThreadSanitizer the last accesses of each byte.
         constexpr std::int64_t max_memory_bytes = std::int64_t{768} << 20U;
 #else
         constexpr std::int64_t max_memory_bytes = std::int64_t{64} << 20U;
@@ -259,7 +259,7 @@ TEST_SUITE("media input") {
         for (const char* name : {"stereo", "2.1", "5.1", "5.1(side)", "7.1", "quad"}) {
             CHECK_MESSAGE(nearest_layout(layout(name)).channels() == 2, name);
         }
-        // As ffmpeg itself: a "downmix" pair has no position in common with either.
+        // As in ffmpeg: a "downmix" pair has no position in common with either.
         CHECK(nearest_layout(layout("downmix")).channels() == 1);
         CHECK(accepted_decoders().find("aac") != std::string::npos);
         CHECK(accepted_decoders().find("h264") == std::string::npos);

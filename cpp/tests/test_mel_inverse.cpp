@@ -24,7 +24,7 @@ double distance(const std::vector<double>& one, const std::vector<double>& other
 std::vector<double> applied(const MelScale& scale, const std::vector<double>& magnitudes) {
     std::vector<Pair> frames(magnitudes.size());
     for (std::size_t bin = 0; bin < frames.size(); ++bin) {
-        // Of the eight frames one: the others are silent, and stay so.
+        // Only one of the eight frames; the others are silent, and stay silent.
         frames[bin].second[2] = static_cast<float>(magnitudes[bin]);
     }
     std::vector<Pair> bands(scale.bands());
@@ -38,7 +38,7 @@ std::vector<double> applied(const MelScale& scale, const std::vector<double>& ma
     return mel;
 }
 
-/// Values of a column of a picture of noise: any grey, undone.
+/// Values of a column of a noise image: random grays, converted back.
 std::vector<double> random_column(std::mt19937& random, std::size_t bands) {
     std::vector<double> mel(bands);
     for (double& value : mel) value = std::pow(static_cast<double>(random() % 256) / 255.0, 4);
@@ -47,7 +47,7 @@ std::vector<double> random_column(std::mt19937& random, std::size_t bands) {
 
 }  // namespace
 
-TEST_CASE("the triangles of a bin add up to 1 between the first and the last middle") {
+TEST_CASE("the triangles of a bin add up to 1 between the first and the last center") {
     const MelScale scale(Parameters{});
     REQUIRE(scale.bands() == 512);
     REQUIRE(scale.bins() == 4'000);
@@ -60,9 +60,9 @@ TEST_CASE("the triangles of a bin add up to 1 between the first and the last mid
     }
 }
 
-TEST_CASE("a band's middle is where HTK's formula has it") {
+TEST_CASE("a band's center follows HTK's formula") {
     const MelScale scale(Parameters{});
-    // Band 255, counted from 0, has its middle in the middle of the mel scale: 2,077.4 Hz.
+    // Band 255, counted from 0, has its center in the middle of the mel scale: 2,077.4 Hz.
     const double middle = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) * 256 / 513;
     const double hz = 700.0 * (std::pow(10.0, middle / 2595.0) - 1.0);
     std::vector<double> magnitudes(scale.bins());
@@ -72,7 +72,7 @@ TEST_CASE("a band's middle is where HTK's formula has it") {
     CHECK(mel[255] > 0.9);
 }
 
-TEST_CASE("what can be met exactly is met") {
+TEST_CASE("exact solutions are found") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::mt19937 random(1);
@@ -89,7 +89,7 @@ TEST_CASE("what can be met exactly is met") {
     }
 }
 
-TEST_CASE("what cannot be met is met as closely as can be: no bin could make it better") {
+TEST_CASE("otherwise the closest solution is found: no bin could improve it") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::mt19937 random(2);
@@ -99,8 +99,8 @@ TEST_CASE("what cannot be met is met as closely as can be: no bin could make it 
         CHECK(inverse.solve(mel, found) < 60);
         const std::vector<double> back = applied(scale, found);
         REQUIRE(distance(back, mel) > 0.01);
-        // The conditions of Karush, Kuhn and Tucker: the slope is 0 at bins that are there, and
-        // does not fall at those that are not.
+        // The Karush-Kuhn-Tucker conditions: the gradient is 0 at nonzero bins, and does not
+        // decrease at zero bins.
         for (std::size_t piece = 0; piece <= scale.bands(); ++piece) {
             const double below = piece > 0 ? back[piece - 1] - mel[piece - 1] : 0.0;
             const double above = piece < scale.bands() ? back[piece] - mel[piece] : 0.0;
@@ -114,7 +114,7 @@ TEST_CASE("what cannot be met is met as closely as can be: no bin could make it 
     }
 }
 
-TEST_CASE("silence gives silence, and one quiet band something") {
+TEST_CASE("silence stays silent, and one quiet band does not") {
     const MelScale scale(Parameters{});
     MelInverse inverse(scale);
     std::vector<double> mel(scale.bands());
@@ -126,7 +126,7 @@ TEST_CASE("silence gives silence, and one quiet band something") {
     CHECK(*std::max_element(found.begin(), found.end()) > 1e-13);
 }
 
-TEST_CASE("bands that no bin lies under do no harm") {
+TEST_CASE("bands without bins do no harm") {
     Parameters parameters;
     parameters.transform_samples = 512;
     parameters.window_samples = 512;

@@ -44,7 +44,7 @@ TEST_SUITE("memory") {
         CHECK(read_up_to(*source, 2) == "01");
     }
 
-    TEST_CASE("a position behind the end is the end, however far") {
+    TEST_CASE("a position past the end is the end") {
         const auto source = media::memory_source(as_bytes("abc"), "");
         for (const std::uint64_t position :
              {std::uint64_t{3}, std::uint64_t{4}, std::numeric_limits<std::uint64_t>::max()}) {
@@ -55,7 +55,7 @@ TEST_SUITE("memory") {
         CHECK(read_up_to(*source, 8) == "bc");
     }
 
-    TEST_CASE("a memory sink gives back what it received, and nothing before it") {
+    TEST_CASE("a memory sink returns what it received, and nothing before it") {
         std::vector<std::byte> bytes(3);
         const auto sink = media::memory_sink(&bytes);
         REQUIRE(sink->can_read_back());
@@ -75,7 +75,7 @@ TEST_SUITE("memory") {
         CHECK(read_up_to(*source, 16).empty());
     }
 
-    TEST_CASE("a memory sink appends and patches what it wrote") {
+    TEST_CASE("a memory sink appends and patches its own bytes") {
         std::vector<std::byte> bytes(2, std::byte{'-'});
         {
             const auto sink = media::memory_sink(&bytes);
@@ -90,7 +90,7 @@ TEST_SUITE("memory") {
         CHECK(as_text(bytes) == "--Jello there");
     }
 
-    TEST_CASE("a memory sink refuses a patch outside of what it wrote") {
+    TEST_CASE("a memory sink refuses a patch outside of the written range") {
         std::vector<std::byte> bytes(2, std::byte{'-'});
         const auto sink = media::memory_sink(&bytes);
         REQUIRE(sink->write(as_bytes("abc")));

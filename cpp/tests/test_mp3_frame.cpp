@@ -18,7 +18,7 @@ Bytes header_of(unsigned second, unsigned third, unsigned fourth) {
 
 }  // namespace
 
-TEST_CASE("a header of each version says its rate, bitrate, size and side information") {
+TEST_CASE("a header of each version has its rate, bitrate, size and side information") {
     struct Row {
         unsigned second, third, fourth;
         MpegVersion version;
@@ -47,7 +47,7 @@ TEST_CASE("a header of each version says its rate, bitrate, size and side inform
     CHECK(parse_header(header_of(0xFB, 0x90, 0x64))->mode_extension == 2);
 }
 
-TEST_CASE("what is no layer III header is refused") {
+TEST_CASE("an invalid layer III header is refused") {
     const std::array broken = {
         header_of(0x7B, 0x90, 0x64),  // no sync
         header_of(0xFD, 0x90, 0x64),  // layer II
@@ -146,7 +146,7 @@ TEST_CASE("side information of real streams fits their bit reservoir") {
     }
 }
 
-TEST_CASE("side information of a frame that is cut short is refused") {
+TEST_CASE("truncated side information is refused") {
     const auto header = parse_header(header_of(0xFB, 0x90, 0x64));
     REQUIRE(header.has_value());
     const Bytes frame(417);
@@ -158,7 +158,7 @@ TEST_CASE("side information of a frame that is cut short is refused") {
     CHECK(parse_side_info(with_crc, std::span(frame).first(38)).has_value());
 }
 
-TEST_CASE("random bytes are refused or give values inside the format's bounds") {
+TEST_CASE("random bytes are refused or give values within the format's limits") {
     std::mt19937 random(20'260'101);
     std::uniform_int_distribution<unsigned> byte(0, 255);
     std::uniform_int_distribution<std::size_t> length(0, 64);

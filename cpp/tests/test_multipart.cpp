@@ -58,7 +58,7 @@ void add_path(MultipartBody& body, const std::string& path) {
     REQUIRE(body.add_file("file", {.file_name = "a.bin"}, *std::move(part)));
 }
 
-/// A source of any behaviour.
+/// A source with any behavior.
 class OddPart final : public PartSource {
 public:
     OddPart(std::optional<std::uint64_t> size, std::vector<std::string> pieces)
@@ -96,7 +96,7 @@ bool contains(std::string_view text, std::string_view part) {
 }  // namespace
 
 TEST_SUITE("multipart") {
-    TEST_CASE("a body is laid out as RFC 7578 has it, whatever the size of the reads") {
+    TEST_CASE("a body follows RFC 7578 at any read size") {
         for (const std::size_t piece : {1U, 7U, 64U, 65536U}) {
             MultipartBody body = make_body();
             REQUIRE(body.add_text("task", "translate"));
@@ -123,12 +123,12 @@ TEST_SUITE("multipart") {
         }
     }
 
-    TEST_CASE("a body without parts is its end alone") {
+    TEST_CASE("a body without parts has only its end") {
         MultipartBody body = make_body();
         CHECK(read_all(body) == "--" + boundary_of(body) + "--\r\n");
     }
 
-    TEST_CASE("boundaries are long, of allowed characters, and never the same") {
+    TEST_CASE("boundaries are long, of allowed characters, and unique") {
         std::set<std::string> seen;
         for (int index = 0; index < 1000; ++index) {
             const std::string boundary = boundary_of(make_body());
@@ -141,7 +141,7 @@ TEST_SUITE("multipart") {
         CHECK(seen.size() == 1000);
     }
 
-    TEST_CASE("names are escaped as browsers do, in any language") {
+    TEST_CASE("names are escaped as in browsers, in any language") {
         CHECK(
             contains(body_of_names("a\"b\r\nc", "\xe6\x97\xa5\xe6\x9c\xac \"x\".png"),
                      "name=\"a%22b%0D%0Ac\"; filename=\"\xe6\x97\xa5\xe6\x9c\xac %22x%22.png\"\r\n"
@@ -154,7 +154,7 @@ TEST_SUITE("multipart") {
         CHECK(contains(body_of_names("image", ""), "filename=\"image\""));
     }
 
-    TEST_CASE("what cannot be sent is refused") {
+    TEST_CASE("invalid content is refused") {
         MultipartBody body = make_body();
         const auto source = [] { return memory_part(as_bytes("x"), "x"); };
         for (const auto& failed :
@@ -173,7 +173,7 @@ TEST_SUITE("multipart") {
         CHECK_FALSE(body.add_file("late", {.file_name = "x"}, source()));
     }
 
-    TEST_CASE("content types go by the extension, in any case") {
+    TEST_CASE("content types depend on the extension, in any case") {
         CHECK(content_type_of("a.mp3") == "audio/mpeg");
         CHECK(content_type_of("A.B.JPeG") == "image/jpeg");
         CHECK(content_type_of("3gp.3GP") == "video/3gpp");
@@ -199,7 +199,7 @@ TEST_SUITE("multipart") {
         }
     }
 
-    TEST_CASE("a descriptor is sent from where the caller says; its position stays") {
+    TEST_CASE("a descriptor is sent from the requested position; its own position stays") {
         const TemporaryFolder folder;
         write_file(folder.file("a"), "0123456789");
         const int descriptor = ::open(folder.file("a").c_str(), O_RDONLY | O_CLOEXEC);
@@ -210,7 +210,7 @@ TEST_SUITE("multipart") {
         REQUIRE(body.add_file("f", {.file_name = "a"}, *std::move(part)));
         REQUIRE(body.add_file("g", {.file_name = "a"}, *descriptor_part(descriptor, 400, "a")));
         CHECK(::lseek(descriptor, 0, SEEK_CUR) == 0);
-        ::close(descriptor);  // Ours is a duplicate.
+        ::close(descriptor);  // The part uses a duplicate.
         const std::string sent = read_all(body);
         CHECK(contains(sent, "\r\n\r\n456789\r\n"));
         CHECK(contains(sent, "\r\n\r\n\r\n"));
@@ -218,7 +218,7 @@ TEST_SUITE("multipart") {
     }
 
     // K16
-    TEST_CASE("a file that changes while it is sent never comes to its end") {
+    TEST_CASE("a file that changes while it is sent never reaches its end") {
         const TemporaryFolder folder;
         const std::string path = folder.file("log");
         const auto change = [&](const auto& how) {
@@ -249,7 +249,7 @@ TEST_SUITE("multipart") {
         });
     }
 
-    TEST_CASE("a file that vanishes is sent whole all the same") {
+    TEST_CASE("a deleted file is still sent completely") {
         const TemporaryFolder folder;
         write_file(folder.file("a"), "still here");
         MultipartBody body = make_body();
@@ -259,7 +259,7 @@ TEST_SUITE("multipart") {
     }
 
     // K16
-    TEST_CASE("what is no regular file is refused at once") {
+    TEST_CASE("anything but a regular file is refused at once") {
         const TemporaryFolder folder;
         CHECK(file_part(folder.file("nothing")).error().code == ErrorCode::input_not_found);
         CHECK(file_part(folder.path()).error().code == ErrorCode::input_unreadable);
@@ -276,7 +276,7 @@ TEST_SUITE("multipart") {
         ::close(ends[1]);
     }
 
-    TEST_CASE("a file of /proc, whose size is told as 0, is no empty file") {
+    TEST_CASE("a file of /proc with a reported size of 0 is not an empty file") {
         MultipartBody body = make_body();
         add_path(body, "/proc/self/status");
         const auto sent = try_read_all(body);
@@ -302,10 +302,10 @@ TEST_SUITE("multipart") {
         CHECK_FALSE(try_read_all(body));
         write_file(folder.file("a"), "content");
         REQUIRE(body.rewind());
-        CHECK_FALSE(try_read_all(body));  // Written to since it was opened.
+        CHECK_FALSE(try_read_all(body));  // Written to after it was opened.
     }
 
-    TEST_CASE("sources of unknown length, and of a wrong one") {
+    TEST_CASE("sources of unknown length, and of a wrong length") {
         MultipartBody unknown = make_body();
         REQUIRE(unknown.add_file(
             "f", {.file_name = "f"},
@@ -326,7 +326,7 @@ TEST_SUITE("multipart") {
         CHECK(contains(sent.error().message, "3 of 4"));
     }
 
-    TEST_CASE("a short read gives what is there instead of waiting for more") {
+    TEST_CASE("a short read returns the available bytes instead of waiting for more") {
         MultipartBody body = make_body();
         REQUIRE(body.add_file(
             "f", {.file_name = "f"},
@@ -336,7 +336,7 @@ TEST_SUITE("multipart") {
         CHECK(as_text(std::span(buffer).first(*body.read(buffer))) == "c");
     }
 
-    TEST_CASE("a fed part waits, goes on, ends and fails as its feed does") {
+    TEST_CASE("a fed part waits, continues, ends and fails like its feed") {
         const auto feed = std::make_shared<Feed>();
         MultipartBody body = make_body();
         REQUIRE(body.add_file("before", {.file_name = "b"}, memory_part(as_bytes("b"), "b")));
@@ -396,7 +396,7 @@ TEST_SUITE("multipart") {
         MultipartBody whole = make_body();
         add_path(whole, path);
         CHECK(*whole.length_bytes() > size);
-        // The part on both sides of 4 GiB: the rest is the same zeros.
+        // Both sides of 4 GiB; the rest has the same zeros.
         const int reopened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
         MultipartBody body = make_body();
         auto part = descriptor_part(reopened, size - (8U << 20U), "sparse");

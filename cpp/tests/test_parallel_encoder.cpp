@@ -18,7 +18,7 @@ const Pcm& mix() {
     return pcm;
 }
 
-/// Sleeps now and then, on whichever thread comes.
+/// Sleeps now and then, on any calling thread.
 std::function<void()> delays(unsigned seed) {
     auto count = std::make_shared<std::atomic<unsigned>>(seed);
     return [count] {
@@ -34,7 +34,7 @@ Error stopped() {
 }  // namespace
 
 TEST_SUITE("parallel encoder") {
-    TEST_CASE("at a constant bitrate every frame is the sequential one, however it is cut") {
+    TEST_CASE("at a constant bitrate every frame equals the sequential one, for any segments") {
         const EncoderSettings settings = cbr(128'000);
         const Encoded expected = encode_in_sequence(mix(), settings);
         for (const int threads : {1, 2, 3, 8}) {
@@ -68,10 +68,10 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("a segment that is shared while the source is still read") {
-        // Two segments are there at once, the rest comes slowly, and one worker is slower than the
-        // other, who takes half of what is left. What is read later must keep its place behind
-        // that.
+    TEST_CASE("a segment that is split while the source is still read") {
+        // Two segments are available at once, the others arrive slowly. One worker is slower than
+        // the other, which takes half of the remaining work. Segments read later must keep their
+        // place after it.
         const EncoderSettings settings = cbr(128'000);
         const Pcm pcm = make_sound(Sound::mix, 44'100, 2, 90.0);
         const Encoded expected = encode_in_sequence(pcm, settings);
@@ -82,8 +82,7 @@ TEST_SUITE("parallel encoder") {
             std::atomic<std::thread::id> slow_worker = reader;
             std::atomic<int> slow_steps = 0;
             std::atomic<int> other_steps = 0;
-            // One step for twenty of the others, however busy the machine is, until they have no
-            // more to do.
+            // One step for twenty of the others, at any machine load, until they have no more work.
             std::atomic<bool> others_are_done = false;
             const auto slow_step = [&] {
                 std::thread::id nobody = reader;
@@ -117,11 +116,11 @@ TEST_SUITE("parallel encoder") {
             CHECK(found.summary.samples == pcm.samples());
             seams = found.summary.seams;
         }
-        // One segment was shared, or nothing was tested.
+        // One segment was split; otherwise the test checks nothing.
         CHECK(seams >= segments_read);
     }
 
-    TEST_CASE("workers that have nothing left share the last segment") {
+    TEST_CASE("idle workers share the last segment") {
         const EncoderSettings settings = cbr(128'000);
         const Encoded expected = encode_in_sequence(mix(), settings);
         for (unsigned seed = 1; seed <= 6; ++seed) {
@@ -130,7 +129,7 @@ TEST_SUITE("parallel encoder") {
                 mix(), settings,
                 {.threads = 3, .segment_frames = 380, .before_step = delays(seed)});
             CHECK(differing(found, expected) == 0);
-            // There are two segments, of which the second one is a remnant.
+            // There are two segments, and the second one is a remnant.
             CHECK(found.summary.seams > 0);
         }
     }
@@ -155,7 +154,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("sounds that make it hard to agree") {
+    TEST_CASE("audio that makes agreement difficult") {
         for (const Sound sound : {Sound::silence, Sound::tone, Sound::faint_noise,
                                   Sound::loud_noise, Sound::speech, Sound::drums}) {
             const Pcm pcm = make_sound(sound, 44'100, 2, 9);
@@ -168,7 +167,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("at other rate controls fewer than one frame in a thousand is coded otherwise") {
+    TEST_CASE("at other rate controls fewer than one frame in a thousand differs") {
         for (const Sound sound : {Sound::silence, Sound::tone, Sound::faint_noise,
                                   Sound::loud_noise, Sound::speech, Sound::drums, Sound::mix}) {
             const Pcm pcm = make_sound(sound, 44'100, 2, 14);
@@ -182,7 +181,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("frames that depend on the reservoir's level are coded anew") {
+    TEST_CASE("frames that depend on the reservoir's level are encoded again") {
         const Pcm pcm = make_sound(Sound::drums, 44'100, 2, 30);
         int repairs = 0;
         for (const double quality : {2.0, 3.0}) {
@@ -212,7 +211,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("a assembler of other rules is noticed, and one encoder does it all") {
+    TEST_CASE("an assembler with other rules is detected, and one encoder does all the work") {
         for (const EncoderSettings& settings : {cbr(128'000), vbr(2), abr(112'000)}) {
             const Encoded found = encode_in_parallel(mix(), settings, {.extra_stuffing_bytes = 1});
             CHECK(found.summary.fell_back);
@@ -221,7 +220,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("verifying all seams changes nothing and finds nothing") {
+    TEST_CASE("verifying all segment boundaries changes nothing and finds nothing") {
         for (const EncoderSettings& settings : {cbr(128'000), vbr(4)}) {
             const Encoded found =
                 encode_in_parallel(mix(), settings, {.segment_frames = 294, .verify = Verify::all});
@@ -248,7 +247,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("cancelling ends it at any point") {
+    TEST_CASE("cancellation ends it at any point") {
         for (const int step : {1, 2, 10, 30, 60, 90}) {
             CAPTURE(step);
             const CancelToken token;
@@ -265,7 +264,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("what source, sink and progress say ends it") {
+    TEST_CASE("errors of source, sink and progress end it") {
         for (const int call : {1, 2, 9, 30}) {
             CAPTURE(call);
             int calls = 0;
@@ -286,7 +285,7 @@ TEST_SUITE("parallel encoder") {
         }
     }
 
-    TEST_CASE("progress grows to the end") {
+    TEST_CASE("progress increases to the end") {
         std::int64_t last = 0;
         const auto watch = [&last](std::int64_t samples) -> Result<void> {
             CHECK(samples >= last);

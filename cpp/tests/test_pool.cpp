@@ -40,7 +40,7 @@ std::string thread_name() {
     return name.data();
 }
 
-/// A machine's /proc and /sys as a control group shows them.
+/// Writes files of /proc and /sys for a control group.
 void describe(const TemporaryFolder& root, const std::string& file, std::string_view content) {
     std::filesystem::create_directories(std::filesystem::path(root.file(file)).parent_path());
     write_file(root.file(file), content);
@@ -95,9 +95,10 @@ TEST_SUITE("pool") {
         CHECK(Pool::instance().wait_idle(patience_ms));
     }
 
-    TEST_CASE("a worker that waits for the outside lends its core to another task") {
+    TEST_CASE("a worker that waits for something outside lends its core to another task") {
         Pool& pool = Pool::instance();
-        // One task more than there are cores: they meet only if the blocked ones do not count.
+        // One task more than there are cores: all of them can meet only if blocked ones do not
+        // count.
         std::latch everybody(pool.size() + 1);
         std::atomic<int> met{0};
         for (int index = 0; index <= pool.size(); ++index) {
@@ -109,11 +110,11 @@ TEST_SUITE("pool") {
         }
         CHECK(pool.wait_idle(patience_ms));
         CHECK(met == pool.size() + 1);
-        // On a thread of the program's own it is allowed and does nothing.
+        // On a thread of the program it is allowed and has no effect.
         const Pool::Blocking elsewhere;
     }
 
-    TEST_CASE("when nobody is blocked any more, no more tasks run than there are cores") {
+    TEST_CASE("when no task is blocked any more, no more tasks run than there are cores") {
         Pool& pool = Pool::instance();
         std::atomic<int> at_work{0};
         std::atomic<int> most{0};
@@ -132,7 +133,7 @@ TEST_SUITE("pool") {
     }
 
     TEST_CASE("tasks start in the order of submission") {
-        // At most size() - 1 tasks can be taken and not yet have counted themselves.
+        // At most size() - 1 tasks can be taken without having counted themselves yet.
         const int size = Pool::instance().size();
         std::atomic<int> started = 0;
         std::atomic<int> too_early = 0;
@@ -176,7 +177,7 @@ TEST_SUITE("pool") {
         CHECK(count == 2000);
     }
 
-    TEST_CASE("waiting for idle gives up in time, and an idle pool does not wait") {
+    TEST_CASE("waiting for idle times out, and an idle pool does not wait") {
         std::latch release(1);
         Pool::instance().submit([&release] { release.wait(); });
         const auto start = std::chrono::steady_clock::now();
@@ -189,7 +190,7 @@ TEST_SUITE("pool") {
         CHECK(Pool::instance().wait_idle(0));
     }
 
-    TEST_CASE("what a task holds is released before the pool counts as idle") {
+    TEST_CASE("a task's data is destroyed before the pool counts as idle") {
         const auto held = std::make_shared<int>(1);
         for (int task = 0; task < 100; ++task) {
             Pool::instance().submit([held] { static_cast<void>(*held); });
@@ -198,7 +199,7 @@ TEST_SUITE("pool") {
         CHECK(held.use_count() == 1);
     }
 
-    TEST_CASE("a task that throws or ends its thread does no harm to the others") {
+    TEST_CASE("a task that throws or ends its thread does not affect the others") {
         std::atomic<int> count = 0;
         for (int task = 0; task < 20; ++task) {
             Pool::instance().submit([] { throw std::runtime_error("a defect"); });
@@ -209,7 +210,7 @@ TEST_SUITE("pool") {
         CHECK(count == 20);
     }
 
-    TEST_CASE("workers leave signals to the program's own threads") {
+    TEST_CASE("workers leave signals to the program's threads") {
         std::atomic<bool> blocked = false;
         std::atomic<bool> faults_open = false;
         Pool::instance().submit([&] {
@@ -258,7 +259,7 @@ TEST_SUITE("pool") {
         CHECK(inherited == 1);
     }
 
-    TEST_CASE("where the system gives no thread, tasks run all the same") {
+    TEST_CASE("if the system provides no thread, tasks still run") {
         CHECK(run_in_child([] {
                   // A stack larger than the address space makes every new thread fail.
                   pthread_attr_t attributes;
@@ -297,7 +298,7 @@ TEST_SUITE("cores") {
         CHECK_FALSE(quota_cores(root.path()).has_value());
     }
 
-    TEST_CASE("version 2: the tightest quota on the way up counts") {
+    TEST_CASE("version 2: the smallest quota of all parents counts") {
         const TemporaryFolder root;
         describe(root, "proc/self/cgroup", "0::/outer/inner\n");
         describe(root, "sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
@@ -310,7 +311,7 @@ TEST_SUITE("cores") {
         CHECK(quota_cores(root.path()) == 0.1);
     }
 
-    TEST_CASE("version 1: quota and period, and a group named as the host sees it") {
+    TEST_CASE("version 1: quota and period, and a group with its name on the host") {
         const TemporaryFolder root;
         describe(root, "proc/self/cgroup",
                  "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/docker/abc\n0::/\n");
@@ -325,7 +326,7 @@ TEST_SUITE("cores") {
         CHECK(quota_cores(root.path()) == 1.0);
     }
 
-    TEST_CASE("nonsense in a quota file is no quota") {
+    TEST_CASE("an invalid quota file means no quota") {
         const TemporaryFolder root;
         describe(root, "proc/self/cgroup", "0::/\n");
         for (const char* content :

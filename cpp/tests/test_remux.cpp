@@ -50,7 +50,7 @@ Result<RemuxReport> remux_files(const std::vector<std::string>& inputs, const st
     return remux(sources, **sink, options, on_progress, token);
 }
 
-/// One line a packet of the stream: what its decoder gets, as a hash.
+/// One line per packet of the stream: the decoder's input, as a hash.
 std::string payload(const std::string& path, const std::string& stream) {
     const auto result =
         run_program({"ffmpeg", "-nostdin", "-v", "error", "-i", "file:" + path, "-map",
@@ -93,7 +93,7 @@ MediaInfo probed(const std::string& path) {
 }  // namespace
 
 TEST_SUITE("remux") {
-    TEST_CASE("video and audio files become one MP4 with the packets they had") {
+    TEST_CASE("video and audio files become one MP4 with the same packets") {
         const TemporaryFolder folder;
         const std::string video = folder.file("video.mp4");
         const std::string audio = folder.file("audio.m4a");
@@ -116,7 +116,7 @@ TEST_SUITE("remux") {
         CHECK(payload(output, "a") == payload(audio, "a"));
         CHECK(frames(output, "v") == frames(video, "v"));
         CHECK(frames(output, "a") == frames(audio, "a"));
-        // It plays while it is loaded: the index comes first.
+        // It can be played while it is loaded: the index comes first.
         const std::string content = read_file(output);
         CHECK(content.find("moov") < content.find("mdat"));
         CHECK(folder.entries().size() == 3);
@@ -134,14 +134,14 @@ TEST_SUITE("remux") {
         CHECK(report->container == "mp4");
         CHECK(frames(output, "v") == frames(input, "v"));
         CHECK(frames(output, "a") == frames(input, "a"));
-        // The sound begins before the first picture, with what its decoder needs.
+        // The audio begins before the first image, with data that its decoder needs.
         CHECK(first_time(output, "a").substr(0, 4) == "0.00");
         CHECK(first_time(output, "v").substr(0, 4) == "0.02");
         const MediaInfo info = probed(output);
         CHECK(info.duration_s.value_or(0) == doctest::Approx(2.0).epsilon(0.05));
     }
 
-    TEST_CASE("pictures out of order keep their times when Matroska becomes MP4") {
+    TEST_CASE("reordered images keep their times when Matroska becomes MP4") {
         const TemporaryFolder folder;
         const std::string input = folder.file("a.mkv");
         const std::string output = folder.file("a.mp4");
@@ -154,7 +154,7 @@ TEST_SUITE("remux") {
         CHECK(first_time(output, "v").substr(0, 4) == "0.00");
     }
 
-    TEST_CASE("the codecs decide the container, and a caller may") {
+    TEST_CASE("the codecs select the container, unless the caller does") {
         struct Case {
             const char* video;
             const char* audio;
@@ -191,7 +191,7 @@ TEST_SUITE("remux") {
         CHECK_FALSE(std::ranges::count(folder.entries(), "no.webm"));
     }
 
-    TEST_CASE("VP9 of every kind of pixel becomes an MP4 that can be read") {
+    TEST_CASE("VP9 of every pixel format becomes a readable MP4") {
         const TemporaryFolder folder;
         const std::string input = folder.file("a.webm");
         const std::string output = folder.file("a.mp4");
@@ -212,7 +212,7 @@ TEST_SUITE("remux") {
         }
     }
 
-    TEST_CASE("sound keeps its place against the picture") {
+    TEST_CASE("audio stays in sync with video") {
         const TemporaryFolder folder;
         const std::string video = folder.file("video.ts");
         const std::string audio = folder.file("audio.ts");
@@ -230,7 +230,7 @@ TEST_SUITE("remux") {
         const double apart_s =
             std::stod(first_time(audio, "a")) - std::stod(first_time(video, "v"));
         CHECK(std::stod(first_time(output, "a")) == doctest::Approx(apart_s).epsilon(0.01));
-        // Too far apart to be on one clock.
+        // Too far apart to share a clock.
         make_media(audio, mp3_at("2000"));
         report = remux_files({video, audio}, output);
         REQUIRE_MESSAGE(report, report.error().message);
@@ -238,7 +238,7 @@ TEST_SUITE("remux") {
         CHECK(first_time(output, "a").substr(0, 4) == "0.00");
     }
 
-    TEST_CASE("a clock that jumps is put right, sound and picture together") {
+    TEST_CASE("a clock that jumps is corrected, audio and video together") {
         const TemporaryFolder folder;
         const std::string output = folder.file("joined.mp4");
         std::string joined;
@@ -261,7 +261,7 @@ TEST_SUITE("remux") {
         }
     }
 
-    TEST_CASE("tags, chapters, language and rotation are kept, the rest is left out") {
+    TEST_CASE("tags, chapters, language and rotation are kept, other data is dropped") {
         const TemporaryFolder folder;
         const std::string chapters = folder.file("chapters.txt");
         write_file(chapters,
@@ -328,7 +328,7 @@ TEST_SUITE("remux") {
         CHECK(rotation.output.find("90") != std::string::npos);
     }
 
-    TEST_CASE("progress rises to the end, and a callback may stop the work") {
+    TEST_CASE("progress increases to the end, and a callback may stop the work") {
         const TemporaryFolder folder;
         const std::string input = folder.file("a.mkv");
         const std::string output = folder.file("a.mp4");

@@ -35,7 +35,7 @@ Attempt remux_bytes(const std::vector<std::string_view>& contents, const RemuxOp
         sources.push_back(owners.back().get());
     }
     std::vector<std::byte> output;
-    // The sink takes back what was not committed when it goes.
+    // The sink removes uncommitted output when it is destroyed.
     auto report = remux(sources, *memory_sink(&output), options, {}, token);
     return {.report = std::move(report), .output = std::move(output)};
 }
@@ -118,7 +118,7 @@ private:
 }  // namespace
 
 TEST_SUITE("remux of hostile input") {
-    TEST_CASE("what is no media is refused and leaves nothing") {
+    TEST_CASE("input that is not media is refused and leaves nothing") {
         struct Case {
             std::string_view content;
             ErrorCode code;
@@ -147,7 +147,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("truncated anywhere, the input gives a file or an error") {
+    TEST_CASE("input truncated anywhere gives a file or an error") {
         for (const char* suffix : {".ts", ".mkv", ".mp4"}) {
             CAPTURE(suffix);
             const std::string whole =
@@ -188,7 +188,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("audio that MP4 cannot describe is told before, or goes to Matroska") {
+    TEST_CASE("audio that MP4 cannot describe is detected in advance, or written to Matroska") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mkv");
         make_media(path,
@@ -200,7 +200,7 @@ TEST_SUITE("remux of hostile input") {
         std::string headless = read_file(path);
         const std::size_t head = headless.find("OpusHead");
         REQUIRE(head != std::string::npos);
-        // The element before it holds its length: eighteen of its bytes are left.
+        // The element before it contains its length: eighteen of its bytes remain.
         headless[head - 1] = static_cast<char>(0x92);
         const Attempt refused = remux_bytes({headless}, {.container = RemuxContainer::mp4});
         CHECK_FALSE(refused.report);
@@ -221,7 +221,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("a full disk is told at whatever byte it comes") {
+    TEST_CASE("a full disk is reported at whatever byte it happens") {
         const std::string whole = medium(".ts");
         const Attempt good = remux_bytes({whole});
         REQUIRE(good.report);
@@ -236,7 +236,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("cancelled at any moment, it ends within 200 ms") {
+    TEST_CASE("canceled at any moment, it ends within 200 ms") {
         const std::string whole = medium(".mkv", {"-b:v", "2M"});
         int cancelled = 0;
         for (int reads = 0; reads < 40; ++reads) {

@@ -64,7 +64,7 @@ std::vector<Times> taken(StreamTimeline& timeline) {
 }  // namespace
 
 TEST_SUITE("remux timeline") {
-    TEST_CASE("good time stamps pass unchanged") {
+    TEST_CASE("valid timestamps pass unchanged") {
         Bench bench("mov", AV_CODEC_ID_H264);
         StreamTimeline timeline = bench.timeline();
         const std::vector<Times> times = {{80, 0}, {200, 40}, {120, 80}, {160, 120}};
@@ -74,7 +74,7 @@ TEST_SUITE("remux timeline") {
         CHECK(timeline.jumps() == 0);
     }
 
-    TEST_CASE("what is missing or does not rise is put right and counted") {
+    TEST_CASE("missing or decreasing timestamps are corrected and counted") {
         Bench bench("mov", AV_CODEC_ID_H264);
         StreamTimeline timeline = bench.timeline();
         for (const Times& one : std::vector<Times>{
@@ -86,7 +86,7 @@ TEST_SUITE("remux timeline") {
         CHECK(timeline.repaired() == 3);
     }
 
-    TEST_CASE("decoding times are made from the order of the pictures") {
+    TEST_CASE("decoding times follow from the order of the images") {
         Bench bench("matroska", AV_CODEC_ID_H264);
         StreamTimeline timeline = bench.timeline();
         for (const std::int64_t pts : {0, 160, 80, 40, 120, 320, 240, 200, 280}) {
@@ -104,7 +104,7 @@ TEST_SUITE("remux timeline") {
                                                     {200, 200},
                                                     {280, 240}});
         CHECK(timeline.repaired() == 0);
-        // More reordering than was learnt: late by a picture, but in order.
+        // More reordering than detected: late by an image, but in order.
         for (const std::int64_t pts : {600, 560, 520, 480, 440, 400}) add(timeline, {pts, pts});
         std::int64_t last_dts = 240;
         for (const Times& one : taken(timeline)) {
@@ -115,7 +115,7 @@ TEST_SUITE("remux timeline") {
         CHECK(timeline.repaired() > 0);
     }
 
-    TEST_CASE("streams of one input take out a jump by the same offset") {
+    TEST_CASE("streams of one input remove a jump by the same offset") {
         Bench bench("mpegts", AV_CODEC_ID_H264);
         StreamTimeline video = bench.timeline();
         StreamTimeline audio = bench.timeline();
@@ -130,7 +130,7 @@ TEST_SUITE("remux timeline") {
         CHECK(audio.jumps() == 1);
     }
 
-    TEST_CASE("a gap of a file is kept, a clock that goes back is not") {
+    TEST_CASE("a gap in a file is kept, a backward clock is not") {
         Bench bench("mov", AV_CODEC_ID_H264);
         StreamTimeline timeline = bench.timeline();
         for (const std::int64_t time : {0, 60'000, 0, 40}) add(timeline, {time, time});
@@ -138,7 +138,7 @@ TEST_SUITE("remux timeline") {
               std::vector<Times>{{0, 0}, {60'000, 60'000}, {60'040, 60'040}, {60'080, 60'080}});
     }
 
-    TEST_CASE("absurd numbers stay numbers") {
+    TEST_CASE("absurd numbers stay within range") {
         for (const char* demuxer : {"mov", "mpegts", "matroska"}) {
             Bench bench(demuxer, AV_CODEC_ID_H264);
             StreamTimeline timeline = bench.timeline();

@@ -11,7 +11,7 @@ using polymux::ErrorCode;
 using polymux::Result;
 
 TEST_SUITE("result") {
-    TEST_CASE("every error code has a name of its own, as documented") {
+    TEST_CASE("every error code has a separate name, as documented") {
         std::set<std::string> names;
         for (int value = 0; value <= static_cast<int>(ErrorCode::internal); ++value) {
             names.emplace(to_string(static_cast<ErrorCode>(value)));
@@ -57,7 +57,7 @@ TEST_SUITE("result") {
         CHECK(*taken == 5);
     }
 
-    TEST_CASE("a result holds its error, all of it") {
+    TEST_CASE("a result holds its complete error") {
         const Result<int> result = Error{.code = ErrorCode::undecodable,
                                          .message = "it is broken",
                                          .input_name = "talk.mp4",

@@ -27,7 +27,7 @@ std::optional<milliseconds> asked(const std::string& fields) {
 }  // namespace
 
 TEST_SUITE("retry") {
-    TEST_CASE("a server says how long to wait, in all forms") {
+    TEST_CASE("a server's requested delay, in all forms") {
         CHECK(asked("Retry-After: 2\r\n") == 2000ms);
         CHECK(asked("retry-after: 0\r\n") == 0ms);
         CHECK(asked("RETRY-AFTER:   1.5\r\n") == 1500ms);
@@ -43,7 +43,7 @@ TEST_SUITE("retry") {
         CHECK(asked("Retry-After: 1000000000000000000000\r\n") == 1'000'000'000'000ms);
     }
 
-    TEST_CASE("what makes no sense is as good as nothing") {
+    TEST_CASE("invalid values are ignored") {
         for (const std::string text : {"", "-1", "+1", "1e3", "0x10", "NaN", "inf", "soon", "1 2",
                                        "1,5", "1.5.2", "Thu, 99 Foo 2026 99:99:99 GMT"}) {
             CAPTURE(text);
@@ -54,7 +54,7 @@ TEST_SUITE("retry") {
         CHECK_FALSE(asked("Retry-After: " + std::string(100'000, '9') + "x\r\n").has_value());
     }
 
-    TEST_CASE("only what may end better is tried again") {
+    TEST_CASE("only failures that may succeed later are retried") {
         CHECK(should_retry(answered(head(429))));
         CHECK(should_retry(answered(head(503))));
         for (const int status : {200, 301, 400, 401, 404, 409, 422, 501, 505, 507}) {
@@ -80,7 +80,7 @@ TEST_SUITE("retry") {
         CHECK_FALSE(should_retry({.failure = &late, .repeatable = true}));
     }
 
-    TEST_CASE("the wait is random below a bound that doubles, or what the server asks for") {
+    TEST_CASE("the delay is random below a bound that doubles, or the server's requested one") {
         const RetryPolicy policy{.first_backoff = 500ms, .max_backoff = 8000ms};
         constexpr std::uint32_t most = 0xFFFFFFFF;
         CHECK(delay_before_retry(policy, 1, nullptr, 0) == 0ms);

@@ -15,7 +15,7 @@ namespace {
 
 using Samples = std::vector<std::int16_t>;
 
-// Notes one after the other; `shift` begins with others.
+// Notes one after the other; `shift` starts with other notes.
 Samples notes(std::size_t count, std::size_t shift = 0) {
     Samples samples(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ TEST_CASE("a signature of silence has a head and no peaks") {
     CHECK(number_at(*signature, 48) == 0x40000000);
 }
 
-TEST_CASE("less than a hop of sound is silence") {
+TEST_CASE("less than a hop of audio is silence") {
     for (const std::size_t count : {0U, 1U, 127U, 128U, 5'000U}) {
         const auto signature = shazam_signature(notes(count));
         REQUIRE(signature);
@@ -58,7 +58,7 @@ TEST_CASE("less than a hop of sound is silence") {
     }
 }
 
-TEST_CASE("the same sound has the same signature, another one another") {
+TEST_CASE("equal audio has equal signatures, different audio different ones") {
     const auto first = shazam_signature(notes(80'000));
     const auto again = shazam_signature(notes(80'000));
     const auto other = shazam_signature(notes(80'000, 1));
@@ -68,19 +68,19 @@ TEST_CASE("the same sound has the same signature, another one another") {
     CHECK(first->bytes != other->bytes);
 }
 
-TEST_CASE("sound after a long silence is found at its frame") {
+TEST_CASE("audio after a long silence is found at its frame") {
     Samples samples(64'000);
     const Samples sound = notes(32'000);
     samples.insert(samples.end(), sound.begin(), sound.end());
     const auto signature = shazam_signature(samples);
     REQUIRE(signature);
     REQUIRE(signature->peaks > 0);
-    // Behind the band's head: no step of a byte reaches so far, so the frame itself is told.
+    // After the band's head: the distance exceeds one byte, so the frame itself is written.
     CHECK(std::to_integer<unsigned>(signature->bytes[64]) == 255);
     CHECK(number_at(*signature, 65) >= 64'000 / 128);
 }
 
-TEST_CASE("an address of a signature is base64") {
+TEST_CASE("the URI of a signature is base64") {
     const auto uri = [](std::string_view text) {
         return shazam_uri(std::as_bytes(std::span(text))).substr(33);
     };
@@ -92,7 +92,7 @@ TEST_CASE("an address of a signature is base64") {
     CHECK(uri("foobar") == "Zm9vYmFy");
 }
 
-TEST_CASE("the middle of what was given is kept, however it came") {
+TEST_CASE("the middle of the input is kept, for any piece sizes") {
     for (const std::size_t total : {0U, 5U, 10U, 11U, 30U, 31U, 1'000U, 10'001U}) {
         std::vector<float> given(total);
         for (std::size_t i = 0; i < total; ++i) given[i] = static_cast<float>(i) / 32768;
@@ -112,7 +112,7 @@ TEST_CASE("the middle of what was given is kept, however it came") {
     }
 }
 
-TEST_CASE("samples that are too loud or no number") {
+TEST_CASE("samples that are too loud or not finite") {
     MiddleSegment segment;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const std::vector<float> given{

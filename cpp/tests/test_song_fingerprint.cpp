@@ -1,4 +1,4 @@
-// Fingerprints: what decides them, and what must not.
+// Fingerprints: what affects them, and what must not.
 #include "polymux/song/fingerprint.hpp"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ TEST_CASE("pieces of any size give the same fingerprint") {
     }
 }
 
-TEST_CASE("a steady tone is where its frequency is, in both windows") {
+TEST_CASE("a steady tone is found at its frequency, in both windows") {
     const std::vector<float> sound = polymux::song_tests::bursts(1'000.0, 10.0);
     const auto parts = fingerprint(sound, 4'096);
     for (const auto& peaks : parts[0].fingerprint.peaks) {
@@ -57,7 +57,7 @@ TEST_CASE("a steady tone is where its frequency is, in both windows") {
     }
 }
 
-TEST_CASE("silence has no peaks, and nothing has one part") {
+TEST_CASE("silence has no peaks, and empty input has one part") {
     const std::vector<float> silence(80'000);
     const auto parts = fingerprint(silence, 4'096);
     REQUIRE(parts.size() == 1);
@@ -87,11 +87,11 @@ TEST_CASE("a recording of more than 4.6 hours has parts, whose peaks lie within 
     CHECK(parts[2].fingerprint.peaks[0] == Peaks{pack(0, 5), pack(9, 6)});
     CHECK(parts[0].fingerprint.peaks[1].empty());
     CHECK(parts[2].fingerprint.peaks[1] == Peaks{pack(9, 6)});
-    // Exactly full: no empty part behind it.
+    // Exactly full: no empty part follows.
     CHECK(parts_of(border, first, {}).size() == 1);
 }
 
-TEST_CASE("the loudest part of a long snippet is taken") {
+TEST_CASE("the loudest part of a long snippet is used") {
     const Parameters parameters;
     std::vector<float> samples(8'000 * 100, 0.001F);
     std::fill(samples.begin() + 8'000 * 50, samples.begin() + 8'000 * 80, 0.5F);
@@ -102,7 +102,7 @@ TEST_CASE("the loudest part of a long snippet is taken") {
     CHECK(whole.size() == 1'000);
 }
 
-TEST_CASE("what cannot be heard or is shorter than a second asks nothing") {
+TEST_CASE("inaudible input and input shorter than a second give no query") {
     std::vector<float> sound = melody(4, 3.0);
     CHECK(!make_query(sound).peaks.empty());
     CHECK(make_query(std::span(sound).first(7'000)).peaks.empty());
@@ -113,7 +113,7 @@ TEST_CASE("what cannot be heard or is shorter than a second asks nothing") {
     CHECK(make_query({}).peaks.empty());
 }
 
-TEST_CASE("a query comes back from its bytes, and from no others") {
+TEST_CASE("a query round-trips through its bytes, and other bytes are refused") {
     const Parameters parameters;
     const Query query = make_query(melody(5, 3.0));
     const std::vector<std::byte> bytes = to_bytes(query, parameters);
@@ -130,7 +130,7 @@ TEST_CASE("a query comes back from its bytes, and from no others") {
     for (std::size_t at = 0; at < bytes.size(); at += 7) {
         std::vector<std::byte> damaged = bytes;
         damaged[at] ^= std::byte{0xFF};
-        // Refused or taken: never a peak outside of the snippet.
+        // Rejected or accepted, but never a peak outside of the snippet.
         if (const auto taken = query_of(damaged, parameters); taken) {
             for (const QueryPeak& peak : taken->peaks) {
                 CHECK(peak.frame <= static_cast<float>(taken->frames));
@@ -142,7 +142,7 @@ TEST_CASE("a query comes back from its bytes, and from no others") {
     CHECK(!query_of(bytes, other));
 }
 
-TEST_CASE("of two channels that are opposite to each other the louder one is taken") {
+TEST_CASE("of two opposite channels, the louder one is used") {
     const std::vector<float> sound = melody(6, 1.0);
     const auto chosen = [&sound](float left, float right) {
         std::vector<float> stereo;
@@ -165,7 +165,7 @@ TEST_CASE("of two channels that are opposite to each other the louder one is tak
     CHECK(mono == std::vector<float>{3, 7, 2, 6});
 }
 
-TEST_CASE("samples that are no numbers are silence") {
+TEST_CASE("NaN and infinite samples are silence") {
     constexpr float none = std::numeric_limits<float>::quiet_NaN();
     constexpr float endless = std::numeric_limits<float>::infinity();
     std::vector<float> mono;
@@ -177,7 +177,7 @@ TEST_CASE("samples that are no numbers are silence") {
     CHECK(powers.choice() == MonoChoice::middle);
 }
 
-TEST_CASE("parameters that decide what is stored change the hash, others do not") {
+TEST_CASE("parameters of stored data change the hash, others do not") {
     const Parameters parameters;
     Parameters stored = parameters;
     stored.windows[1].song_peaks_per_band = 6;

@@ -1,4 +1,4 @@
-// Songs found by snippets, and not found.
+// Finds songs by snippets, and rejects unknown ones.
 #include "polymux/song/matcher.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr int song_count = 12;
 constexpr double song_s = 40.0;
 
-/// A catalogue in memory; song n is melody n.
+/// An index in memory; song n is melody n.
 const SongSnapshot& catalogue() {
     static const std::shared_ptr<const SongSnapshot> snapshot = [] {
         auto set = SongSet::open("/nonexistent/songs", Parameters{});
@@ -43,7 +43,8 @@ const SongSnapshot& catalogue() {
     return *snapshot;
 }
 
-/// Of the song, or of the same notes faster or higher; where and how long is of what is played.
+/// A snippet of the song, or of the same notes faster or higher. Position and length refer to the
+/// played audio.
 std::vector<float> cut(int song, double from_s, double seconds, double tempo = 1.0,
                        double pitch = 1.0) {
     const std::vector<float> sound = melody(static_cast<std::uint32_t>(song), song_s, tempo, pitch);
@@ -60,7 +61,7 @@ std::vector<Candidate> find(const std::vector<float>& snippet,
 
 }  // namespace
 
-TEST_CASE("a snippet names its song, where it is in it, and that nothing was changed") {
+TEST_CASE("a snippet identifies its song and position, and that nothing was changed") {
     for (const int song : {1, 4, 8, song_count}) {
         const double from_s = 3.017 + song;
         const auto found = find(cut(song, from_s, 5.0));
@@ -73,7 +74,7 @@ TEST_CASE("a snippet names its song, where it is in it, and that nothing was cha
     }
 }
 
-TEST_CASE("a snippet in noise of its own level names its song") {
+TEST_CASE("a snippet in noise of equal level identifies its song") {
     std::vector<float> snippet = cut(5, 11.3, 5.0);
     polymux::song_tests::add_noise(snippet, 0.08F, 7);
     const auto found = find(snippet);
@@ -82,7 +83,7 @@ TEST_CASE("a snippet in noise of its own level names its song") {
     CHECK(found[0].accepted);
 }
 
-TEST_CASE("a snippet that is played faster or slower names its song and its speed") {
+TEST_CASE("a snippet played faster or slower identifies its song and speed") {
     for (const double speed : {0.95, 0.973, 1.02, 1.05}) {
         const auto found = find(polymux::song_tests::played_at(cut(7, 9.0, 6.0), speed));
         REQUIRE(!found.empty());
@@ -94,7 +95,7 @@ TEST_CASE("a snippet that is played faster or slower names its song and its spee
     }
 }
 
-TEST_CASE("a snippet of the same pitches at another tempo names its song and the tempo") {
+TEST_CASE("a snippet with the same pitches at another tempo identifies its song and tempo") {
     for (const int song : {2, 5}) {
         for (const double tempo : {0.96, 1.04}) {
             const auto found = find(cut(song, 8.0 + song, 6.0, tempo));
@@ -109,7 +110,8 @@ TEST_CASE("a snippet of the same pitches at another tempo names its song and the
     }
 }
 
-TEST_CASE("a snippet of the same times a semitone higher or lower names its song and the pitch") {
+TEST_CASE(
+    "a snippet with the same times a semitone higher or lower identifies its song and pitch") {
     for (const int song : {3, 6}) {
         for (const double semitones : {-1.0, 1.0}) {
             const double pitch = std::exp2(semitones / 12.0);
@@ -125,7 +127,7 @@ TEST_CASE("a snippet of the same times a semitone higher or lower names its song
     }
 }
 
-TEST_CASE("a snippet that is changed by more than is looked for names nothing else") {
+TEST_CASE("a snippet changed beyond the search range matches no other song") {
     for (const double factor : {0.88, 1.12}) {
         for (const auto& found :
              {find(cut(4, 9.0, 6.0, factor)), find(cut(4, 9.0, 6.0, 1.0, factor))}) {
@@ -134,7 +136,7 @@ TEST_CASE("a snippet that is changed by more than is looked for names nothing el
     }
 }
 
-TEST_CASE("whoever wants to be surer or less sure is told so") {
+TEST_CASE("a minimum confidence changes what is accepted") {
     const Parameters parameters;
     std::vector<float> snippet = cut(5, 11.3, 3.0);
     polymux::song_tests::add_noise(snippet, 0.08F, 7);
@@ -149,14 +151,14 @@ TEST_CASE("whoever wants to be surer or less sure is told so") {
     CHECK_FALSE(is_answer(of_few, 0.0F, parameters.decision));
 }
 
-TEST_CASE("other music is no song of the catalogue") {
+TEST_CASE("other music does not match a song of the index") {
     for (std::uint32_t seed = 100; seed < 112; ++seed) {
         const auto found = find(melody(seed, 5.0));
         CHECK((found.empty() || !found[0].accepted));
     }
 }
 
-TEST_CASE("silence, noise and one tone are no songs") {
+TEST_CASE("silence, noise and one tone match no song") {
     std::vector<float> noise(40'000);
     CHECK(find(noise).empty());
     polymux::song_tests::add_noise(noise, 0.1F, 1);
@@ -166,19 +168,19 @@ TEST_CASE("silence, noise and one tone are no songs") {
     CHECK((of_tone.empty() || !of_tone[0].accepted));
 }
 
-TEST_CASE("a song that is left out is not found") {
+TEST_CASE("an excluded song is not found") {
     const auto found = find(cut(3, 8.0, 5.0), [](std::int64_t song) { return song == 3; });
     CHECK((found.empty() || (found[0].song != 3 && !found[0].accepted)));
 }
 
-TEST_CASE("a search that is cancelled finds nothing") {
+TEST_CASE("a canceled search finds nothing") {
     const CancelToken token;
     token.cancel();
     const Query query = make_query(melody(200, 5.0));
     CHECK(find_songs(catalogue(), query, Parameters{}, {}, token).empty());
 }
 
-TEST_CASE("a snippet that begins before the song does is found") {
+TEST_CASE("a snippet that begins before the song is found") {
     std::vector<float> snippet(16'000);
     const std::vector<float> beginning = cut(9, 0.0, 4.0);
     snippet.insert(snippet.end(), beginning.begin(), beginning.end());
@@ -189,7 +191,7 @@ TEST_CASE("a snippet that begins before the song does is found") {
     CHECK(found[0].offset_s == doctest::Approx(-2.0).epsilon(0.02));
 }
 
-TEST_CASE("the same recording is known again, damaged or whole, and another is not") {
+TEST_CASE("the same recording is recognized, damaged or complete, and another is not") {
     std::vector<float> damaged = melody(4, song_s);
     polymux::song_tests::add_noise(damaged, 0.003F, 9);
     for (float& sample : damaged) {

@@ -22,7 +22,7 @@ using Bytes = std::vector<std::byte>;
 const Parameters parameters;
 const auto gap_frames = static_cast<std::uint32_t>(parameters.gap_frames);
 
-/// Tracks as a catalogue has them: a song in two parts, one without a peak, an empty one.
+/// Typical tracks: a song in two parts, one without a peak, an empty one.
 std::vector<Track> some_tracks(std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<Track> tracks;
@@ -55,7 +55,7 @@ std::vector<PackedPeak> peaks_of(const Segment& segment, std::uint32_t track, in
     return peaks;
 }
 
-/// What the index shall say, made the slow way.
+/// The expected index, computed the slow way.
 std::map<std::uint32_t, std::set<std::uint32_t>> naive_index(std::span<const Track> tracks) {
     std::map<std::uint32_t, std::set<std::uint32_t>> index;
     std::uint32_t base = gap_frames;
@@ -68,7 +68,7 @@ std::map<std::uint32_t, std::set<std::uint32_t>> naive_index(std::span<const Tra
     return index;
 }
 
-/// Reads everything that can be asked for. What it reads counts for nothing.
+/// Reads everything through the public functions. The values do not matter.
 std::uint64_t read_all(const Segment& segment) {
     std::uint64_t sum = 0;
     for (std::uint32_t bucket = 0; bucket < 64; ++bucket) {
@@ -91,7 +91,8 @@ std::uint64_t read_all(const Segment& segment) {
     return sum + (segment.verify() ? 1U : 0U);
 }
 
-/// Opens bytes at their exact size, so that nothing readable follows them, and reads everything.
+/// Opens bytes in a buffer of their exact size, so nothing readable follows them, and reads
+/// everything.
 bool survives(std::span<const std::byte> bytes) {
     const Bytes exact(bytes.begin(), bytes.end());
     const auto segment = Segment::open(exact, parameters);
@@ -107,7 +108,7 @@ bool survives(std::span<const std::byte> bytes) {
     return true;
 }
 
-/// As if whoever damaged the header had wanted it to be believed.
+/// As if a damaged header had been made to look valid.
 void make_credible(std::span<std::byte> bytes) {
     const std::size_t at = offsetof(SegmentHeader, checksum);
     const std::uint32_t checksum = crc32c(bytes.first(at));
@@ -122,7 +123,7 @@ Bytes merged(std::span<const MergeInput> inputs, std::uint64_t generation = 0) {
 
 }  // namespace
 
-TEST_CASE("a segment finds what a naive index has, and nothing else") {
+TEST_CASE("a segment finds exactly the entries of a naive index") {
     for (const std::uint32_t seed : {1U, 2U, 3U}) {
         const std::vector<Track> tracks = some_tracks(seed);
         const Bytes bytes = built(tracks, 42);
@@ -157,7 +158,7 @@ TEST_CASE("a segment finds what a naive index has, and nothing else") {
     }
 }
 
-TEST_CASE("the same pair at the same frame is kept once") {
+TEST_CASE("the same pair at the same frame is stored once") {
     Track track{.song = 1, .first_frame = 0, .fingerprint = {}};
     track.fingerprint.frames = 100;
     // Two peaks in one cell of the index: the same bin, and a quarter of a bin between them.
@@ -169,7 +170,7 @@ TEST_CASE("the same pair at the same frame is kept once") {
     CHECK(opened(bytes).posting_count() == 1);
 }
 
-TEST_CASE("a segment gives back all peaks of any span") {
+TEST_CASE("a segment returns all peaks of any span") {
     const std::vector<Track> tracks = some_tracks(4);
     const Bytes bytes = built(tracks);
     const Segment segment = opened(bytes);
@@ -198,7 +199,7 @@ TEST_CASE("a segment gives back all peaks of any span") {
     CHECK(peaks_of(segment, segment.track_count(), 0, 0, 1'000).empty());
 }
 
-TEST_CASE("each frame leads to its track, and those of the gap to the next one") {
+TEST_CASE("each frame belongs to its track, and those of the gap to the next one") {
     const std::vector<Track> tracks = some_tracks(6);
     const Bytes bytes = built(tracks);
     const Segment segment = opened(bytes);
@@ -226,7 +227,7 @@ TEST_CASE("each frame leads to its track, and those of the gap to the next one")
     CHECK_FALSE(segment.track_at(0xFFFFFFFFU).has_value());
 }
 
-TEST_CASE("peaks behind the end are left out, and those over 255 of 16 frames") {
+TEST_CASE("peaks past the end are dropped, and those over 255 of 16 frames") {
     Track track{.song = 1, .first_frame = 0, .fingerprint = {}};
     track.fingerprint.frames = 40;
     std::vector<PackedPeak>& peaks = track.fingerprint.peaks[1];
@@ -258,7 +259,7 @@ TEST_CASE("peaks cost at most 2.3 bytes each") {
     CHECK(static_cast<double>(size_bytes) / (2 * peaks) < 2.3);
 }
 
-TEST_CASE("a segment without tracks is one too") {
+TEST_CASE("a segment without tracks is valid") {
     const Bytes empty = built({});
     const Segment segment = opened(empty);
     CHECK(segment.track_count() == 0);
@@ -316,7 +317,7 @@ TEST_CASE("merged segments have the bytes of one built at once") {
     CHECK(merged({}) == built({}));
 }
 
-TEST_CASE("a merge that is too long, or whose target fails, says so") {
+TEST_CASE("a merge that is too long, or whose target fails, reports it") {
     std::vector<Track> tracks(20, Track{.song = 1, .first_frame = 0, .fingerprint = {}});
     for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     const Bytes bytes = built(tracks);
@@ -385,7 +386,7 @@ TEST_CASE("any byte may be wrong, and any end missing") {
     }
 }
 
-TEST_CASE("a checksum tells each damaged byte of a section") {
+TEST_CASE("a checksum detects each damaged byte of a section") {
     const Bytes bytes = built(some_tracks(16));
     SegmentHeader header;
     std::memcpy(&header, bytes.data(), sizeof header);

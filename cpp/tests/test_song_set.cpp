@@ -10,7 +10,7 @@ using namespace polymux;
 using namespace polymux::song;
 using namespace polymux::testing;
 
-TEST_CASE("what is added is found, in memory and out of files, by this set and others") {
+TEST_CASE("added songs are found, in memory and in files, by this set and others") {
     const TemporaryFolder folder;
     const std::string path = folder.file("index");
     const auto writer = opened(path);
@@ -54,11 +54,11 @@ TEST_CASE("a snapshot stays as it was") {
     CHECK(folder.entries().size() == 2);
 }
 
-TEST_CASE("removed songs are found no more, and may come again") {
+TEST_CASE("removed songs are no longer found, and may be added again") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     const auto reader = opened(folder.path());
-    // One large file, so that what follows is not merged with it.
+    // One large file, which later additions are not merged with.
     std::vector<Track> tracks;
     for (std::int64_t song = 1; song <= 20; ++song) tracks.push_back(track_of(song));
     REQUIRE(set->add(tracks, 1));
@@ -81,7 +81,7 @@ TEST_CASE("removed songs are found no more, and may come again") {
     CHECK(found_by(*reader->snapshot(), 7) == Songs{7});
     remove(*set, 7, 5);
     CHECK(found_by(*set->snapshot(), 7).empty());
-    // Where much was removed the file is written again.
+    // If much was removed, the file is rewritten.
     const std::uint64_t large = std::filesystem::file_size(first_segment(folder));
     for (std::int64_t song = 1; song <= 12; ++song) remove(*set, song, 5 + song);
     REQUIRE(set->publish(17));
@@ -95,7 +95,7 @@ TEST_CASE("removed songs are found no more, and may come again") {
     CHECK(folder.entries() == std::vector<std::string>{"manifest"});
 }
 
-TEST_CASE("many additions one by one make few parts and few files") {
+TEST_CASE("many single additions make few parts and few files") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     Songs songs;
@@ -119,7 +119,7 @@ TEST_CASE("many additions one by one make few parts and few files") {
     }
 }
 
-TEST_CASE("more than one part can hold becomes several") {
+TEST_CASE("more songs than one part can hold become several parts") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     std::vector<Track> tracks(40, Track{.song = 5, .first_frame = 0, .fingerprint = {}});
@@ -134,7 +134,7 @@ TEST_CASE("more than one part can hold becomes several") {
     CHECK(found_by(*reader->snapshot(), 6) == Songs{6});
 }
 
-TEST_CASE("every key is found where frames need all their bits") {
+TEST_CASE("every key is found even if frames need all their bits") {
     std::vector<Track> tracks(20, Track{.song = 5, .first_frame = 0, .fingerprint = {}});
     for (Track& track : tracks) track.fingerprint.frames = max_track_frames;
     tracks.push_back(track_of(6, 20'000));
@@ -167,7 +167,7 @@ TEST_CASE("tracks that cannot be added change nothing") {
     check_songs(*set, {});
 }
 
-TEST_CASE("a refresh keeps of memory what the files do not cover yet") {
+TEST_CASE("a refresh keeps changes in memory that the files do not cover yet") {
     const TemporaryFolder folder;
     const auto writer = opened(folder.path());
     const auto reader = opened(folder.path());
@@ -176,7 +176,7 @@ TEST_CASE("a refresh keeps of memory what the files do not cover yet") {
     REQUIRE(writer->add(tracks, 1));
     REQUIRE(writer->publish(1));
     REQUIRE(*reader->refresh());
-    // Both follow one database; the reader is ahead of what is published.
+    // Both follow one database; the reader is ahead of the published index.
     add(*reader, 11, 2, 4'000);
     remove(*reader, 3, 3);
     add(*reader, 12, 4);
@@ -197,7 +197,7 @@ TEST_CASE("a refresh keeps of memory what the files do not cover yet") {
     CHECK(reader->snapshot()->songs() == Songs{1, 2, 5, 6, 7, 8, 9, 11, 12});
 }
 
-TEST_CASE("two writers in turn build on each other") {
+TEST_CASE("two alternating writers build on each other") {
     const TemporaryFolder folder;
     const auto one = opened(folder.path());
     const auto other = opened(folder.path());
@@ -211,7 +211,7 @@ TEST_CASE("two writers in turn build on each other") {
     }
 }
 
-TEST_CASE("searching goes on while songs are added, removed and published") {
+TEST_CASE("searching continues while songs are added, removed and published") {
     const TemporaryFolder folder;
     const auto writer = opened(folder.path());
     const auto reader = opened(folder.path());

@@ -18,7 +18,7 @@ using namespace polymux::testing;
 namespace {
 
 void flip_byte(const std::string& path, std::size_t at) {
-    // Files of the index are replaced, never written to: whoever has one mapped keeps what it was.
+    // Index files are replaced, never modified, so a mapped file keeps its content.
     std::string content = read_file(path);
     REQUIRE(at < content.size());
     content[at] = static_cast<char>(content[at] ^ 1);
@@ -28,7 +28,7 @@ void flip_byte(const std::string& path, std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("files that are missing, cut short or foreign are named, and the rest goes on") {
+TEST_CASE("missing, truncated or foreign files are named, and the others are used") {
     const TemporaryFolder folder;
     {
         const auto set = opened(folder.path());
@@ -57,7 +57,7 @@ TEST_CASE("files that are missing, cut short or foreign are named, and the rest 
     }
     write_file(path, std::string(content.size(), 'x'));
     check_damaged();
-    // A segment, but not the one that was meant.
+    // A valid segment, but not the expected one.
     const auto bytes = build_segment(parameters, {}, 1);
     write_file(path, as_text(*bytes));
     check_damaged();
@@ -65,7 +65,7 @@ TEST_CASE("files that are missing, cut short or foreign are named, and the rest 
     CHECK(opened(folder.path())->snapshot()->songs() == Songs{1, 2});
 }
 
-TEST_CASE("a damaged manifest leaves an empty set, or what a running one has") {
+TEST_CASE("a damaged manifest leaves an empty set, or the data of a running one") {
     const TemporaryFolder folder;
     const auto running = opened(folder.path());
     add(*running, 1, 1);
@@ -94,7 +94,7 @@ TEST_CASE("a damaged manifest leaves an empty set, or what a running one has") {
     CHECK(opened(folder.path())->snapshot()->damaged.empty());
 }
 
-TEST_CASE("an index of other parameters is left out, and replaced") {
+TEST_CASE("an index with other parameters is skipped, and replaced") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1);
@@ -111,7 +111,7 @@ TEST_CASE("an index of other parameters is left out, and replaced") {
     REQUIRE((*changed)->publish(1));
     CHECK((*changed)->snapshot()->covered_sequence == 1);
     CHECK(folder.entries().size() == 2);
-    // The old one goes on with what it has mapped.
+    // The old set continues with its mapped files.
     CHECK(*set->refresh());
     check_songs(*set, {1});
 }
@@ -142,7 +142,7 @@ TEST_CASE("damage inside of a file is found by verify, and by the merge that wou
     check_songs(*writer, {2});
     CHECK(opened(folder.path())->snapshot()->covered_sequence == 0);
 
-    // As the header says: another set makes it anew.
+    // As documented in the header: another set rebuilds it.
     const auto anew = opened(folder.path());
     anew->clear();
     CHECK_FALSE(*anew->refresh());
@@ -157,7 +157,7 @@ TEST_CASE("damage inside of a file is found by verify, and by the merge that wou
     check_songs(*writer, {1, 2});
 }
 
-TEST_CASE("a set that began anew takes over what another has made whole, and no damage") {
+TEST_CASE("a cleared set loads what another has repaired, but no damage") {
     const TemporaryFolder folder;
     const auto writer = opened(folder.path());
     add(*writer, 1, 1);
@@ -181,7 +181,7 @@ TEST_CASE("a set that began anew takes over what another has made whole, and no 
     write_file(folder.file("manifest"), "damaged too");
     CHECK_FALSE(*reader->refresh());
     check_songs(*reader, {1, 2});
-    // Made whole up to the first change: the second stays in memory.
+    // Repaired up to the first change: the second stays in memory.
     write_file(path, whole);
     REQUIRE(replace_manifest(folder.path(), manifest->manifest, parameters));
     CHECK(*reader->refresh());
@@ -189,13 +189,13 @@ TEST_CASE("a set that began anew takes over what another has made whole, and no 
     CHECK(reader->snapshot()->covered_sequence == 1);
     CHECK(files_in(*reader->snapshot()) == 1);
     check_songs(*reader, {1, 2});
-    // It is a set like any other again.
+    // It is a normal set again.
     add(*reader, 3, 3);
     REQUIRE(reader->publish(3));
     check_songs(*opened(folder.path()), {1, 2, 3});
 }
 
-TEST_CASE("want of open files is no damage") {
+TEST_CASE("a lack of file descriptors is not damage") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1, 20'000);
@@ -205,7 +205,7 @@ TEST_CASE("want of open files is no damage") {
     REQUIRE(set->publish(2));
     const int status = run_in_child([&folder, &reader] {
         const int lowest_free = ::dup(0);
-        // So many, and one to read the manifest by.
+        // That many, and one to read the manifest.
         rlimit limit{};
         ::getrlimit(RLIMIT_NOFILE, &limit);
         const auto allow = [&limit](int files) {
@@ -236,7 +236,7 @@ TEST_CASE("only what the manifest still names can be damaged") {
     add(*set, 1, 1, 300);
     REQUIRE(set->publish(1));
     const auto reader = opened(folder.path());
-    // The reader has not looked since: its file is merged into another, and gone.
+    // The reader has not refreshed since: its file was merged into another, and deleted.
     add(*set, 2, 2, 300);
     REQUIRE(set->publish(2));
     REQUIRE(folder.entries().size() == 2);
@@ -245,13 +245,13 @@ TEST_CASE("only what the manifest still names can be damaged") {
     CHECK(nothing->empty());
     CHECK(reader->snapshot()->covered_sequence == 1);
     CHECK(found_by(*reader->snapshot(), 1, 300) == Songs{1});
-    // The same is damage where the manifest names it.
+    // The same is damage if the manifest names the file.
     REQUIRE(*reader->refresh());
     REQUIRE(::unlink(first_segment(folder).c_str()) == 0);
     CHECK(reader->verify()->size() == 1);
 }
 
-TEST_CASE("files are whole while others are published") {
+TEST_CASE("files are complete while others are published") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1, 300);
@@ -277,7 +277,7 @@ TEST_CASE("files are whole while others are published") {
     CHECK(reader->snapshot()->songs().size() == 60);
 }
 
-TEST_CASE("the next publish clears away what was left behind, and nothing else") {
+TEST_CASE("the next publish deletes leftover files, and nothing else") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     const std::vector<std::string> strays = {"000000000099.segment", "000000000100.segment.part",
@@ -295,7 +295,7 @@ TEST_CASE("the next publish clears away what was left behind, and nothing else")
     check_songs(*opened(folder.path()), {1});
 }
 
-TEST_CASE("a disk that is full leaves the index as it was") {
+TEST_CASE("a full disk leaves the index unchanged") {
     const TemporaryFolder folder;
     const auto set = opened(folder.path());
     add(*set, 1, 1);
@@ -347,7 +347,7 @@ TEST_CASE("a kill at any moment leaves the index before or after a publish") {
         for (auto left = random() % 4 + 1; left > 0; --left) {
             REQUIRE(::read(ends[0], &told, sizeof told) == sizeof told);
         }
-        // Some way into the next one.
+        // A little into the next one.
         for (auto turns = random() % 2'000; turns > 0; --turns) std::this_thread::yield();
         REQUIRE(::kill(child, SIGKILL) == 0);
         int status = 0;

@@ -47,7 +47,7 @@ Parameters scaled_to(const Picture& picture, int iterations = 32) {
     return parameters;
 }
 
-/// How far two pictures of the same size are from each other, in what they stand for.
+/// Distance of two images of the same size, in magnitudes.
 double distance(const Picture& wanted, const Picture& found) {
     REQUIRE(wanted.pixels.size() == found.pixels.size());
     double squares = 0;
@@ -75,7 +75,7 @@ std::string refusal(const Result<Sound>& result) {
 
 }  // namespace
 
-TEST_CASE("a full-scale sine is as dark as its magnitude, at its row") {
+TEST_CASE("a full-scale sine is as dark as its magnitude, in its row") {
     std::vector<float> sine(44'100);
     for (std::size_t at = 0; at < sine.size(); ++at) {
         sine[at] = static_cast<float>(
@@ -85,7 +85,7 @@ TEST_CASE("a full-scale sine is as dark as its magnitude, at its row") {
     REQUIRE(picture);
     CHECK(picture->width == 100);
     CHECK(picture->height == 512);
-    // The middle of the window's lobe alone is half the window's sum, 36 million at 16 bits.
+    // The center of the window's lobe alone is half the window's sum, 36 million at 16 bits.
     CHECK(picture->largest > 36e6);
     CHECK(picture->largest < 200e6);
     const double mel_step = 2595.0 * std::log10(1.0 + 10'000.0 / 700.0) / 513;
@@ -105,7 +105,7 @@ TEST_CASE("a full-scale sine is as dark as its magnitude, at its row") {
     CHECK(picture->pixels[10 * 100 + 50] > 200);
 }
 
-TEST_CASE("a picture is played so that it looks the same again") {
+TEST_CASE("a played image looks the same when drawn again") {
     const auto sound = chords(150 * 441);
     const auto picture = picture_of_sound(sound, 1);
     REQUIRE(picture);
@@ -122,11 +122,11 @@ TEST_CASE("a picture is played so that it looks the same again") {
     const auto rough = picture_of_sound(once->samples, 1);
     REQUIRE(rough);
     CHECK(distance(*picture, *rough) > 2 * distance(*picture, *again));
-    // Tones begin as such: random phases are several times as far from it.
+    // Tones start correctly: random phases are several times as far off.
     CHECK(distance(*picture, *rough) < 0.15);
 }
 
-TEST_CASE("the same seed gives the same samples, another one others") {
+TEST_CASE("the same seed gives the same samples, another seed different ones") {
     const auto picture = picture_of_sound(chords(90 * 441), 1);
     REQUIRE(picture);
     const Parameters parameters = scaled_to(*picture, 3);
@@ -134,7 +134,7 @@ TEST_CASE("the same seed gives the same samples, another one others") {
     const auto other = sound_of_picture(view(*picture), 6, parameters);
     REQUIRE((first && other));
     CHECK(first->samples != other->samples);
-    // Several at the same time, so that the pool has fewer threads for each, or none.
+    // Several at the same time, so the pool has fewer threads for each, or none.
     std::vector<std::thread> threads;
     std::atomic<int> equal{0};
     for (int thread = 0; thread < 4; ++thread) {
@@ -166,7 +166,7 @@ TEST_CASE("frequencies up to half the sample rate are played too") {
     CHECK(distance(*picture, *again) < 0.15);
 }
 
-TEST_CASE("stereo: channels stay apart") {
+TEST_CASE("stereo: channels stay separate") {
     const auto left = chords(60 * 441);
     const std::vector<float> right(left.size());
     std::vector<float> both(2 * left.size());
@@ -205,7 +205,7 @@ TEST_CASE("silence is white, and white is silence") {
     CHECK(*whole == std::vector<std::int16_t>(12 * 441));
 }
 
-TEST_CASE("a picture does not depend on how loud the sound is, however soft or loud") {
+TEST_CASE("an image does not depend on the loudness of the audio") {
     const std::vector<float> sound = chords(22'050);
     const auto drawn = picture_of_sound(sound, 1);
     REQUIRE(drawn);
@@ -220,7 +220,7 @@ TEST_CASE("a picture does not depend on how loud the sound is, however soft or l
     }
 }
 
-TEST_CASE("sharp powers leave silence white") {
+TEST_CASE("high powers leave silence white") {
     Parameters parameters;
     for (const float power : {0.011F, 0.25F, 1.0F, 4.0F}) {
         parameters.power = power;
@@ -233,7 +233,7 @@ TEST_CASE("sharp powers leave silence white") {
     }
 }
 
-TEST_CASE("the transform of a frame and zeros is that of the whole") {
+TEST_CASE("the transform of a zero-padded frame is that of the whole") {
     struct Shape {
         std::size_t values;
         std::size_t length;
@@ -277,7 +277,7 @@ TEST_CASE("a single sample, a single column, and odd widths") {
     }
 }
 
-TEST_CASE("pictures of the wrong size are refused with their size") {
+TEST_CASE("images of the wrong size are refused with their size") {
     const std::vector<std::uint8_t> pixels(512 * 4);
     CHECK(refusal(sound_of_picture({4, 512, 2, pixels}, 1)).find("4096") != std::string::npos);
     CHECK(refusal(sound_of_picture({8, 256, 1, pixels}, 1)).find("256") != std::string::npos);
@@ -287,7 +287,7 @@ TEST_CASE("pictures of the wrong size are refused with their size") {
     CHECK(refusal(sound_of_picture({-4, 512, 1, pixels}, 1)).find("-4") != std::string::npos);
 }
 
-TEST_CASE("sound that is none is refused") {
+TEST_CASE("invalid audio is refused") {
     std::vector<float> sound = chords(2'000);
     CHECK(!picture_of_sound({}, 1));
     CHECK(!picture_of_sound(sound, 0));
@@ -303,7 +303,7 @@ TEST_CASE("sound that is none is refused") {
     }
 }
 
-TEST_CASE("parameters out of their range are refused by what is wrong") {
+TEST_CASE("parameters out of range are refused with the reason") {
     const auto refused = [](auto change) {
         Parameters parameters;
         change(parameters);
@@ -324,7 +324,7 @@ TEST_CASE("parameters out of their range are refused by what is wrong") {
     CHECK(refused([](Parameters& p) { p.momentum = 1; }).find("momentum") != std::string::npos);
 }
 
-TEST_CASE("progress grows to 1, and cancelling ends the work") {
+TEST_CASE("progress increases to 1, and cancellation ends the work") {
     const auto picture = picture_of_sound(chords(80 * 441), 1);
     REQUIRE(picture);
     std::vector<double> told;
@@ -348,7 +348,7 @@ TEST_CASE("progress grows to 1, and cancelling ends the work") {
     CHECK(drawn.error().code == ErrorCode::cancelled);
 }
 
-TEST_CASE("finished sound peaks at -0.1 dBFS, and what is not spiky is -12 dBFS loud") {
+TEST_CASE("finished audio peaks at -0.1 dBFS, and without spikes is -12 dBFS loud") {
     for (const float level : {1e-6F, 0.01F, 50.0F}) {
         std::vector<float> sound = chords(44'100);
         for (float& sample : sound) sample *= level;
@@ -357,7 +357,7 @@ TEST_CASE("finished sound peaks at -0.1 dBFS, and what is not spiky is -12 dBFS 
         const auto [lowest, highest] = std::minmax_element(whole->begin(), whole->end());
         CHECK(std::max(-*lowest, static_cast<int>(*highest)) == 32'392);
     }
-    // A click over noise would need more than there is: it is cut, and the noise is as loud.
+    // A click over noise would exceed the range: it is clipped, and the noise keeps its loudness.
     std::vector<float> click(44'100);
     for (std::size_t at = 0; at < click.size(); ++at) {
         click[at] = at % 2 == 0 ? 0.001F : -0.001F;

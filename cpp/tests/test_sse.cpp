@@ -1,4 +1,4 @@
-// The event splitter against the WHATWG standard, at every way of cutting the bytes.
+// Compares the event splitter with the WHATWG standard, at every way of cutting the bytes.
 #include "polymux/stream/sse.hpp"
 
 #include <doctest/doctest.h>
@@ -54,7 +54,8 @@ std::string with_line_ends(std::string_view stream, std::string_view line_end) {
     return changed;
 }
 
-/// Whole, in steps of every size, and cut once at every place; with each kind of line end.
+/// Checks it whole, in steps of every size, and cut once at every place; with each kind of line
+/// end.
 void check(std::string_view stream, const std::vector<Seen>& expected) {
     for (const std::string_view line_end : {"\n"sv, "\r"sv, "\r\n"sv}) {
         const std::string bytes = with_line_ends(stream, line_end);
@@ -121,7 +122,7 @@ TEST_CASE("fields, comments and a byte order mark as the standard says") {
     check("data: not whole", {});
 }
 
-TEST_CASE("an id with a NUL is ignored, and retry takes digits only") {
+TEST_CASE("an id with a NUL is ignored, and retry accepts only digits") {
     SseSplitter splitter;
     splitter.append("id: 1\nid: a\0b\nretry: 2500\nretry: 1e3\nretry: -1\nretry\ndata: x\n\n"sv);
     SseEvent event;
@@ -130,7 +131,7 @@ TEST_CASE("an id with a NUL is ignored, and retry takes digits only") {
     CHECK(splitter.retry_ms() == 2500);
 }
 
-TEST_CASE("the data's position is that in the stream, whatever came before") {
+TEST_CASE("the data's position is relative to the stream") {
     SseSplitter splitter;
     std::uint64_t sent = 0;
     SseEvent event;
@@ -148,7 +149,7 @@ TEST_CASE("the data's position is that in the stream, whatever came before") {
     CHECK(splitter.offset_bytes() == sent);
 }
 
-TEST_CASE("blocks that somebody holds keep their bytes") {
+TEST_CASE("held blocks keep their bytes") {
     SseSplitter splitter;
     std::vector<polymux::stream::BlockRef> held;
     std::vector<std::string_view> views;
@@ -172,7 +173,7 @@ TEST_CASE("blocks that somebody holds keep their bytes") {
         REQUIRE(views[index] == copies[index]);
 }
 
-TEST_CASE("an event over the limit is one, at any read size") {
+TEST_CASE("an event over the limit is detected at any read size") {
     const SseOptions options = {.max_event_bytes = 40};
     const std::string fits = "data: " + std::string(33, 'x');
     for (const std::string& line : {fits, fits + "xx", ":" + std::string(45, 'x')}) {
@@ -196,7 +197,7 @@ TEST_CASE("an event over the limit is one, at any read size") {
     }
 }
 
-TEST_CASE("endless comments take no memory and pass no limit") {
+TEST_CASE("endless comments use no memory and exceed no limit") {
     SseSplitter splitter({.max_event_bytes = 1000});
     SseEvent event;
     for (int round = 0; round < 10'000; ++round) {

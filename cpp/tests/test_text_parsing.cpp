@@ -47,7 +47,7 @@ TEST_SUITE("spellings") {
         }
     }
 
-    TEST_CASE("bitrates, times and resolutions are read as people write them") {
+    TEST_CASE("bitrates, times and resolutions are parsed in all notations") {
         CHECK(*parse_bits_per_second("128k") == 128000.0);
         CHECK(*parse_bits_per_second("1.5M") == 1.5e6);
         CHECK(*parse_bits_per_second("64000") == 64000.0);

@@ -13,7 +13,7 @@ using namespace polymux::song;
 
 namespace {
 
-/// The same by the book: one cell of the table after another.
+/// A textbook implementation: one cell of the table after another.
 std::size_t by_table(std::u32string_view one, std::u32string_view other) {
     std::vector<std::vector<std::size_t>> table(one.size() + 1,
                                                 std::vector<std::size_t>(other.size() + 1));
@@ -62,11 +62,11 @@ TEST_SUITE("title_match") {
         CHECK(edit_distance(U"bohemian rhapsody", U"bohemain rapsody") == 2);
         CHECK(edit_distance(U"ab", U"ba") == 1);
         CHECK(edit_distance(U"東京", U"京東") == 1);
-        // No piece is edited twice: with that it would be 2.
+        // No piece is edited twice; otherwise the distance would be 2.
         CHECK(edit_distance(U"ca", U"abc") == 3);
     }
 
-    TEST_CASE("distances are those of the table, over the borders of machine words too") {
+    TEST_CASE("distances equal those of the table, also across machine words") {
         std::mt19937 random(7);
         for (const std::size_t most : {8UL, 63UL, 64UL, 65UL, 130UL, 200UL}) {
             for (const std::u32string_view letters : {U"ab", U"abcdefgh ", U"aé東京\U0001F3B5"}) {
@@ -84,7 +84,7 @@ TEST_SUITE("title_match") {
         }
     }
 
-    TEST_CASE("an exchange over the border of a machine word is one edit") {
+    TEST_CASE("a swap across a machine word boundary is one edit") {
         std::u32string one(130, U'x');
         one[63] = U'a';
         one[64] = U'b';
@@ -93,7 +93,7 @@ TEST_SUITE("title_match") {
         CHECK(edit_distance(one, other) == 1);
     }
 
-    TEST_CASE("the best is first") {
+    TEST_CASE("the best match comes first") {
         const std::vector<FoldedTitle> songs = {{U"bohemian like you", U"the dandy warhols"},
                                                 {U"bohemian rhapsody", U"queen"},
                                                 {U"rhapsody in blue", U"george gershwin"},
@@ -108,7 +108,7 @@ TEST_SUITE("title_match") {
         CHECK(rank_titles(U"yesterday", songs, 0.55F).front().score == 1.0F);
     }
 
-    TEST_CASE("a title by an artist is of that artist") {
+    TEST_CASE("a title by an artist matches that artist") {
         const std::vector<FoldedTitle> songs = {
             {U"burning ft orquestra do res do chao", U"wanda"},
             {U"burning by the river", U"nobody"},
@@ -125,7 +125,7 @@ TEST_SUITE("title_match") {
         CHECK(order(U" by ", {{U"by", U"x"}, {U"", U""}}, 0.1F) == std::vector<std::size_t>{0});
     }
 
-    TEST_CASE("of equals that one is first whose artist is named too") {
+    TEST_CASE("of equal matches, the one with a matching artist comes first") {
         const std::vector<FoldedTitle> songs = {
             {U"golden north", U"renee"}, {U"golden", U"north"}, {U"golden north", U""}};
         CHECK(order(U"golden north", songs) == std::vector<std::size_t>{1, 0, 2});
@@ -133,13 +133,13 @@ TEST_SUITE("title_match") {
         CHECK(order(U"golden", songs) == std::vector<std::size_t>{1, 0, 2});
     }
 
-    TEST_CASE("equals keep their order, and what is less than wanted is left out") {
+    TEST_CASE("equal matches keep their order, and those below the minimum are dropped") {
         const std::vector<FoldedTitle> songs(3, {U"love", U"x"});
         CHECK(order(U"love", songs) == std::vector<std::size_t>{0, 1, 2});
         CHECK(order(U"lovx", songs, 0.9F).empty());
     }
 
-    TEST_CASE("nothing, and much of it") {
+    TEST_CASE("empty and very long texts") {
         CHECK(order(U"", {{U"", U""}, {U"a", U""}}, 0.5F) == std::vector<std::size_t>{0});
         CHECK(order(U" ", {{U"   ", U" "}}, 2.0F).empty());
         const std::u32string large(100'000, U'a');

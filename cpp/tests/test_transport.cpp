@@ -1,4 +1,5 @@
-// The engine against a server of a few lines: what the Python tests cannot see, above all threads.
+// Tests the engine with a minimal server, for what the Python tests cannot check, above all
+// threads.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Answers every request with the same bytes, on one thread for each connection.
+/// Responds to every request with the same bytes, on one thread for each connection.
 class Server {
 public:
     explicit Server(std::string answer) : answer_(std::move(answer)) {
@@ -97,7 +98,7 @@ Task task(const std::string& url, ResponseMode response_mode = ResponseMode::buf
     return {.request = {.url = url, .body = std::string("{}")}, .response_mode = response_mode};
 }
 
-/// Drives an exchange to its end; how its stream ended, where it is one.
+/// Drives an exchange to its end. Returns how its stream ended, if it is one.
 stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange) {
     lease.start(exchange);
     stream::ChatBatch batch;
@@ -112,7 +113,7 @@ stream::StreamState run(Lease& lease, const std::shared_ptr<Exchange>& exchange)
     return state;
 }
 
-/// Takes what a notifier has until `count` exchanges have ended.
+/// Takes a notifier's news until `count` exchanges have ended.
 void drain(LoopNotifier& notifier, int count) {
     int ended = 0;
     std::vector<std::shared_ptr<Exchange>> ready;
@@ -133,7 +134,7 @@ void drain(LoopNotifier& notifier, int count) {
 }  // namespace
 
 TEST_SUITE("transport") {
-    TEST_CASE("a caller drives its request, and the next goes over the same connection") {
+    TEST_CASE("a caller drives its request, and the next one uses the same connection") {
         const Server server(plain);
         Session session({.headers = {"X-Who: test"}});
         for (int i = 0; i < 5; ++i) {
@@ -148,7 +149,7 @@ TEST_SUITE("transport") {
         CHECK(server.accepted() == 1);
     }
 
-    TEST_CASE("threads share a session, each with an engine of its own") {
+    TEST_CASE("threads share a session, each with a separate engine") {
         const Server server(plain);
         Session session({});
         std::atomic<int> good = 0;
@@ -168,7 +169,8 @@ TEST_SUITE("transport") {
         CHECK(server.accepted() <= 8);
     }
 
-    TEST_CASE("the session's thread carries many at once, and a notifier tells of their ends") {
+    TEST_CASE(
+        "the session's thread runs many exchanges at once, and a notifier reports their ends") {
         const Server server(plain);
         Session session({});
         auto notifier = LoopNotifier::create();
@@ -183,7 +185,7 @@ TEST_SUITE("transport") {
     }
 
     TEST_CASE("a round wakes a loop once, however many exchanges have news") {
-        const Server server("");  // It never answers.
+        const Server server("");  // It never responds.
         auto engine = Engine::create(std::make_shared<SessionCommon>(SessionOptions{}), 8);
         auto notifier = LoopNotifier::create();
         REQUIRE(engine);
@@ -201,10 +203,10 @@ TEST_SUITE("transport") {
         std::uint64_t writes = 0;
         REQUIRE(::read((*notifier)->descriptor(), &writes, sizeof writes) == sizeof writes);
         CHECK(writes == 1);
-        (*notifier)->close();  // Else it and what nobody takes from it hold each other.
+        (*notifier)->close();  // Breaks a cycle with its untaken news.
     }
 
-    TEST_CASE("streams are cancelled from other threads at any moment") {
+    TEST_CASE("streams are canceled from other threads at any moment") {
         const Server server("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         Session session({});
         auto notifier = LoopNotifier::create();
@@ -250,7 +252,7 @@ TEST_SUITE("transport") {
         CHECK_FALSE(session.start(std::make_shared<Exchange>(task(server.url()), *notifier)));
     }
 
-    TEST_CASE("a stream that breaks off, and deadlines") {
+    TEST_CASE("a stream that is cut off, and timeouts") {
         const Server server(streamed);
         Session session({});
         auto lease = session.lease();

@@ -1,4 +1,4 @@
-// Sessions under threads that cancel, close, drop and start at any moment (N02): above all for
+// Sessions with threads that cancel, close, drop and start at any moment (N02): above all for
 // ThreadSanitizer.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -29,8 +29,8 @@ namespace {
 constexpr int rounds = 40;
 constexpr int exchanges_of_a_round = 12;
 
-/// Answers each request by its path: whole, as a stream that ends, as one without end, or never.
-/// One thread serves all connections.
+/// Responds to each request by its path: completely, as a stream that ends, as one without end, or
+/// never. One thread serves all connections.
 class Server {
 public:
     Server() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -81,7 +81,7 @@ private:
         }
     }
 
-    /// False where the connection has ended.
+    /// Returns false if the connection has ended.
     static bool go_on(Connection& connection, bool readable) {
         char buffer[4096];
         if (readable) {
@@ -112,7 +112,7 @@ private:
         }
     }
 
-    /// A reader that does not read any more is no reason to wait.
+    /// Does not wait for a client that has stopped reading.
     static bool say(Connection& connection, std::string_view words) {
         const auto sent = ::send(connection.socket.get(), words.data(), words.size(),
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -138,7 +138,7 @@ Task task_of(const Server& server, unsigned number) {
     return task;
 }
 
-/// What a consumer does with news.
+/// Takes news like a consumer.
 void take_all(Exchange& exchange) {
     stream::ChatBatch batch;
     std::string bytes;
@@ -148,7 +148,7 @@ void take_all(Exchange& exchange) {
     static_cast<void>(exchange.sent_bytes());
 }
 
-/// Every one has come to an end, and one that was not to be seen any more ended as cancelled.
+/// Every exchange has ended, and each one that is no longer held was canceled.
 void check_ended(const std::vector<std::shared_ptr<Exchange>>& exchanges) {
     for (const auto& exchange : exchanges) {
         REQUIRE(exchange->ended());

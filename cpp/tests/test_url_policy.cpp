@@ -1,4 +1,4 @@
-// What a URL must be before anything is looked up or connected to.
+// Checks of a URL before any lookup or connection.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -35,7 +35,7 @@ FetchPolicy allowing(std::initializer_list<std::string_view> hosts) {
 
 }  // namespace
 
-TEST_CASE("public URLs pass and are spelt in one way") {
+TEST_CASE("public URLs pass and are normalized") {
     CHECK(outcome("http://media.example/a?b=c") == "http://media.example/a?b=c");
     CHECK(outcome("HTTPS://MEDIA.Example:443/A") == "https://media.example:443/A");
     CHECK(outcome("http://media.example") == "http://media.example/");
@@ -203,7 +203,7 @@ TEST_CASE("ports on the list, and those alone") {
     CHECK(outcome("http://media.example:0018110/", policy) == "refused");
 }
 
-TEST_CASE("an allowed host keeps the rules of form") {
+TEST_CASE("an allowed host must still have a valid form") {
     const FetchPolicy policy = allowing({"127.0.0.1:8080", "[::1]", "localhost", "10.0.0.1"});
     CHECK(outcome("http://127.0.0.1:8080/", policy) == "http://127.0.0.1:8080/");
     CHECK(outcome("http://[::1]/", policy) == "http://[::1]/");
@@ -218,7 +218,7 @@ TEST_CASE("an allowed host keeps the rules of form") {
     }
 }
 
-TEST_CASE("what an operator may write for a host") {
+TEST_CASE("accepted texts for an allowed host") {
     CHECK(*parse_allowed_host("Media.Example.:8080") ==
           AllowedHost{.name = "media.example", .address = {}, .port = 8080});
     CHECK(parse_allowed_host("[::1]:80")->address == parse_address("::1"));
@@ -232,7 +232,7 @@ TEST_CASE("what an operator may write for a host") {
     }
 }
 
-TEST_CASE("where redirects lead") {
+TEST_CASE("targets of redirects") {
     const auto from = check_url("https://media.example/a/b?c", {});
     REQUIRE(from.has_value());
     const auto leads = [&](std::string_view location) {
@@ -245,7 +245,7 @@ TEST_CASE("where redirects lead") {
     CHECK(leads("../../../d") == "https://media.example/d");
     CHECK(leads("//other.example/d") == "https://other.example/d");
     CHECK(leads("http://other.example/") == "http://other.example/");
-    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // For `check_url` to refuse.
+    CHECK(leads("file:///etc/passwd") == "file:///etc/passwd");  // `check_url` must refuse it.
     CHECK(leads("http:/other.example/") == "http:/other.example/");
     CHECK(outcome(leads("///other.example/")) == "refused");
     CHECK(outcome(leads("http:other.example")) == "refused");

@@ -42,7 +42,7 @@ std::string film(const std::string& name, const std::string& size,
     return medium(name, arguments);
 }
 
-/// Every place where the four letters stand.
+/// Every position of the four letters.
 std::vector<std::size_t> places(const std::string& content, std::string_view letters) {
     std::vector<std::size_t> found;
     for (std::size_t at = content.find(letters); at != std::string::npos;
@@ -59,7 +59,7 @@ bool says(const Error& error, std::string_view text) {
 }  // namespace
 
 TEST_SUITE("video reader of hostile input") {
-    TEST_CASE("what is no video is refused for what it is") {
+    TEST_CASE("input that is not a video is refused with the reason") {
         CHECK(read_bytes("").report.error().code == ErrorCode::undecodable);
         CHECK(read_bytes(std::string(5000, 'x')).report.error().code ==
               ErrorCode::unsupported_media);
@@ -77,19 +77,19 @@ TEST_SUITE("video reader of hostile input") {
         const Reading picture = read_bytes(
             medium("a.png", {"-f", "lavfi", "-i", "testsrc2=s=32x32", "-frames:v", "1"}));
         REQUIRE_FALSE(picture.report);
-        // An FFmpeg that does not know pictures takes it for a broken film.
+        // An FFmpeg without support for images treats it as a damaged video.
         CHECK((picture.report.error().code == ErrorCode::unsupported_media ||
                picture.report.error().code == ErrorCode::undecodable));
     }
 
-    TEST_CASE("a codec that is not on the list is not decoded") {
+    TEST_CASE("a codec that is not listed is not decoded") {
         const Reading reading = read_bytes(film("a.avi", "64x64", {"-c:v", "ffv1"}));
         REQUIRE_FALSE(reading.report);
         CHECK(reading.report.error().code == ErrorCode::unsupported_media);
         CHECK(says(reading.report.error(), "ffv1"));
     }
 
-    TEST_CASE("a film cut anywhere gives what is there or says why not") {
+    TEST_CASE("a video truncated anywhere gives the remaining frames or a reason") {
         for (const std::string& content :
              {film("a.mp4", "64x64", {"-c:v", "libx264", "-movflags", "faststart"}),
               film("a.webm", "64x64", {"-c:v", "libvpx-vp9"}), film("a.ts", "64x64", {}),
@@ -109,7 +109,7 @@ TEST_SUITE("video reader of hostile input") {
         }
     }
 
-    TEST_CASE("damage within gives the frames that can be had") {
+    TEST_CASE("damage in the middle leaves the decodable frames") {
         std::string content =
             film("a.mp4", "64x64", {"-c:v", "libx264", "-g", "5", "-movflags", "faststart"});
         const std::size_t begin = content.find("mdat") + 4;
@@ -123,7 +123,7 @@ TEST_SUITE("video reader of hostile input") {
             CHECK_FALSE(reading.report.error().message.empty());
     }
 
-    TEST_CASE("a size over the limit is refused before anything is decoded") {
+    TEST_CASE("a size over the limit is refused before decoding") {
         const std::string content = film("a.mp4", "320x200", {"-c:v", "libx264"});
         FrameOptions strict = wanted;
         strict.video_limits.frame_pixels = 320 * 200 - 1;
@@ -135,22 +135,22 @@ TEST_SUITE("video reader of hostile input") {
         CHECK(read_bytes(content, strict).report);
     }
 
-    TEST_CASE("a container that lies about the size does not choose the memory") {
+    TEST_CASE("a container with a wrong size does not decide the memory use") {
         std::string content = film("a.mp4", "320x200", {"-c:v", "mpeg4"});
-        // The sample entry's width and height, and what the track header says.
+        // The sample entry's width and height, and those in the track header.
         const std::size_t entry = places(content, "mp4v").back();
         content.replace(entry + 4 + 24, 4, std::string("\x00\x02\x00\x02", 4));
         FrameOptions strict = wanted;
         strict.video_limits.frame_pixels = 1000;
         const Reading reading = read_bytes(content, strict);
         REQUIRE_FALSE(reading.report);
-        // The stream itself says 320x200: no frame comes of it.
+        // The stream itself declares 320x200: it produces no frame.
         CHECK((reading.report.error().code == ErrorCode::limit_exceeded ||
                reading.report.error().code == ErrorCode::undecodable));
         CHECK(reading.frames.empty());
     }
 
-    TEST_CASE("huge claims of GIF and VP8 are refused") {
+    TEST_CASE("huge sizes of GIF and VP8 are refused") {
         std::string gif = film("a.gif", "64x64", {});
         gif.replace(6, 4, std::string("\xff\xff\xff\xff", 4));
         const Reading claimed = read_bytes(gif);
@@ -169,7 +169,7 @@ TEST_SUITE("video reader of hostile input") {
             CHECK_FALSE(inner.report.error().message.empty());
     }
 
-    TEST_CASE("more frames than the limit in the time that is wanted end the work") {
+    TEST_CASE("more frames than the limit within the requested time end the work") {
         FrameOptions strict = wanted;
         strict.max_frames = 2;
         strict.fps = {1, 1};
@@ -183,7 +183,7 @@ TEST_SUITE("video reader of hostile input") {
         CHECK(read_bytes(content, strict).report);
     }
 
-    TEST_CASE("a film over the limit of time ends there, one that has enough before does not") {
+    TEST_CASE("a video over the time limit ends there, unless it has enough frames before") {
         FrameOptions strict = wanted;
         strict.limits.duration_s = 1.0;
         const std::string content = film("a.mp4", "64x64", {"-c:v", "libx264"});
@@ -194,9 +194,9 @@ TEST_SUITE("video reader of hostile input") {
         CHECK(read_bytes(content, strict).report);
     }
 
-    TEST_CASE("a gap of years is one frame for long, not work for long") {
+    TEST_CASE("a gap of years is one long frame, and not much work") {
         std::string content = film("a.mp4", "64x64", {"-c:v", "libx264", "-bf", "0"});
-        // The first entry of the table of times: one sample that lasts half of for ever.
+        // The first entry of the time table: one sample with an extreme duration.
         const std::size_t table = content.find("stts");
         REQUIRE(table != std::string::npos);
         content.replace(table + 8 + 4, 4, std::string("\x7f\xff\xff\x00", 4));
@@ -207,7 +207,7 @@ TEST_SUITE("video reader of hostile input") {
             CHECK_FALSE(reading.report.error().message.empty());
     }
 
-    TEST_CASE("a film that changes its size goes on at the size that is wanted") {
+    TEST_CASE("a video that changes its size continues at the requested size") {
         const TemporaryFolder folder;
         std::string content = film("a.ts", "64x64", {"-c:v", "mpeg2video"});
         content += film("b.ts", "128x96", {"-c:v", "mpeg2video"});
@@ -219,7 +219,7 @@ TEST_SUITE("video reader of hostile input") {
         for (const auto& frame : reading.frames) CHECK(frame.size() == 32 * 32 * 3);
     }
 
-    TEST_CASE("a cancelled reading ends") {
+    TEST_CASE("a canceled reader ends") {
         const CancelToken token;
         token.cancel();
         const Reading reading =
@@ -228,7 +228,7 @@ TEST_SUITE("video reader of hostile input") {
         CHECK(reading.report.error().code == ErrorCode::cancelled);
     }
 
-    TEST_CASE("cancelling between frames ends before the next packet is read") {
+    TEST_CASE("cancellation between frames ends before the next packet is read") {
         const std::string content = film("a.mp4", "64x64", {"-c:v", "libx264", "-bf", "0"});
         const auto source = memory_source(as_bytes(content), "given bytes");
         const CancelToken token;

@@ -51,7 +51,7 @@ constexpr std::array<int, 3> green{0, 128, 0};
 constexpr std::array<int, 3> blue{0, 0, 255};
 constexpr std::array<int, 3> white{255, 255, 255};
 
-/// Red and green above, blue and white below: four corners that tell how a picture is turned.
+/// Red and green above, blue and white below: four corners that show how an image is rotated.
 Strings corners(int width, int height) {
     const std::string half =
         "s=" + std::to_string(width / 2) + "x" + std::to_string(height / 2) + ":r=10:d=0.5";
@@ -84,7 +84,7 @@ std::string numbers_of(const std::array<std::int32_t, 9>& matrix) {
     return {reinterpret_cast<const char*>(matrix.data()), sizeof matrix};
 }
 
-/// An MP4 whose track header says how its video is to be shown.
+/// An MP4 whose track header states how to display its video.
 std::string with_matrix(std::string mp4, const std::array<std::int32_t, 4>& numbers) {
     const std::size_t matrix = mp4.find("tkhd") + 44;
     constexpr std::array<std::size_t, 4> places{0, 4, 12, 16};
@@ -107,7 +107,7 @@ Orientation turned(std::int32_t a, std::int32_t b, std::int32_t c, std::int32_t 
 }  // namespace
 
 TEST_SUITE("video reader") {
-    TEST_CASE("frames are those seen at the wanted moments") {
+    TEST_CASE("frames are those shown at the requested times") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 128, .height = 64, .fps = {24, 1}}, 48, {.quality = 95});
@@ -134,7 +134,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("containers that round times give each frame once") {
+    TEST_CASE("containers that round times deliver each frame once") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.webm");
         make_media(path, {"-f", "lavfi", "-i", "testsrc2=s=64x64:r=30:d=2", "-c:v", "libvpx-vp9"});
@@ -147,7 +147,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("people's containers and codecs are read") {
+    TEST_CASE("common containers and codecs are supported") {
         struct Case {
             std::string name;
             Strings codec;
@@ -180,7 +180,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("a video of a telephone stands upright") {
+    TEST_CASE("a video from a phone is upright") {
         const TemporaryFolder folder;
         const std::string plain_path = folder.file("plain.mp4");
         make_media(plain_path, corners(64, 32) + Strings{"-c:v", "libx264", "-crf", "10"});
@@ -193,7 +193,7 @@ TEST_SUITE("video reader") {
             std::array<std::array<int, 3>, 4> corners;
         };
         constexpr std::int32_t one_whole = 1 << 16;
-        // Turned to the right by so many degrees, as telephones write it.
+        // Rotated to the right by so many degrees, as phones write it.
         for (const Case& one :
              {Case{90, {0, one_whole, -one_whole, 0}, 32, 64, {blue, red, white, green}},
               Case{180, {-one_whole, 0, 0, -one_whole}, 64, 32, {white, blue, green, red}},
@@ -220,7 +220,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("display matrices are one of eight ways to show a picture") {
+    TEST_CASE("display matrices select one of eight orientations") {
         const std::string abc = "aaabbbcccdddeeefff";  // Three by two pixels.
         const auto shown = [&](const Orientation& orientation) {
             std::string result(abc.size(), ' ');
@@ -244,17 +244,17 @@ TEST_SUITE("video reader") {
         CHECK(shown(turned(0, one, -one, 0)) == "daebfc");
         CHECK(shown(turned(0, -one, one, 0)) == "cfbead");
         CHECK(shown(turned(0, -one, -one, 0)) == "fcebda");
-        // By 85 degrees: nearest to a quarter.
+        // By 85 degrees: nearest to a quarter turn.
         CHECK(shown(turned(5712, 65287, -65287, 5712)) == "daebfc");
         CHECK(orientation_of({}).upright());
         const std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
         CHECK_FALSE(turned(lowest, lowest, lowest, lowest).transposed);
     }
 
-    TEST_CASE("another shape is covered and cut in the middle") {
+    TEST_CASE("another shape is covered and cropped in the middle") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
-        // Three stripes: what is cut off on both sides alike is red and blue.
+        // Three stripes: red and blue are cropped equally on both sides.
         const std::string stripe = "s=32x48:r=10:d=0.3";
         make_media(
             path, {"-f", "lavfi", "-i", "color=red:" + stripe, "-f", "lavfi", "-i",
@@ -274,7 +274,7 @@ TEST_SUITE("video reader") {
         CHECK(is_like(pixel(wide.frames[0], 192, 170, 40), blue));
     }
 
-    TEST_CASE("what is kept of a picture has the wanted proportions") {
+    TEST_CASE("the kept part of an image has the requested proportions") {
         const auto cut = [](int width, int height, double aspect, int to_width, int to_height) {
             const Crop kept = center_crop(width, height, aspect, to_width, to_height);
             return std::array<int, 4>{kept.left, kept.top, kept.width, kept.height};
@@ -282,13 +282,13 @@ TEST_SUITE("video reader") {
         CHECK(cut(1920, 1080, 1.0, 512, 512) == std::array<int, 4>{420, 0, 1080, 1080});
         CHECK(cut(1080, 1920, 1.0, 512, 512) == std::array<int, 4>{0, 420, 1080, 1080});
         CHECK(cut(640, 480, 1.0, 320, 240) == std::array<int, 4>{0, 0, 640, 480});
-        // 720 pixels of 16:15 are 768 of ours.
+        // 720 pixels of 16:15 are 768 square ones.
         CHECK(cut(720, 576, 16.0 / 15.0, 400, 300) == std::array<int, 4>{0, 0, 720, 576});
         CHECK(cut(1, 40'000, 1.0, 8192, 1)[3] == 1);
         CHECK(cut(40'000, 1, 16.0, 1, 8192)[2] == 1);
     }
 
-    TEST_CASE("pixels that are not square are shown as they are meant") {
+    TEST_CASE("non-square pixels are shown correctly") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         // 64x64 pixels, each twice as wide as high: 128x64 when shown.
@@ -300,7 +300,7 @@ TEST_SUITE("video reader") {
         CHECK(is_like(pixel(reading.frames[0], 128, 122, 58), white));
     }
 
-    TEST_CASE("colours are those that the file says") {
+    TEST_CASE("colors follow the file's metadata") {
         const TemporaryFolder folder;
         struct Case {
             std::string space;
@@ -322,7 +322,7 @@ TEST_SUITE("video reader") {
         }
     }
 
-    TEST_CASE("a receiver that has enough ends the work") {
+    TEST_CASE("a callback that has enough frames ends the work") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 64, .height = 64, .fps = {10, 1}}, 20);
@@ -337,7 +337,7 @@ TEST_SUITE("video reader") {
         CHECK(given == 3);
     }
 
-    TEST_CASE("what cannot be asked for is refused") {
+    TEST_CASE("invalid requests are refused") {
         const TemporaryFolder folder;
         const std::string path = folder.file("a.mp4");
         write_drawn(path, {.width = 64, .height = 64, .fps = {10, 1}}, 2);

@@ -26,7 +26,7 @@ using polymux::testing::write_drawn;
 
 namespace {
 
-/// What the ffprobe program says of the video, a line each.
+/// The ffprobe program's properties of the video, one per line.
 std::string facts(const std::string& path, const std::string& entries) {
     const auto result = run_program({"ffprobe", "-v", "error", "-count_frames", "-select_streams",
                                      "v:0", "-show_entries", "stream=" + entries, "-of",
@@ -47,7 +47,7 @@ bool says(const Error& error, std::string_view text) {
     return error.message.find(text) != std::string::npos;
 }
 
-/// Keeps its bytes and has room for so many.
+/// Keeps its bytes and has room for a limited number.
 class SmallDisk final : public ByteSink {
 public:
     explicit SmallDisk(std::size_t room) : inner_(memory_sink(&bytes_)), room_(room) {}
@@ -81,7 +81,7 @@ private:
     std::size_t room_;
 };
 
-/// A pipe: what is gone cannot be changed.
+/// A pipe: written bytes cannot be changed.
 class Pipe final : public ByteSink {
 public:
     Result<void> write(std::span<const std::byte> /*bytes*/) override { return {}; }
@@ -96,7 +96,7 @@ public:
 }  // namespace
 
 TEST_SUITE("video writer") {
-    TEST_CASE("frames come back at their number, rate, size and look") {
+    TEST_CASE("frames have the same number, rate, size and look when read back") {
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const TemporaryFolder folder;
             const std::string path = folder.file("a.mp4");
@@ -112,7 +112,7 @@ TEST_SUITE("video writer") {
                   "codec_name=" + report.codec +
                       "\nwidth=128\nheight=72\npix_fmt=yuv420p\nr_frame_rate=10/1\n"
                       "avg_frame_rate=10/1\nnb_read_frames=33\n");
-            // It plays while it is loaded: the index comes first.
+            // It can be played while it is loaded: the index comes first.
             const std::string content = read_file(path);
             CHECK(content.find("moov") < content.find("mdat"));
             CHECK(folder.entries() == std::vector<std::string>{"a.mp4"});
@@ -127,7 +127,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("H.264 is taken where there is an encoder for it, else VP9") {
+    TEST_CASE("H.264 is used if an encoder for it exists, otherwise VP9") {
         const bool has_h264 = avcodec_find_encoder_by_name("libx264") != nullptr ||
                               avcodec_find_encoder_by_name("libopenh264") != nullptr;
         const VideoFormat format{.width = 64, .height = 64, .fps = {8, 1}};
@@ -139,10 +139,10 @@ TEST_SUITE("video writer") {
         REQUIRE(asked.has_value() == has_h264);
         if (asked) return;
         CHECK(asked.error().code == ErrorCode::encoder_failed);
-        CHECK(says(asked.error(), "ask for vp9 or auto"));
+        CHECK(says(asked.error(), "use vp9 or auto"));
     }
 
-    TEST_CASE("rates are exact, whatever they are") {
+    TEST_CASE("any rate is exact") {
         const TemporaryFolder folder;
         struct Case {
             FrameRate fps;
@@ -192,7 +192,7 @@ TEST_SUITE("video writer") {
                 return std::to_integer<int>(frame[static_cast<std::size_t>((y * width + x) * 3)]);
             };
             const std::vector<std::byte> original = drawn(65, 33, 0);
-            // The last column stands there twice.
+            // The last column appears twice.
             CHECK(pixel(reading.frames[0], 64, 20, 66) ==
                   doctest::Approx(pixel(original, 64, 20, 65)).epsilon(0.05));
             CHECK(pixel(reading.frames[0], 65, 20, 66) ==
@@ -200,7 +200,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("colours are BT.709 in limited range, and say so") {
+    TEST_CASE("colors are BT.709 in limited range, and tagged so") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const std::string path = folder.file("colour.mp4");
@@ -213,7 +213,7 @@ TEST_SUITE("video writer") {
             CHECK(facts(path, "color_range,color_space,color_transfer,color_primaries") ==
                   "color_range=tv\ncolor_space=bt709\ncolor_transfer=bt709\n"
                   "color_primaries=bt709\n");
-            // Pure red by the formula of BT.709: 63, 102, 240.
+            // Pure red by BT.709's formula: 63, 102, 240.
             const auto raw = run_program({"ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f",
                                           "rawvideo", "-pix_fmt", "yuv420p", "-"});
             REQUIRE(raw.output.size() == 64 * 64 * 3 / 2);
@@ -238,7 +238,7 @@ TEST_SUITE("video writer") {
                 CAPTURE(report.encoder);
                 const std::string first = read_file(folder.file("a.mp4"));
                 for (int again = 0; again < 3; ++again) {
-                    // Whatever lay in the memory before.
+                    // Fills memory with different values.
                     mallopt(M_PERTURB, 1 + 100 * again);
                     write_drawn(folder.file("b.mp4"), format, 12, options);
                     mallopt(M_PERTURB, 0);
@@ -248,7 +248,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("more quality is more bytes and a better likeness") {
+    TEST_CASE("higher quality means more bytes and better similarity") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const VideoFormat format{.width = 160, .height = 96, .fps = {10, 1}};
@@ -269,7 +269,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("sizes from one pixel up are taken") {
+    TEST_CASE("sizes from one pixel up are accepted") {
         const TemporaryFolder folder;
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             for (const int side : {1, 2, 3, 8, 15, 17}) {
@@ -281,7 +281,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("what cannot be is refused with what was wrong") {
+    TEST_CASE("invalid arguments are refused with the reason") {
         CHECK(says(refusal({.width = 0, .height = 32, .fps = {8, 1}}), "0x32 pixels"));
         CHECK(says(refusal({.width = 32, .height = 8193, .fps = {8, 1}}), "8192"));
         CHECK(says(refusal({.width = 32, .height = 32, .fps = {0, 1}}), "fps is 0/1"));
@@ -313,7 +313,7 @@ TEST_SUITE("video writer") {
         CHECK(bytes.empty());
     }
 
-    TEST_CASE("a video without frames is none, and no video is finished twice") {
+    TEST_CASE("a video without frames is invalid, and no video is finished twice") {
         const TemporaryFolder folder;
         {
             auto sink = create_file_sink(folder.file("none.mp4"));
@@ -333,7 +333,7 @@ TEST_SUITE("video writer") {
         CHECK_FALSE(writer->write(drawn(32, 32, 0)));
     }
 
-    TEST_CASE("a cancelled writer stops at the next frame and leaves nothing") {
+    TEST_CASE("a canceled writer stops at the next frame and leaves nothing") {
         for (const VideoCodec codec : {VideoCodec::vp9, VideoCodec::automatic}) {
             const TemporaryFolder folder;
             {
@@ -355,7 +355,7 @@ TEST_SUITE("video writer") {
         }
     }
 
-    TEST_CASE("a full disk is told wherever it becomes full") {
+    TEST_CASE("a full disk is reported wherever it happens") {
         std::vector<std::byte> whole;
         const auto frames = [](VideoWriter& writer) -> Result<VideoReport> {
             for (int number = 0; number < 6; ++number) {

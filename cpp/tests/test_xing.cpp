@@ -20,7 +20,7 @@ XingSettings settings_for(const Clip& clip, int bitrate_bps) {
     return settings;
 }
 
-// Where the nine bytes of encoder name stand behind "Xing".
+// Position of the nine bytes of encoder name after "Xing".
 std::string encoder_of(std::span<const std::byte> frame) {
     const auto header = parse_header(frame);
     REQUIRE(header.has_value());
@@ -106,14 +106,14 @@ TEST_CASE("as_ffmpeg gives ffmpeg's frame for every rate control") {
 
 TEST_CASE("as_ffmpeg gives ffmpeg's seek table of long streams") {
     const TemporaryFolder folder;
-    // 400, 800 and 1600 frames are where the table is thinned out.
+    // The table is thinned out at 400, 800 and 1600 frames.
     for (const int frames : {398, 399, 400, 401, 1'700}) {
         const Clip clip{16'000, 1, frames * 576 - 1'105, "-q:a 5"};
         check_same_as_ffmpeg(folder.file("clip.mp3"), clip, 0);
     }
 }
 
-TEST_CASE("as_ffmpeg gives ffmpeg's padding wherever the sound ends in a frame") {
+TEST_CASE("as_ffmpeg gives ffmpeg's padding wherever the audio ends in a frame") {
     const TemporaryFolder folder;
     for (int samples = 4'000; samples < 4'000 + 1'152; samples += 46) {
         check_same_as_ffmpeg(folder.file("a.mp3"), {44'100, 1, samples, "-b:a 64k"}, 64'000);
@@ -206,7 +206,7 @@ TEST_CASE("the standard frame states what LAME's tag defines") {
     CHECK(number_at(tag, 154, 2) == crc16(std::span(frame).first(190)));
 }
 
-TEST_CASE("the standard seek table points at the frames of each percent") {
+TEST_CASE("the standard seek table points to the frames of each percent") {
     const TemporaryFolder folder;
     for (const int seconds : {8, 70}) {
         const Clip clip{16'000, 1, seconds * 16'000, "-q:a 3"};
@@ -225,7 +225,7 @@ TEST_CASE("the standard seek table points at the frames of each percent") {
         for (std::size_t i = 1; i < 100; ++i) {
             const auto exact = static_cast<double>(starts[i * frames.size() / 100]) * 256 /
                                static_cast<double>(position);
-            // Below 400 frames each one is known, above positions are interpolated.
+            // Below 400 frames each position is known; above, they are interpolated.
             const double tolerance = frames.size() < 400 ? 1.0 : 2.0;
             const auto stated = static_cast<double>(number_at(tag, 16 + i, 1));
             CHECK(stated <= exact + tolerance - 1.0);
@@ -235,7 +235,7 @@ TEST_CASE("the standard seek table points at the frames of each percent") {
     }
 }
 
-TEST_CASE("ffmpeg and mpg123 play exactly the samples that went in") {
+TEST_CASE("ffmpeg and mpg123 play exactly the input samples") {
     const TemporaryFolder folder;
     const std::array clips = {
         Clip{44'100, 2, 50'000, "-b:a 128k"},
@@ -259,7 +259,7 @@ TEST_CASE("ffmpeg and mpg123 play exactly the samples that went in") {
     }
 }
 
-TEST_CASE("CBR says Info, VBR says Xing, and a stream that varies is never called constant") {
+TEST_CASE("CBR uses Info, VBR uses Xing, and a varying stream is never marked constant") {
     const auto name = [](int method, bool varies) {
         XingSettings settings;
         settings.bitrate_bps = 128'000;
@@ -304,7 +304,7 @@ TEST_CASE("every legal bitrate and rate has room for the frame") {
     }
 }
 
-TEST_CASE("settings that are no MPEG stream give no frame, odd values stay in their fields") {
+TEST_CASE("invalid MPEG settings give no frame, unusual values stay in their fields") {
     XingSettings settings;
     settings.sample_rate_hz = 44'000;
     XingFrame none(settings);

@@ -1,4 +1,4 @@
-// What the tests of videos share: drawn frames, their likeness, videos written and read back.
+// Helpers of the video tests: drawn frames, their similarity, videos written and read back.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace polymux::testing {
 
 using Frame = std::vector<std::byte>;
 
-/// Colours that flow into one another, and a bright square that moves right with the number.
+/// Colors that blend into one another, and a bright square that moves right with the number.
 inline Frame drawn(int width, int height, int number) {
     Frame frame;
     for (int y = 0; y < height; ++y) {
@@ -34,7 +34,7 @@ inline Frame drawn(int width, int height, int number) {
     return frame;
 }
 
-/// One colour everywhere.
+/// One color everywhere.
 inline Frame plain(int width, int height, int red, int green, int blue) {
     Frame frame;
     for (int pixel = 0; pixel < width * height; ++pixel) {
@@ -43,7 +43,7 @@ inline Frame plain(int width, int height, int red, int green, int blue) {
     return frame;
 }
 
-/// Decibels; 99 for equals.
+/// Decibels; 99 for equal frames.
 inline double psnr(const Frame& left, const Frame& right) {
     REQUIRE(left.size() == right.size());
     double sum = 0;
@@ -64,7 +64,7 @@ inline std::unique_ptr<video::VideoWriter> open_writer(
     return *std::move(writer);
 }
 
-/// Writes drawn frames into a file.
+/// Writes drawn frames to a file.
 inline video::VideoReport write_drawn(const std::string& path, const video::VideoFormat& format,
                                       int frames, const video::VideoWriterOptions& options = {}) {
     auto sink = media::create_file_sink(path);

@@ -1,4 +1,4 @@
-// Cancellation: one flag, shared by whoever asks and whoever works.
+// Cancellation through one flag that the requester and the worker share.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace polymux {
 
-/// Copies share one flag. Thread-safe; setting it is async-signal-safe.
-/// Work that takes a token looks at it at least every few milliseconds.
+/// Copies share one flag. Thread-safe; setting it is async-signal-safe. A function that accepts a
+/// token checks it at least every few milliseconds.
 class CancelToken {
 public:
     CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}

@@ -1,4 +1,4 @@
-// A callable passed down for the duration of a call: two pointers, no allocation.
+// A reference to a callable for the duration of a call: two pointers, no allocation.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace polymux {
 template <typename Signature>
 class FunctionRef;
 
-/// Refers to a callable that outlives the call it is handed to; it is never stored.
+/// Refers to a callable that outlives the call. Never store it.
 template <typename R, typename... Arguments>
 class FunctionRef<R(Arguments...)> {
 public:

@@ -1,4 +1,4 @@
-// One pool of worker threads per process, sized by the cores this process may use.
+// One pool of worker threads per process, sized by the cores that the process may use.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,15 @@ namespace polymux {
 [[nodiscard]] int available_cores() noexcept;
 
 /// The process-wide pool. Threads start with the first task and are named "polymux-N". After a
-/// fork the child gets a fresh pool at its first use; the parent's tasks are not inherited.
+/// fork, the child creates a new pool at first use and does not inherit the parent's tasks.
 /// Thread-safe.
 class Pool {
 public:
     static Pool& instance();
 
-    /// While one lives on a worker's thread, that worker counts as waiting for something outside,
-    /// a disk say, and another task may use its core. Elsewhere it does nothing.
+    /// While an object exists on a worker's thread, that worker counts as waiting for something
+    /// outside (for example a disk), and another task may use its core. On other threads it has no
+    /// effect.
     class Blocking {
     public:
         Blocking() noexcept;
@@ -25,17 +26,17 @@ public:
         Blocking& operator=(const Blocking&) = delete;
     };
 
-    /// Runs `task` on a worker, in order of submission. Tasks must not throw. Where no thread or
-    /// memory is to be had, the task runs on the calling thread before this returns.
+    /// Runs `task` on a worker, in order of submission. Tasks must not throw. If no thread or
+    /// memory is available, the task runs on the calling thread before this returns.
     void submit(std::function<void()> task);
 
     [[nodiscard]] int size() const noexcept;
 
-    /// Workers that would be free for more tasks now. A hint: it may be wrong a moment later.
+    /// Number of workers that are free for more tasks. A hint: it may be wrong a moment later.
     [[nodiscard]] int spare();
 
-    /// Waits until no task runs or waits, at most `timeout_ms`. True when idle; never so when
-    /// called from a task.
+    /// Waits until no task runs or is queued, at most `timeout_ms`. Returns true if idle. Always
+    /// returns false when called from a task.
     bool wait_idle(int timeout_ms);
 
 private:

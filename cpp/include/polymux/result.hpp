@@ -1,4 +1,4 @@
-// How the core reports failure: a value, never an exception and never a printed line.
+// How the core reports failure: as a value, without exceptions or printed text.
 //
 //     Result<MediaInfo> info = probe(source, limits);
 //     if (!info) return info.error();
@@ -14,31 +14,32 @@
 
 namespace polymux {
 
-/// Category of a failure. Bindings map each to one exception class; C++ callers switch on it.
+/// Category of a failure. Bindings map each category to one exception class; C++ callers switch on
+/// it.
 enum class ErrorCode : std::uint8_t {
     invalid_argument,      ///< An option or argument is out of its documented range.
-    unsupported_encoding,  ///< A request's body is of a Content-Type that is not taken.
+    unsupported_encoding,  ///< The Content-Type of a request's body is not supported.
     input_not_found,       ///< The input path does not exist.
-    input_unreadable,    ///< The input is a folder, pipe, device, not permitted, or a read failed.
-    input_changed,       ///< The input changed its size or was written to while it was sent.
-    unsupported_media,   ///< The content is not one of the accepted containers or codecs.
-    undecodable,         ///< An accepted container that is broken or holds nothing decodable.
-    no_audio,            ///< The media holds no audio stream, or not the one asked for.
-    encrypted,           ///< The media is protected by DRM or encryption.
-    limit_exceeded,      ///< A limit of `Limits` was passed; the message gives both numbers.
-    output_exists,       ///< The destination exists and overwriting was not allowed.
+    input_unreadable,      ///< The input is a folder, pipe or device, or cannot be read.
+    input_changed,         ///< The input changed while it was sent.
+    unsupported_media,     ///< The content is not one of the accepted containers or codecs.
+    undecodable,           ///< An accepted container that is damaged or has nothing decodable.
+    no_audio,              ///< The media has no audio stream, or not the requested one.
+    encrypted,             ///< The media is protected by DRM or encryption.
+    limit_exceeded,        ///< A limit of `Limits` was exceeded; the message gives both numbers.
+    output_exists,         ///< The destination exists and overwriting was not allowed.
     output_refused,      ///< The destination is a symlink, a folder, a device, or the input itself.
     output_failed,       ///< Writing failed: disk full, no permission, I/O error.
-    cancelled,           ///< The caller's cancel token was set.
-    callback_failed,     ///< A caller's source, sink or progress callback reported failure.
+    cancelled,           ///< The caller set the cancel token.
+    callback_failed,     ///< A source, sink or progress callback of the caller failed.
     encoder_failed,      ///< libmp3lame refused the settings or failed while encoding.
-    url_refused,         ///< A URL that must not be fetched: its form, scheme, port, or address.
-    connect_failed,      ///< No connection: the name, the address, or the proxy.
-    tls_failed,          ///< The server's certificate was refused, or TLS could not be agreed on.
-    connection_lost,     ///< The connection broke off before the answer was whole.
-    timed_out,           ///< A deadline passed; `stage` is its name.
-    answer_too_large,    ///< An answer passed a limit of its size.
-    undecodable_answer,  ///< What a server sent is not what the interface has, or no HTTP.
+    url_refused,         ///< A URL that must not be fetched: its format, scheme, port, or address.
+    connect_failed,      ///< No connection: name resolution, address, or proxy failed.
+    tls_failed,          ///< The server's certificate is invalid, or the TLS handshake failed.
+    connection_lost,     ///< The connection was closed before the response was complete.
+    timed_out,           ///< A timeout expired; `stage` is its name.
+    answer_too_large,    ///< A response exceeded a size limit.
+    undecodable_answer,  ///< The response does not follow the polymux API, or is not HTTP.
     out_of_memory,       ///< An allocation failed.
     internal,            ///< A defect of polymux.
 };
@@ -49,14 +50,14 @@ enum class ErrorCode : std::uint8_t {
 /// One failure, complete enough to print to a person and to log for a machine.
 struct Error {
     ErrorCode code = ErrorCode::internal;
-    std::string message;          ///< What was wrong and what to do, one sentence or two.
-    std::string input_name = {};  ///< The input's display name; empty when none is concerned.
+    std::string message;          ///< The problem and what to do, in one or two sentences.
+    std::string input_name = {};  ///< The input's display name; empty if no input is concerned.
     std::optional<double> position_s = {};  ///< Position in the media, in seconds.
     std::optional<int> ffmpeg_code = {};    ///< FFmpeg's AVERROR value.
     std::string ffmpeg_text = {};           ///< FFmpeg's text for it.
     std::optional<int> os_errno = {};       ///< errno of the failed system call.
-    /// Of an exchange over the network: "resolve", "connect", "proxy", "tls", "send" or "receive";
-    /// where a deadline passed, that deadline's name. A literal.
+    /// Stage of a network exchange: "resolve", "connect", "proxy", "tls", "send" or "receive". If a
+    /// timeout expired, the name of that timeout. A literal.
     std::string_view stage = {};
 };
 

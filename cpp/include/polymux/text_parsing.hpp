@@ -1,5 +1,5 @@
-// How people write numbers, switches, bitrates and times, wherever a text stands for one: form
-// fields, command lines, options. ASCII digits only, no spaces around, nothing left over.
+// Parses numbers, switches, bitrates and times in text: form fields, command lines, options.
+// Accepts ASCII digits only, without surrounding spaces or trailing text.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace polymux {
 
-/// A whole number as written; `fits` is false where it is beyond 64 bits.
+/// A parsed whole number; `fits` is false if it exceeds 64 bits.
 struct ParsedInteger {
     std::int64_t value = 0;
     bool fits = true;
@@ -17,8 +17,8 @@ struct ParsedInteger {
 /// `[+-]digits`; not `5.0`, `1_000`, `0x10` or ` 5 `.
 std::optional<ParsedInteger> parse_integer(std::string_view text);
 
-/// A decimal number with or without fraction and exponent. Not `nan`, `inf` or one beyond a double;
-/// one that is too small to be told from 0 is 0.
+/// A decimal number with or without fraction and exponent. Rejects `nan`, `inf` and values beyond a
+/// double. A value too small for a double is 0.
 std::optional<double> parse_number(std::string_view text);
 
 /// `1 t true yes on` and `0 f false no off`, in any case.

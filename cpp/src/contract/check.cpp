@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_warnings = 64;
 
-/// Where a value stands. Frames lie on the stack of the walk; the text is made only for a problem.
+/// Location of a value. Frames live on the stack of the walk; the text is made only for a problem.
 struct Path {
     const Path* parent = nullptr;
     std::string_view name = {};
@@ -40,7 +40,7 @@ struct Path {
     }
 };
 
-/// One pass over a body: gathers problems, and says what was accepted.
+/// One pass over a body: collects problems and reports accepted fields.
 class Checker {
 public:
     Checker(const Operation& operation, Side side, Report& report)
@@ -55,10 +55,10 @@ public:
     }
 
 private:
-    /// A request may hold millions of mistakes; nobody reads about them.
+    /// A request can have millions of mistakes; collecting all of them helps no reader.
     bool is_full() const noexcept { return report_.count >= Report::max_counted_problems; }
 
-    /// `message` stands after the field's path: `=5: must be ...`, `: is missing`.
+    /// `message` follows the field's path: `=5: must be ...`, `: is missing`.
     void problem(const Path& path, std::string_view message) {
         ++report_.count;
         if (report_.problems.size() == Report::max_problems) return;
@@ -67,7 +67,7 @@ private:
         report_.problems.push_back({std::move(field), std::move(text)});
     }
 
-    /// `accept` and `pass_on` are for the body's own members; null further inside.
+    /// `accept` and `pass_on` are for the body's members; null at deeper levels.
     void object(const ObjectType& type, const ValueSource& value, const Path& path,
                 const Accept* accept, const PassOn* pass_on);
     void unknown(const ObjectType& type, std::string_view name, const ValueSource& value,
@@ -83,7 +83,7 @@ private:
     const Operation& operation_;
     Side side_;
     Report& report_;
-    /// Names that no field has, of all objects that the walk is in, the innermost's last.
+    /// Unknown names of all objects that the walk is in, the innermost object's last.
     std::vector<std::string_view> names_;
 };
 
@@ -115,7 +115,7 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
         field(*one, member, path.member(name), accept);
         return !is_full();
     });
-    if (is_full()) return;  // What has not been looked at is not missing.
+    if (is_full()) return;  // Unvisited fields need not be missing.
     duplicates(first_name, path);
     required(type, present, path);
     rules(type, present, values, path);
@@ -126,7 +126,7 @@ void Checker::unknown(const ObjectType& type, std::string_view name, const Value
     const Path here = path.member(name);
     const auto& refused = operation_.refused_fields;
     if (path.is_root() && std::ranges::find(refused, name) != refused.end()) {
-        problem(here, ": is not for callers to choose");
+        problem(here, ": cannot be set by clients");
         return;
     }
     if (type.unknown_fields == UnknownFields::pass) {
@@ -134,7 +134,7 @@ void Checker::unknown(const ObjectType& type, std::string_view name, const Value
         if (pass_on != nullptr) (*pass_on)(name, value);
         return;
     }
-    std::string message = ": there is no such field";
+    std::string message = ": unknown field";
     const std::string_view nearest = nearest_name(name, type.fields);
     if (!nearest.empty()) message += "; did you mean " + std::string(nearest) + "?";
     if (side_ == Side::client || type.unknown_fields == UnknownFields::refuse) {
@@ -177,8 +177,8 @@ void Checker::nested(const Field& one, const ValueSource& value, const Path& pat
     }
 }
 
-/// JSON that no field describes: only names that are there twice are wrong with it, and numbers
-/// that cannot be passed on as they are.
+/// JSON that no field describes: only duplicate names are wrong, and numbers that cannot be passed
+/// through unchanged.
 void Checker::anything(const ValueSource& value, const Path& path) {
     constexpr unsigned looked_into = type_object | type_array | type_integer | type_number;
     if ((value.type() & (type_integer | type_number)) != 0) {
@@ -210,8 +210,8 @@ bool all_differ(std::span<const std::string_view> names) {
     return true;
 }
 
-/// Of the names from that one on, which are forgotten. Sorting, not hashing: nobody can choose
-/// names that make it slow.
+/// Checks the names from `first_name` on and removes them. Sorts instead of hashing, because chosen
+/// names cannot make sorting slow.
 void Checker::duplicates(std::size_t first_name, const Path& path) {
     constexpr std::size_t few = 8;
     const std::span names = std::span(names_).subspan(first_name);

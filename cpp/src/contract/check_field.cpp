@@ -12,7 +12,7 @@ namespace polymux::contract {
 namespace {
 
 constexpr std::uint16_t numeric = type_integer | type_number;
-constexpr std::size_t max_number_length = 400;  // Longer texts are no number that anybody means.
+constexpr std::size_t max_number_length = 400;  // Longer texts are not meaningful numbers.
 
 std::string check_multiple(const Field& field, std::int64_t value) {
     const std::int64_t below = value - (value % field.multiple_of);
@@ -32,7 +32,7 @@ std::string check_integer_choices(const Field& field, std::int64_t value) {
     return with_unit(field, text);
 }
 
-/// What no number may be, whatever the field.
+/// Limits that apply to numbers of every field.
 std::string_view check_size(const Number& number) {
     if (number.is_integer) return number.fits ? "" : ": must be an integer of at most 64 bits";
     return std::isfinite(number.value) ? "" : ": must be a finite number";
@@ -61,7 +61,7 @@ std::string must_be(const Field& field) {
     return text;
 }
 
-/// A number that stands as text: in a form, or where the contract writes it so.
+/// A number in a text: in a form, or if the contract defines it as a string.
 FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
     FieldOutcome outcome;
     const std::string_view text = value.text_head(max_number_length + 1);
@@ -93,7 +93,7 @@ FieldOutcome form_text(const Field& field, const ValueSource& value) {
         return {.boolean = read};
     }
     return {.message = (field.types & type_file) != 0 ? ": must be a file, not a text"
-                                                      : ": cannot be given in a form"};
+                                                      : ": not supported in a form"};
 }
 
 std::string check_items(const Field& field, const ValueSource& value) {
@@ -102,7 +102,7 @@ std::string check_items(const Field& field, const ValueSource& value) {
     const bool few = count < field.min_items;
     const std::size_t bound = few ? field.min_items : field.max_items;
     if (count == 0) return ": must not be empty";
-    return ": has " + std::to_string(count) + " items, and must have " +
+    return ": has " + std::to_string(count) + " items, but must have " +
            (few ? "at least " : "at most ") + std::to_string(bound);
 }
 

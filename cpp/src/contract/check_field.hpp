@@ -1,4 +1,5 @@
-// One field's value against its type, bounds, choices and form; and the rules between fields.
+// Checks one field's value against its type, limits, choices and format, and the rules between
+// fields.
 #pragma once
 
 #include <optional>
@@ -10,22 +11,21 @@
 namespace polymux::contract {
 
 struct FieldOutcome {
-    std::string message =
-        {};  ///< What is wrong, to stand after the field's path; empty if nothing.
-    std::optional<Number> number = {};  ///< Read from a text.
-    std::optional<bool> boolean = {};   ///< Read from a text.
+    std::string message = {};  ///< The problem, to follow the field's path; empty if valid.
+    std::optional<Number> number = {};  ///< Parsed from a text.
+    std::optional<bool> boolean = {};   ///< Parsed from a text.
 };
 
-/// Nested objects and items are not looked into.
+/// Does not descend into nested objects and items.
 FieldOutcome check_field(const Field& field, const ValueSource& value);
 
-/// What is wrong with a number that no field describes: beyond 64 bits, or none at all.
+/// The problem of a number that no field describes: beyond 64 bits, or not a number.
 std::string check_passed_number(const ValueSource& value);
 
-/// Whether an optional field's value means that it is absent: JSON's null, a form's empty text.
+/// Whether an optional field's value means that it is absent: JSON null, or empty text in a form.
 bool is_absent(const Field& field, const ValueSource& value);
 
-/// The values that rules compare, kept while an object is walked.
+/// The values that rules compare, collected while an object is walked.
 class RuleValues {
 public:
     void keep(const ObjectType& type, const Field& field, const ValueSource& value);
@@ -43,7 +43,7 @@ private:
     std::vector<Kept> kept_;
 };
 
-/// What is wrong, or empty. `present` has a bit for each field that is there.
+/// Returns the problem, or an empty text. `present` has a bit for each given field.
 std::string check_rule(const Rule& rule, const ObjectType& type, std::uint64_t present,
                        const RuleValues& values);
 

@@ -52,7 +52,7 @@ std::string check_rule(const Rule& rule, const ObjectType& type, std::uint64_t p
         case Rule::Kind::names_field: {
             const std::string* const name = values.text_of(first);
             if (name == nullptr || type.find(*name) == nullptr || is_present(*name)) return {};
-            return *name + ": is missing, and " + first + " says that it is there";
+            return *name + ": is missing, but " + first + " requires it";
         }
     }
     return {};

@@ -79,7 +79,7 @@ bool has_accepted_scheme(const Field& field, std::string_view text) {
     });
 }
 
-/// The form of an address only; where it may lead is for the guard to say.
+/// Checks only the format of a URL. SSRF protection checks its destination later.
 std::string check_address(const Field& field, const ValueSource& value) {
     const std::string_view text = value.text_head(max_url_length + 1);
     const auto refused = [&text](const std::string& why) {
@@ -92,7 +92,7 @@ std::string check_address(const Field& field, const ValueSource& value) {
         return refused("must have at most " + std::to_string(max_url_length) + " characters");
     }
     if (std::ranges::any_of(text, [](char c) { return is_control(c) || c == ' '; })) {
-        return refused("must not hold spaces or control characters");
+        return refused("must not contain spaces or control characters");
     }
     return {};
 }
@@ -116,7 +116,7 @@ bool are_languages(std::string_view text) {
 }
 
 std::string check_format(const Field& field, const ValueSource& value) {
-    // Most texts have no form of their own, and need not be looked into.
+    // Most texts have no format and need no further check.
     if (field.format == Format::none) return {};
     const std::string_view text = value.text_head(max_name_length + 1);
     switch (field.format) {
@@ -132,11 +132,12 @@ std::string check_format(const Field& field, const ValueSource& value) {
         case Format::resolution:
             if (parse_resolution(text)) return {};
             return '=' + display_value(value) +
-                   ": must be \"best\", or lines from 144 to 4320 such as \"720p\" or \"720\"";
+                   ": must be \"best\", or a height of 144 to 4320 lines such as \"720p\" or "
+                   "\"720\"";
         case Format::languages:
             if (text.size() <= max_name_length && are_languages(text)) return {};
             return '=' + display_value(value) +
-                   ": must be names of languages joined by plus, such as \"eng\" or \"deu+fra\"";
+                   ": must be language codes joined by plus, such as \"eng\" or \"deu+fra\"";
         case Format::name:
             if (text.empty()) return ": must not be empty";
             if (value.text_length(max_name_length + 1) <= max_name_length &&

@@ -1,4 +1,4 @@
-// Texts: choices, length, addresses and other forms.
+// Texts: choices, length, URLs and other formats.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace polymux::contract {
 
-/// What is wrong with a text, to stand after the field's path; empty if nothing.
+/// Returns the problem of a text, to follow the field's path; empty if valid.
 std::string check_text(const Field& field, const ValueSource& value);
 
 }  // namespace polymux::contract

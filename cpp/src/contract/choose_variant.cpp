@@ -24,14 +24,14 @@ std::string models(const Operation& operation) {
 
 Error not_taken(const Operation& operation, const char* name) {
     return {.code = ErrorCode::unsupported_encoding,
-            .message = std::string(operation.name) + ": takes no body of " + name};
+            .message = std::string(operation.name) + ": does not accept a body of type " + name};
 }
 
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
     const Variant* const found = operation.find_variant(model);
     if (found == nullptr) {
-        return invalid_request(operation, "there is no model " + quoted_text(model) +
-                                              "; there are: " + models(operation));
+        return invalid_request(
+            operation, "unknown model " + quoted_text(model) + "; known: " + models(operation));
     }
     return found;
 }
@@ -57,7 +57,7 @@ Result<const Variant*> choose_variant(const Operation& operation,
     if (only == nullptr) return not_taken(operation, name);
     if (fitting > 1) {
         return invalid_request(operation,
-                               "the query parameter model is missing, and several models take " +
+                               "the query parameter model is missing, but several models accept " +
                                    std::string(name) + ": " + models(operation));
     }
     return only;
@@ -67,8 +67,8 @@ Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given) {
     if (model && !operation.selects_model()) {
-        return invalid_request(operation,
-                               "takes no model selector; " + quoted_text(*model) + " was given");
+        return invalid_request(
+            operation, "does not accept a model selector; " + quoted_text(*model) + " was given");
     }
     if (model) return variant_of(operation, *model);
     const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {

@@ -21,7 +21,7 @@ bool same_word(std::string_view one, std::string_view other) {
     return std::ranges::equal(one, other, {}, lower, lower);
 }
 
-/// Takes what stands before the next semicolon that is not inside quotes.
+/// Returns the text before the next semicolon outside quotes, and removes it from `rest`.
 std::string_view next_part(std::string_view& rest) {
     bool quoted = false;
     std::size_t end = 0;
@@ -35,7 +35,7 @@ std::string_view next_part(std::string_view& rest) {
     return part;
 }
 
-/// The value of a parameter, without its quotes; none where there is no such parameter.
+/// Value of a parameter, without its quotes; none if the parameter is missing.
 std::optional<std::string_view> parameter(std::string_view parameters, std::string_view name) {
     while (!parameters.empty()) {
         const std::string_view part = next_part(parameters);
@@ -50,7 +50,7 @@ std::optional<std::string_view> parameter(std::string_view parameters, std::stri
     return std::nullopt;
 }
 
-/// A header field may hold any bytes; a message may not.
+/// A header field may have any bytes; a message may not.
 std::string shown_bytes(std::string_view field) {
     constexpr std::size_t max_length = 64;
     std::string plain(field.substr(0, max_length));
@@ -69,7 +69,7 @@ Error unsupported_type(std::string message) {
 Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     if (!content_type || trimmed(*content_type).empty()) {
         return unsupported_type(
-            "the request has no Content-Type; it must be application/json or multipart/form-data");
+            "missing Content-Type header: must be application/json or multipart/form-data");
     }
     std::string_view rest = *content_type;
     const std::string_view type = next_part(rest);
@@ -83,7 +83,7 @@ Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     }
     if (same_word(type, "multipart/form-data")) {
         if (parameter(rest, "boundary").value_or("").empty()) {
-            return unsupported_type("the Content-Type multipart/form-data names no boundary");
+            return unsupported_type("the Content-Type multipart/form-data has no boundary");
         }
         return Encoding::multipart;
     }

@@ -14,8 +14,8 @@ bool is_called(const Field& field, std::string_view name) {
     return field.name == name || std::ranges::find(field.aliases, name) != field.aliases.end();
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one name into the other,
-/// or more than `limit` (optimal string alignment).
+/// Number of insertions, deletions, replacements and swaps of neighbors that turn one name into the
+/// other, or more than `limit` (optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b, std::size_t limit) {
     if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
     std::vector<std::size_t> before(b.size() + 1);

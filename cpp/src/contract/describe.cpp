@@ -9,7 +9,7 @@ namespace polymux::contract {
 
 namespace {
 
-/// Members of an object, with the commas between them.
+/// Writes members of an object, separated by commas.
 class Members {
 public:
     explicit Members(json::Buffer& buffer) : buffer_(buffer) { buffer_.append('{'); }
@@ -160,7 +160,7 @@ void object_type(json::Buffer& buffer, const ObjectType& type) {
     members.end();
 }
 
-/// What a server does with them.
+/// How a server handles unknown fields.
 std::string_view treatment(UnknownFields unknown) {
     static constexpr std::array<std::string_view, 3> names = {"refuse", "warn", "pass"};
     return names[static_cast<std::size_t>(unknown)];

@@ -21,7 +21,7 @@ std::string number_text(const Number& number) {
     if (number.is_integer && number.fits) {
         json::append_integer(buffer, number.integer);
     } else if (number.is_integer || !json::append_number(buffer, number.value)) {
-        return number.is_integer ? "an integer beyond 64 bits" : "a number that is none";
+        return number.is_integer ? "an integer beyond 64 bits" : "an invalid number";
     }
     return std::string(buffer.view());
 }

@@ -1,4 +1,4 @@
-// Values and names as error messages show them: short, printable, without secrets.
+// Values and names for error messages: short, printable, without secrets.
 #pragma once
 
 #include <string>
@@ -11,22 +11,23 @@ namespace polymux::contract {
 /// `"text…"`, `12`, `true`, `null`, `an array of 3`, `an object`.
 std::string display_value(const ValueSource& value);
 
-/// A text in quotes, its first 40 characters, everything unprintable escaped.
+/// The first 40 characters of a text, in quotes, with unprintable characters escaped.
 std::string quoted_text(std::string_view utf8);
 
-/// The same for an address: user and password in it are not shown.
+/// The same for a URL: hides user and password.
 std::string quoted_url(std::string_view utf8);
 
-/// A member's name for a path: as it is where it is short and plain, else as `quoted_text`.
+/// A member's name for a path. A long or unusual name is formatted by `quoted_text`.
 std::string display_name(std::string_view name);
 
-/// At most that many bytes, never half a character, with an ellipsis where something is missing.
+/// Shortens to at most that many bytes at a character boundary, and adds an ellipsis if anything is
+/// cut.
 std::string truncated(std::string text, std::size_t max_bytes);
 
 /// `a string`, `an integer or a string`.
 std::string type_names(std::uint16_t types);
 
-/// A bound as people write it: without a fraction where there is none.
+/// A bound as a readable number: without a fraction if it is whole.
 std::string plain_number(double value);
 
 /// `from 8 to 16 px`, `above 0`.

@@ -18,7 +18,7 @@ std::string reason(simdjson::error_code code) {
         case simdjson::T_ATOM_ERROR:
         case simdjson::F_ATOM_ERROR:
         case simdjson::N_ATOM_ERROR:
-            return "holds a word that is none of true, false and null";
+            return "contains a word other than true, false and null";
         default:
             return std::string(json_reason(code));
     }

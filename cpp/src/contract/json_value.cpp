@@ -49,7 +49,7 @@ bool JsonValue::boolean() const {
 }
 
 std::size_t JsonValue::size() const {
-    // The parser's own count stops at 24 bits.
+    // The parser's count saturates at 24 bits.
     constexpr std::size_t saturated = 0xFFFFFF;
     if (element_.is_array()) {
         const simdjson::dom::array array = element_.get_array().value_unsafe();

@@ -1,4 +1,4 @@
-// simdjson's view of a value as the checker reads it.
+// Adapts simdjson's values to the checker.
 #pragma once
 
 #include <simdjson.h>

@@ -1,4 +1,4 @@
-// Counting in UTF-8 that is known to be valid.
+// Counts characters in valid UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline std::string_view first_characters(std::string_view text, std::size_t code
     return text.substr(0, end);
 }
 
-/// Code points of a text, at least as far as `limit`.
+/// Number of code points of a text, counted at least up to `limit`.
 inline std::size_t count_characters(std::string_view text, std::size_t limit) {
     std::size_t count = 0;
     for (std::size_t index = 0; index < text.size() && count < limit; ++index) {

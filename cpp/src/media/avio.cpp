@@ -24,8 +24,7 @@ Result<std::unique_ptr<AvioInput>> AvioInput::create(ByteSource& source, const C
 
 AvioInput::~AvioInput() {
     if (context_ != nullptr) {
-        av_freep(
-            &context_->buffer);  // FFmpeg may have replaced the buffer; it is the context's now.
+        av_freep(&context_->buffer);  // FFmpeg may have replaced the buffer.
         avio_context_free(&context_);
     }
 }
@@ -34,7 +33,7 @@ std::optional<Error> AvioInput::failure() const {
     if (source_failure_) return source_failure_;
     if (token_.cancelled()) {
         return Error{.code = ErrorCode::cancelled,
-                     .message = "the operation was cancelled",
+                     .message = "the operation was canceled",
                      .input_name = source_.name()};
     }
     return std::nullopt;

@@ -1,4 +1,4 @@
-// FFmpeg's I/O over a ByteSource: the only way input bytes reach FFmpeg.
+// FFmpeg I/O that reads from a ByteSource: the only way input bytes reach FFmpeg.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace polymux::media {
 
-/// Owns the AVIOContext. Must outlive the AVFormatContext that reads through it. A failure of the
-/// source is kept in `failure()`, since FFmpeg can only carry an integer.
+/// Owns the AVIOContext. Must outlive the AVFormatContext that reads through it. FFmpeg carries
+/// only an integer, so `failure()` keeps the source's error.
 class AvioInput {
 public:
-    /// Starts at the source's beginning; the source and token outlive this object.
+    /// Starts at the source's beginning. The source and token must outlive this object.
     static Result<std::unique_ptr<AvioInput>> create(ByteSource& source, const CancelToken& token);
     ~AvioInput();
     AvioInput(const AvioInput&) = delete;
@@ -25,7 +25,7 @@ public:
     [[nodiscard]] ByteSource& source() const noexcept { return source_; }
     [[nodiscard]] const CancelToken& token() const noexcept { return token_; }
 
-    /// What really went wrong when FFmpeg reports an error: a cancelled token or a failed source.
+    /// The cause of an error that FFmpeg reports: a canceled token or a failed source.
     [[nodiscard]] std::optional<Error> failure() const;
 
 private:

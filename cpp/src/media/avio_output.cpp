@@ -15,7 +15,7 @@ void free_context(AVIOContext*& context) noexcept {
     avio_context_free(&context);
 }
 
-/// What an exception means to FFmpeg; called while one is handled.
+/// Converts the current exception to an AVERROR. Call only in a handler.
 int from_exception() noexcept {
     try {
         throw;
@@ -60,7 +60,7 @@ void AvioOutput::attach(AVFormatContext& format) noexcept {
 std::optional<Error> AvioOutput::failure() const {
     if (sink_failure_) return sink_failure_;
     if (token_.cancelled()) {
-        return Error{.code = ErrorCode::cancelled, .message = "the operation was cancelled"};
+        return Error{.code = ErrorCode::cancelled, .message = "the operation was canceled"};
     }
     return std::nullopt;
 }
@@ -148,7 +148,7 @@ Result<void> AvioOutput::write_through(std::span<const std::byte> bytes) {
     return overlap < bytes.size() ? sink_.write(bytes.subspan(overlap)) : Result<void>();
 }
 
-// A muxer may seek beyond the end; the sink takes bytes only one after the other.
+// A muxer may seek beyond the end, but the sink accepts only consecutive bytes.
 Result<void> AvioOutput::fill_to(std::int64_t position) {
     static constexpr std::array<std::byte, 4096> zeros{};
     while (size_ < position) {

@@ -1,4 +1,4 @@
-// FFmpeg's I/O over a ByteSink: the only way output of a muxer leaves FFmpeg.
+// FFmpeg I/O that writes to a ByteSink: the only way a muxer's output leaves FFmpeg.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace polymux::media {
 
-/// Owns the AVIOContext. Must outlive the AVFormatContext that writes through it. A failure of the
-/// sink is kept in `failure()`, since FFmpeg can only carry an integer.
+/// Owns the AVIOContext. Must outlive the AVFormatContext that writes through it. FFmpeg carries
+/// only an integer, so `failure()` keeps the sink's error.
 class AvioOutput {
 public:
-    /// The sink, which can be patched, and the token outlive this object.
+    /// The sink must support patching. Sink and token must outlive this object.
     static Result<std::unique_ptr<AvioOutput>> create(ByteSink& sink, const CancelToken& token);
     ~AvioOutput();
     AvioOutput(const AvioOutput&) = delete;
     AvioOutput& operator=(const AvioOutput&) = delete;
 
-    /// Makes `format` write here. A muxer that opens its output a second time, to read what it has
-    /// to move, gets that; anything else it opens is refused.
+    /// Makes `format` write here. A muxer that opens its output again, to read data that it must
+    /// move, gets this sink's bytes. Any other open is refused.
     void attach(AVFormatContext& format) noexcept;
 
-    /// Bytes from the first to the last that reached the sink.
+    /// Size of the output in the sink, in bytes.
     [[nodiscard]] std::int64_t bytes() const noexcept { return size_; }
 
-    /// What really went wrong when FFmpeg reports an error: a cancelled token or a failed sink.
+    /// The cause of an error that FFmpeg reports: a canceled token or a failed sink.
     [[nodiscard]] std::optional<Error> failure() const;
 
 private:

@@ -57,9 +57,9 @@ std::optional<mp3::ReplayGain> replay_gain(const AVStream& stream) {
     return gain;
 }
 
-// LAME's quality field: 100 less ten for each VBR step, less its algorithm's quality.
+// LAME's quality field: 100 minus ten for each VBR step, minus its algorithm's quality.
 int quality_field(const mp3::EncoderSettings& encoder) {
-    constexpr int default_vbr_step = 4;  // What LAME assumes at a constant or average bitrate.
+    constexpr int default_vbr_step = 4;  // LAME's default at a constant or average bitrate.
     const int vbr_step = encoder.rate_control == mp3::RateControl::vbr
                              ? static_cast<int>(encoder.vbr_quality)
                              : default_vbr_step;
@@ -106,7 +106,7 @@ mp3::XingSettings xing_settings(const mp3::EncoderSettings& encoder, const Audio
     return settings;
 }
 
-// Chapters are told on the output's clock; those outside the chosen range go.
+// Moves chapters to the output's clock; drops those outside the selected range.
 std::vector<Chapter> shift_chapters(std::vector<Chapter> chapters, std::int64_t offset_ms,
                                     std::optional<std::int64_t> duration_ms) {
     std::vector<Chapter> kept;
@@ -155,14 +155,14 @@ void warn_of_bitrate(const mp3::EncoderSettings& encoder, std::vector<Warning>& 
     warnings.push_back({.code = "bitrate_adjusted",
                         .message = "MP3 has no " + std::to_string(encoder.bitrate_bps) +
                                    " bit/s at " + std::to_string(encoder.sample_rate_hz) +
-                                   " Hz; the nearest bitrate, " + std::to_string(legal_bps) +
-                                   " bit/s, was used"});
+                                   " Hz; used the nearest bitrate, " + std::to_string(legal_bps) +
+                                   " bit/s"});
 }
 
 mp3::SegmentPlan segment_plan(const ConversionPlan& plan, const AudioReader& reader,
                               const ConvertOptions& options, bool can_patch) {
     const bool constant = plan.encoder.rate_control == mp3::RateControl::cbr;
-    // Where the segments follow from the duration alone, one thread must work on them too.
+    // If segments depend only on the duration, a single thread must encode them too.
     const bool exact = options.exact || options.identical_file;
     if (constant ? plan.threads == 1 : exact) return {};
     std::optional<std::int64_t> samples;
@@ -196,7 +196,7 @@ ConversionPlan plan_conversion(const OpenedInput& input, const AudioReader& read
     plan.threads = options.threads > 0 ? options.threads : Pool::instance().size();
     plan.verify = options.verify;
     plan.segments = segment_plan(plan, reader, options, can_patch);
-    // On a pipe ffmpeg writes no such frame.
+    // ffmpeg writes no Xing/Info frame to a pipe.
     plan.xing_frame = can_patch || !options.identical_file;
     warn_of_bitrate(plan.encoder, plan.warnings);
     std::vector<std::string> dropped;

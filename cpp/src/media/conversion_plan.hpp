@@ -1,4 +1,4 @@
-// What a conversion will do, decided from the options and the opened input before the first frame.
+// The plan of a conversion, made from the options and the opened input before the first frame.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ namespace polymux::media {
 
 struct ConversionPlan {
     mp3::EncoderSettings encoder;
-    mp3::XingSettings xing;  ///< Without what only the encoder knows (delay, lowpass).
+    mp3::XingSettings xing;  ///< Without values that only the encoder has (delay, lowpass).
     bool xing_frame = true;
     mp3::SegmentPlan segments;
     int threads = 1;
     Verify verify = Verify::none;
-    std::vector<std::byte> tag;  ///< The ID3v2 tag, complete.
+    std::vector<std::byte> tag;  ///< The complete ID3v2 tag.
     std::vector<Warning> warnings;
 };
 

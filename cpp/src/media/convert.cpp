@@ -13,7 +13,7 @@ namespace polymux::media {
 
 namespace {
 
-/// Tells the caller at most ten times a second, and once at the end.
+/// Reports progress at most ten times a second, and once at the end.
 class ProgressTeller {
 public:
     ProgressTeller(const ProgressCallback& callback, const AudioReader& reader,
@@ -25,7 +25,7 @@ public:
           start_(start),
           next_(start) {}
 
-    /// False when the caller wants to stop.
+    /// Returns false if the callback asks to stop.
     bool tell(std::int64_t samples, bool last = false) {
         if (!callback_) return true;
         const Clock::time_point now = Clock::now();
@@ -52,7 +52,7 @@ Error stopped_by_callback() {
                  .message = "the progress callback stopped the conversion"};
 }
 
-/// One encoder over the whole of the reader's samples, frames in order into the writer.
+/// Encodes all samples of the reader with one encoder and passes its frames to the writer in order.
 Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encoder,
                                         mp3::Mp3Writer& writer, ProgressTeller& progress,
                                         const CancelToken& token) {
@@ -62,7 +62,7 @@ Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encod
     mp3::ParallelSummary summary;
     for (;;) {
         if (token.cancelled()) {
-            return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
+            return Error{.code = ErrorCode::cancelled, .message = "the conversion was canceled"};
         }
         Result<mp3::PcmBlock> block = reader.read(encoder.frame_samples());
         if (!block) return block.error();
@@ -76,7 +76,7 @@ Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encod
     return summary;
 }
 
-/// The same by as many encoders as there are workers for.
+/// The same with several encoders, one per available worker.
 Result<mp3::ParallelSummary> encode_side_by_side(AudioReader& reader,
                                                  std::unique_ptr<mp3::Encoder> encoder,
                                                  mp3::Mp3Writer& writer, ProgressTeller& progress,
@@ -127,7 +127,7 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     if (encoded.unusable_samples > 0) {
         report.warnings.push_back(
             {.code = "unusable_samples",
-             .message = "samples that are no numbers were silenced, absurdly loud ones turned down",
+             .message = "NaN and infinite samples were silenced, far too loud ones attenuated",
              .count = encoded.unusable_samples});
     }
     if (plan.xing_frame && !writer.has_xing_frame()) {

@@ -24,10 +24,10 @@ std::string number(double value) {
 
 void check_rate_control(const ConvertOptions& options, std::vector<std::string>& problems) {
     if (options.bitrate_bps && options.vbr_quality) {
-        problems.emplace_back("bitrate and vbr_quality exclude each other; give one");
+        problems.emplace_back("bitrate and vbr_quality cannot be used together. Set only one");
     }
     if (options.abr && !options.bitrate_bps) {
-        problems.emplace_back("abr needs a bitrate, the average to aim at");
+        problems.emplace_back("abr requires a bitrate: the average to aim for");
     }
     if (options.bitrate_bps &&
         (*options.bitrate_bps < lowest_bitrate_bps || *options.bitrate_bps > highest_bitrate_bps)) {
@@ -89,7 +89,7 @@ Error unknown_bitrate(std::string_view text) {
 
 std::optional<std::string> range_problem(std::optional<double> start_s,
                                          std::optional<double> end_s) {
-    // Far above any recording, far below where microseconds overflow.
+    // Far above any recording, and far below the overflow of microseconds.
     constexpr double highest_s = 1e9;
     if (start_s && !(*start_s >= 0 && *start_s <= highest_s)) {
         return "start is " + number(*start_s) + " s; it must be 0 or more";
@@ -118,7 +118,7 @@ Result<void> validate(const ConvertOptions& options) {
 
 Result<int> parse_bitrate(std::string_view text) {
     const std::optional<double> value = parse_bits_per_second(text);
-    constexpr double highest = 1e9;  // Whether it is a legal bitrate is for `validate` to say.
+    constexpr double highest = 1e9;  // `validate` checks whether the bitrate is legal.
     if (!value || *value > highest) return unknown_bitrate(text);
     return static_cast<int>(std::lround(*value));
 }

@@ -33,25 +33,25 @@ std::optional<Error> refuse_by_type(const Destination& destination, mode_t mode)
         case S_IFREG:
             return {};
         case S_IFDIR:
-            return refuse("it is a folder; give the path of the file to write");
+            return refuse("it is a folder. Pass the path of the file to write");
         case S_IFLNK:
             return refuse(
-                "it is a symbolic link, which is neither followed nor replaced; give the path it "
-                "leads to");
+                "it is a symbolic link, which is neither followed nor replaced. Pass the path that "
+                "it points to");
         case S_IFIFO:
             return refuse(
-                "it is a pipe; open it yourself and pass the file object, or give '-' to write to "
+                "it is a pipe. Open it yourself and pass the file object, or pass '-' to write to "
                 "standard output");
         case S_IFSOCK:
             return refuse("it is a socket; connect to it yourself and pass the stream");
         default:
             return refuse(
-                "it is a device; open it yourself and pass the file object, or give '-' to write "
+                "it is a device. Open it yourself and pass the file object, or pass '-' to write "
                 "to standard output");
     }
 }
 
-/// A link such as /dev/stdout deserves the advice for the device behind it.
+/// Follows a link such as /dev/stdout, to give the advice for the device it points to.
 mode_t type_behind(const Destination& destination, mode_t mode) {
     struct stat target{};
     if (S_ISLNK(mode) &&
@@ -83,8 +83,8 @@ Error system_failure(const Destination& destination, int os_errno, int space_of)
             break;
         case EFBIG:
             reason =
-                "the file would be larger than this system allows (ulimit -f, or the file system's "
-                "own limit)";
+                "the file would be too large for this system (ulimit -f, or the file system's "
+                "limit)";
             break;
         case EACCES:
         case EPERM:
@@ -120,7 +120,7 @@ Result<Destination> open_destination(const std::string& path, const FileSinkOpti
     Destination destination{.path = path, .name = {}, .folder = {}, .options = options};
     if (path.find('\0') != std::string::npos) {
         return destination.error(ErrorCode::invalid_argument,
-                                 "the path holds a zero byte, which no path can");
+                                 "invalid path: it contains a zero byte");
     }
     const std::size_t slash = path.rfind('/');
     destination.name = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -128,7 +128,7 @@ Result<Destination> open_destination(const std::string& path, const FileSinkOpti
     if (destination.name.empty() || destination.name == "." || destination.name == "..") {
         return *refuse_by_type(destination, S_IFDIR);
     }
-    // O_PATH: a folder that may be written to need not be readable.
+    // O_PATH: a writable folder need not be readable.
     destination.folder = FileDescriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!destination.folder.is_open()) return system_failure(destination, errno, -1);
     return destination;
@@ -153,11 +153,11 @@ Result<std::optional<struct stat>> examine(const Destination& destination) {
     }
     if (!destination.options.overwrite) {
         return destination.error(ErrorCode::output_exists,
-                                 "it exists already; allow overwriting or choose another name",
+                                 "it already exists. Allow overwriting or choose another name",
                                  EEXIST);
     }
-    // Renaming over it would succeed, but whoever took the write permission away meant it to stay;
-    // the mode is looked at too because the superuser may write to anything.
+    // Renaming over a read-only file would succeed, but would ignore that its write permission was
+    // removed on purpose. The mode is checked too, because the superuser may write to any file.
     constexpr mode_t writable = S_IWUSR | S_IWGRP | S_IWOTH;
     if ((existing.st_mode & writable) == 0 || ::faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
         return destination.error(ErrorCode::output_failed,

@@ -1,4 +1,4 @@
-// The place of an output file: what may stand there, and how failures to write it are told.
+// The destination of an output file: which files may exist there, and errors of writing to it.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,8 +13,8 @@
 
 namespace polymux::media {
 
-/// Where the output shall appear. The folder is held open, so that nobody can redirect the output
-/// by replacing a folder of the path while the conversion runs.
+/// Where the output will appear. The folder stays open: replacing a folder in the path during the
+/// conversion cannot redirect the output.
 struct Destination {
     std::string path;
     std::string name;  ///< Last component of the path.
@@ -25,15 +25,15 @@ struct Destination {
                               std::optional<int> os_errno = {}) const;
 };
 
-/// Splits `path` and opens its folder. Refuses what can never be a file's path.
+/// Splits `path` and opens its folder. Rejects paths that cannot name a file.
 Result<Destination> open_destination(const std::string& path, const FileSinkOptions& options);
 
-/// The failure of any call on the temporary file or its folder. `space_of` is open on the file
-/// system written to.
+/// Error of a failed call on the temporary file or its folder. `space_of` is open on the
+/// destination's file system.
 Error system_failure(const Destination& destination, int os_errno, int space_of);
 
-/// What stands at the destination now: nothing, or a regular file that may be replaced. Anything
-/// else is the error.
+/// Returns the regular file at the destination that may be replaced, or nothing if the name is
+/// free. Anything else is an error.
 Result<std::optional<struct stat>> examine(const Destination& destination);
 
 }  // namespace polymux::media

@@ -15,7 +15,7 @@ using Bytes = std::span<const unsigned char>;
 constexpr std::size_t riff_header_bytes = 12;
 constexpr std::size_t chunk_header_bytes = 8;
 
-// These count wherever they stand: DTS (core in its four packings, extension substream), TrueHD.
+// These match at any position: DTS (core in its four packings, extension substream), TrueHD.
 constexpr std::array<std::array<unsigned char, 4>, 6> sync_words = {{
     {0x7F, 0xFE, 0x80, 0x01},
     {0xFE, 0x7F, 0x01, 0x80},
@@ -29,7 +29,7 @@ bool has_text(Bytes bytes, std::size_t offset, const char (&text)[5]) noexcept {
     return bytes.size() >= offset + 4 && std::memcmp(bytes.data() + offset, text, 4) == 0;
 }
 
-/// What follows the header of the first "data" chunk; none when it is not there.
+/// The bytes after the header of the first "data" chunk; none if it is missing.
 std::optional<Bytes> samples(Bytes head) noexcept {
     if (!has_text(head, 0, "RIFF") || !has_text(head, 8, "WAVE")) return std::nullopt;
     std::size_t offset = riff_header_bytes;
@@ -45,8 +45,8 @@ std::optional<Bytes> samples(Bytes head) noexcept {
     return std::nullopt;
 }
 
-/// Whether a frame of MP3, AAC (ADTS or LOAS), AC-3 or E-AC-3, or an ID3 tag, may begin here: these
-/// count only as an unbroken chain from the first sample on.
+/// Whether a frame of MP3, AAC (ADTS or LOAS), AC-3 or E-AC-3, or an ID3 tag, may begin here. These
+/// count only as an unbroken chain from the first sample.
 bool may_begin_chain(Bytes bytes) noexcept {
     if (bytes.size() < 2) return false;
     const unsigned first = bytes[0];

@@ -8,9 +8,9 @@ namespace polymux::media {
 
 namespace {
 
-// A header may ask for gigabytes in one piece: a tag of a RIFF file, which FFmpeg then fills with
-// zeros. The largest honest pieces are tables of day-long files and frames of extreme codecs. The
-// bound holds for every user of the same libavutil in this process.
+// A header may request gigabytes in one block, such as a tag of a RIFF file, which FFmpeg then
+// fills with zeros. The largest legitimate blocks are tables of day-long files and frames of
+// extreme codecs. The limit applies to every user of the same libavutil in this process.
 constexpr std::size_t largest_block_bytes = std::size_t{256} << 20U;
 
 struct CapturedLog {
@@ -19,13 +19,13 @@ struct CapturedLog {
     bool too_many_streams = false;
 };
 
-// Decoders run single-threaded, so a thread's own lines are those of its own calls.
+// Decoders run single-threaded, so a thread's log lines come from its own calls.
 thread_local CapturedLog captured_log;
 
 void on_ffmpeg_log(void* context, int level, const char* format, va_list arguments) {
     CapturedLog& log = captured_log;
     if (log.depth == 0) {
-        // Somebody else's use of the same library: leave it as it was.
+        // Another user of the same library in this process: use FFmpeg's default logging.
         av_log_default_callback(context, level, format, arguments);
         return;
     }
@@ -37,7 +37,7 @@ void on_ffmpeg_log(void* context, int level, const char* format, va_list argumen
     try {
         log.last_error.assign(line.data());
     } catch (...) {
-        log.last_error.clear();  // A lost explanation is better than an exception through C.
+        log.last_error.clear();  // Better than an exception through C code.
     }
     if (log.last_error.find("max_streams") != std::string::npos) log.too_many_streams = true;
     while (!log.last_error.empty() && static_cast<unsigned char>(log.last_error.back()) <= ' ') {
@@ -103,7 +103,8 @@ std::string ffmpeg_text(int averror) {
 
 Error ffmpeg_error(ErrorCode code, std::string message, int averror,
                    const std::string& input_name) {
-    // ENOMEM too keeps the caller's code: it is nearly always a header that asks for the absurd.
+    // ENOMEM also keeps the caller's code, because it nearly always means an absurd size in a
+    // header.
     Error error{.code = code, .message = std::move(message), .input_name = input_name};
     error.ffmpeg_code = averror;
     error.ffmpeg_text = ffmpeg_text(averror);

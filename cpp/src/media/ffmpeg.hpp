@@ -1,4 +1,4 @@
-// FFmpeg's C handles as owning C++ types, and its failures as Errors.
+// Owning C++ types for FFmpeg's C handles, and Errors for its failures.
 #pragma once
 
 extern "C" {
@@ -22,13 +22,13 @@ extern "C" {
 
 namespace polymux::media {
 
-/// FFmpeg's internal clock; its own constant for it is not C++.
+/// FFmpeg's internal time base; its own constant for it is not valid C++.
 inline constexpr AVRational microseconds{1, AV_TIME_BASE};
 
-/// The buffer of FFmpeg's I/O over a source or a sink.
+/// Buffer size of FFmpeg I/O over a source or a sink.
 inline constexpr int avio_buffer_bytes = 64 * 1024;
 
-/// Reads in a row that may give nothing before the input counts as broken.
+/// Consecutive empty reads after which the input counts as broken.
 inline constexpr int max_empty_reads = 1000;
 
 template <auto free_function>
@@ -65,7 +65,8 @@ public:
         av_channel_layout_default(&result.layout_, channels);
         return result;
     }
-    /// `other`, or its count's default layout when it names no positions, as ffmpeg guesses.
+    /// `other`, or the default layout of its channel count if it has no positions, as ffmpeg
+    /// guesses.
     static ChannelLayout known(const AVChannelLayout& other) {
         return other.order == AV_CHANNEL_ORDER_UNSPEC ? of_count(other.nb_channels)
                                                       : ChannelLayout(other);
@@ -84,7 +85,7 @@ private:
     AVChannelLayout layout_{};
 };
 
-/// An AVDictionary that frees itself; passes where FFmpeg wants `AVDictionary**`.
+/// An AVDictionary that frees itself. Converts to the `AVDictionary**` that FFmpeg expects.
 class Dictionary {
 public:
     Dictionary() = default;
@@ -100,8 +101,7 @@ private:
     AVDictionary* entries_ = nullptr;
 };
 
-/// A stream's side data of one type, empty when it has none. FFmpeg keeps it aligned for any of its
-/// structures.
+/// A stream's side data of one type; empty if missing. FFmpeg aligns it for all its structures.
 [[nodiscard]] std::span<const std::uint8_t> side_data(const AVStream& stream,
                                                       AVPacketSideDataType type);
 
@@ -110,12 +110,12 @@ private:
 /// FFmpeg's text for an AVERROR value.
 [[nodiscard]] std::string ffmpeg_text(int averror);
 
-/// `message` is completed by FFmpeg's text, and by the last thing FFmpeg logged, if any.
+/// Appends FFmpeg's error text to `message`, and the last line that FFmpeg logged, if any.
 [[nodiscard]] Error ffmpeg_error(ErrorCode code, std::string message, int averror,
                                  const std::string& input_name);
 
-/// While one lives, FFmpeg's log lines of this thread are kept back instead of printed. The line
-/// that explains a failure ("moov atom not found") is then part of the Error.
+/// While an object exists, FFmpeg's log lines of this thread are captured instead of printed. The
+/// line that explains a failure ("moov atom not found") then becomes part of the Error.
 class LogCapture {
 public:
     LogCapture();
@@ -123,7 +123,7 @@ public:
     LogCapture(const LogCapture&) = delete;
     LogCapture& operator=(const LogCapture&) = delete;
 
-    /// Whether FFmpeg gave up because of `max_streams`; its code says only "out of memory".
+    /// Whether FFmpeg failed because of `max_streams`; its error code says only "out of memory".
     [[nodiscard]] static bool too_many_streams() noexcept;
 };
 

@@ -20,17 +20,17 @@ namespace polymux::media {
 namespace {
 
 constexpr std::size_t sink_buffer_bytes = 64 * 1024;
-// The rest of the temporary name adds 23 bytes: together well below any file system's limit.
+// The rest of the temporary name adds 23 bytes. The sum is well below any file system's limit.
 constexpr std::size_t temporary_prefix_bytes = 32;
 constexpr int temporary_attempts = 100;
 
-/// Eight characters that no file system folds into one another.
+/// Eight characters that stay distinct on case-insensitive file systems.
 std::string random_suffix() {
     constexpr std::string_view alphabet = "0123456789abcdefghijklmnopqrstuv";
     std::uint64_t value = 0;
     if (::getrandom(&value, sizeof value, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof value)) {
-        // Too early after boot, or forbidden by a sandbox. Names only have to differ, not to be
-        // secret: O_EXCL protects against whoever guesses one.
+        // Random bytes are not available early after boot, or blocked by a sandbox. Names only have
+        // to differ; they need not be secret, because O_EXCL protects against guessed names.
         const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
         value = static_cast<std::uint64_t>(time) ^ (static_cast<std::uint64_t>(::getpid()) << 20U);
     }
@@ -41,7 +41,7 @@ std::string random_suffix() {
 
 std::string temporary_name(const std::string& name) {
     std::size_t length = std::min(name.size(), temporary_prefix_bytes);
-    // Some file systems take only whole UTF-8 sequences.
+    // Some file systems accept only complete UTF-8 sequences.
     while (length < name.size() && length > 0 &&
            (static_cast<unsigned char>(name[length]) & 0xC0U) == 0x80U) {
         --length;
@@ -49,7 +49,7 @@ std::string temporary_name(const std::string& name) {
     return std::string(".").append(name, 0, length) + ".polymux-" + random_suffix() + ".part";
 }
 
-/// The temporary file: gone when this is destroyed, unless it was renamed.
+/// The temporary file. The destructor deletes it, unless it was renamed.
 class TemporaryFile {
 public:
     TemporaryFile() = default;
@@ -57,14 +57,14 @@ public:
     TemporaryFile& operator=(const TemporaryFile&) = delete;
 
     ~TemporaryFile() {
-        // A forked copy of this object must not take the file away from the process that writes.
+        // A forked copy of this object must not delete the file of the writing process.
         if (exists_ && ::getpid() == process_) ::unlinkat(folder_, name_.c_str(), 0);
     }
 
     Result<void> create(const Destination& destination,
                         const std::optional<struct stat>& replaced) {
         folder_ = destination.folder.get();
-        // Less open than the file it replaces at no time.
+        // Never more accessible than the file that it replaces.
         const mode_t mode = replaced ? S_IRUSR | S_IWUSR : 0666;
         for (int attempt = 0; attempt < temporary_attempts; ++attempt) {
             name_ = temporary_name(destination.name);
@@ -85,8 +85,8 @@ public:
     void keep() noexcept { exists_ = false; }
 
 private:
-    /// Owner and group are kept where this user may; the mode always, or the output would be more
-    /// or less private than the file before it.
+    /// Copies owner and group if this user may, and the mode always; otherwise access to the output
+    /// would differ from the replaced file.
     Result<void> take_over(const Destination& destination, const struct stat& replaced) {
         struct stat own{};
         const bool known = ::fstat(file_.get(), &own) == 0;
@@ -99,7 +99,7 @@ private:
                 ::fchown(file_.get(), std::numeric_limits<uid_t>::max(), replaced.st_gid) == 0;
         }
         mode_t mode = replaced.st_mode & 0777U;
-        // The group bits were meant for another group.
+        // The group bits apply to another group.
         if (!group_kept) mode &= ~static_cast<mode_t>(S_IRWXG);
         if (::fchmod(file_.get(), mode) != 0) {
             return system_failure(destination, errno, file_.get());
@@ -107,7 +107,7 @@ private:
         return {};
     }
 
-    int folder_ = -1;  ///< Of the Destination, which outlives this.
+    int folder_ = -1;  ///< Owned by the Destination, which outlives this object.
     std::string name_;
     FileDescriptor file_;
     bool exists_ = false;
@@ -143,8 +143,7 @@ public:
     Result<void> patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override {
         if (auto flushed = flush(); !flushed) return flushed;
         if (offset_bytes > flushed_bytes_ || bytes.size() > flushed_bytes_ - offset_bytes) {
-            return destination_.error(ErrorCode::internal,
-                                      "a patch lies outside of what was written");
+            return destination_.error(ErrorCode::internal, "a patch is outside the written range");
         }
         return write_at(offset_bytes, bytes);
     }
@@ -166,7 +165,7 @@ public:
 
     Result<void> commit() override {
         if (auto flushed = flush(); !flushed) return flushed;
-        // From here on this sink takes no more bytes, whatever happens.
+        // From here on, this sink accepts no more bytes.
         state_ = State::failed;
         const Pool::Blocking waiting_for_the_disk;
         if (auto synced = sync_file(); !synced) return synced;
@@ -184,7 +183,7 @@ private:
     [[nodiscard]] Result<void> check_usable() const {
         if (state_ == State::writing) return {};
         if (state_ == State::committed) {
-            return destination_.error(ErrorCode::internal, "it was committed already");
+            return destination_.error(ErrorCode::internal, "it was already committed");
         }
         return destination_.error(ErrorCode::output_failed, "writing it failed before");
     }
@@ -220,7 +219,7 @@ private:
     Result<void> sync_file() {
         while (::fsync(temporary_.file().get()) != 0) {
             if (errno == EINTR) continue;
-            if (errno == EINVAL) break;  // A file system without it.
+            if (errno == EINVAL) break;  // The file system does not support this.
             return fail(errno);
         }
         return {};
@@ -237,14 +236,15 @@ private:
             return {};
         }
         if (errno == EEXIST && !destination_.options.overwrite) {
-            return destination_.error(ErrorCode::output_exists,
-                                      "it has come into existence meanwhile; it was left alone",
-                                      EEXIST);
+            return destination_.error(
+                ErrorCode::output_exists,
+                "it already exists: another program created it meanwhile, and it was not changed",
+                EEXIST);
         }
         return fail(errno);
     }
 
-    /// Fails with EEXIST when `to` exists. Not every file system knows each of the ways.
+    /// Fails with EEXIST if `to` exists. File systems differ in which of these ways they support.
     static bool rename_to_new(int folder, const char* from, const char* to) {
         if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return true;
         if (errno != EINVAL && errno != ENOSYS) return false;
@@ -253,13 +253,14 @@ private:
             return true;
         }
         if (errno == EEXIST) return false;
-        // No hard links either: the destination was examined a moment ago, which must do.
+        // Hard links are not supported either. The check of the destination a moment ago has to
+        // suffice.
         return ::renameat(folder, from, folder, to) == 0;
     }
 
     Result<void> sync_folder() {
-        // A folder that may be written but not listed cannot be opened for this: its entry is then
-        // as lasting as the file system makes it.
+        // A folder that may be written but not listed cannot be opened for this. The entry is then
+        // as durable as the file system makes it.
         const FileDescriptor folder(
             ::openat(destination_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (!folder.is_open()) return {};

@@ -40,7 +40,7 @@ public:
     Result<void> seek(std::uint64_t offset_bytes) override {
         if (offset_bytes > largest_offset) {
             return file_refusal(ErrorCode::input_unreadable, path_,
-                                "a position in it is beyond what a file can hold", EINVAL);
+                                "a position in it is too large for a file", EINVAL);
         }
         offset_bytes_ = offset_bytes;
         return {};

@@ -26,8 +26,8 @@ struct Substitute {
     std::uint64_t output;
 };
 
-// What FFmpeg lets stand in for a missing front position. Only mono and stereo are on the output
-// side here, so its pairs for the sides and the back can never apply.
+// FFmpeg's substitutes for a missing front position. Only mono and stereo are possible outputs
+// here, so its pairs for the sides and the back never apply.
 constexpr std::array<Substitute, 4> substitutes = {{{front_pair, center},
                                                     {center_pair, front_pair},
                                                     {wide_pair, front_pair},
@@ -118,12 +118,12 @@ ChannelLayout nearest_layout(const ChannelLayout& input) {
         return ChannelLayout::of_count(input.channels() == 1 ? 1 : 2);
     }
     const std::uint64_t mask = input.get()->u.mask;
-    // A layout the encoder has is kept before anything is scored.
+    // A layout that the encoder supports is kept without scoring.
     if (mask == center) return ChannelLayout::of_count(1);
     if (mask == front_pair) return ChannelLayout::of_count(2);
     const int mono = layout_score(mask, center);
     const int stereo = layout_score(mask, front_pair);
-    // With equal scores ffmpeg takes the layout whose channel count lies further below the input's.
+    // At equal scores, ffmpeg takes the layout with fewer channels.
     return ChannelLayout::of_count(mono >= stereo ? 1 : 2);
 }
 

@@ -1,5 +1,5 @@
-// The choices that the ffmpeg program makes between a decoder and the MP3 encoder: which stream,
-// which sample format, rate and channel layout. They decide whether frames are identical.
+// The ffmpeg program's choices between a decoder and the MP3 encoder: stream, sample format, rate
+// and channel layout. Identical frames depend on them.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace polymux::media {
 
-/// ffmpeg's automatic stream selection for audio: seen packets, then the default mark, then most
-/// channels, then the lowest index. Nothing without audio.
+/// ffmpeg's automatic selection of an audio stream, in this order: packets seen, default flag, most
+/// channels, lowest index. Returns nothing without audio.
 [[nodiscard]] std::optional<int> best_audio_stream(const AVFormatContext& format);
 
-/// The format of libmp3lame's (s32p, fltp, s16p) that ffmpeg's filter negotiation takes.
+/// The sample format of libmp3lame (s32p, fltp, s16p) that ffmpeg's filter negotiation selects.
 [[nodiscard]] mp3::SampleFormat nearest_sample_format(AVSampleFormat input);
 
-/// The MPEG rate nearest to the input's; of two equally near, the one libmp3lame lists first.
+/// The MPEG rate nearest to the input's. At equal distance, the one that libmp3lame lists first.
 [[nodiscard]] int nearest_sample_rate(int input_hz);
 
 /// Mono or stereo, whichever keeps more of the input's positions by ffmpeg's scoring.

@@ -100,7 +100,7 @@ std::vector<Chapter> read_chapters(const AVFormatContext& format) {
 }
 
 int picture_type(const AVStream& stream) {
-    // libavformat keeps the ID3 or FLAC picture type as its English name in "comment".
+    // libavformat stores the ID3 or FLAC picture type as its English name in "comment".
     const std::string name = tag_value(stream.metadata, "comment");
     constexpr std::array<const char*, 21> names = {"Other",
                                                    "32x32 pixels 'file icon'",
@@ -154,7 +154,7 @@ bool has_tag(const Tags& tags, const std::string& key) {
     });
 }
 
-// Technical facts about the input that would be false in the output.
+// Technical facts about the input that would be wrong in the output.
 bool describes_the_container(const std::string& key) {
     constexpr std::array<const char*, 13> keys = {
         "encoder",      "creation_time", "major_brand",     "minor_version", "compatible_brands",

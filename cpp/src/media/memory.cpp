@@ -71,9 +71,8 @@ public:
     Result<void> patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) override {
         const std::uint64_t written = bytes_->size() - start_;
         if (offset_bytes > written || bytes.size() > written - offset_bytes) {
-            return Error{
-                .code = ErrorCode::internal,
-                .message = "a patch of the output in memory lies outside what was written"};
+            return Error{.code = ErrorCode::internal,
+                         .message = "a patch of the output in memory is outside the written range"};
         }
         if (!bytes.empty()) {
             std::memcpy(bytes_->data() + start_ + offset_bytes, bytes.data(), bytes.size());
@@ -102,7 +101,7 @@ public:
 private:
     static Error too_large() {
         return {.code = ErrorCode::out_of_memory,
-                .message = "not enough memory to hold the output; write it to a file instead"};
+                .message = "not enough memory for the output. Write it to a file instead"};
     }
 
     std::vector<std::byte>* bytes_;

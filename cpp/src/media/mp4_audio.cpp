@@ -9,7 +9,7 @@ namespace polymux::media {
 bool has_mp4_header(const AVCodecParameters& parameters) noexcept {
     constexpr int flac_stream_info_bytes = 34;
     constexpr int opus_head_bytes = 19;
-    constexpr int opus_mapping_bytes = 2;  // Before one byte for each channel.
+    constexpr int opus_mapping_bytes = 2;  // Followed by one byte for each channel.
     const int bytes = parameters.extradata_size;
     if (parameters.codec_id == AV_CODEC_ID_FLAC) return bytes == flac_stream_info_bytes;
     if (parameters.codec_id != AV_CODEC_ID_OPUS) return true;
@@ -38,7 +38,7 @@ bool DolbyFrames::accept(const AVPacket& packet) noexcept {
 
 bool DolbyFrames::complete() const noexcept {
     if (accepted_ == 0 || codec_ == AV_CODEC_ID_AC3) return true;
-    // The second tells the muxer that it has seen all substreams of the first.
+    // The second shows the muxer that it has seen all substreams of the first.
     return codec_ != AV_CODEC_ID_EAC3 || independent_ >= 2;
 }
 

@@ -1,5 +1,5 @@
-// What MP4's muxer needs of some audio codecs when it writes its index, the last thing it does. It
-// finds out only then, and FFmpeg loses memory where it fails there.
+// Data that the MP4 muxer needs from some audio codecs for its index, which it writes last. It
+// detects missing data only then, and FFmpeg leaks memory if it fails there.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 
 namespace polymux::media {
 
-/// Whether the codec's header, which MP4 takes over for Opus and FLAC, has its length.
+/// Whether the codec's header has the length that MP4 copies for Opus and FLAC.
 [[nodiscard]] bool has_mp4_header(const AVCodecParameters& parameters) noexcept;
 
-/// The frames of AC-3 and E-AC-3, which MP4 describes by what the first of them say.
+/// The frames of AC-3 and E-AC-3, which MP4 describes by the content of the first ones.
 class DolbyFrames {
 public:
     explicit DolbyFrames(AVCodecID codec) noexcept : codec_(codec) {}
 
-    /// False for a packet that is none of the codec's. Other codecs' are all let through.
+    /// Returns false for a packet that is invalid for the codec. Accepts all packets of other
+    /// codecs.
     [[nodiscard]] bool accept(const AVPacket& packet) noexcept;
 
-    /// Whether enough were accepted for a description, or none at all.
+    /// Whether enough frames were accepted for a description, or none at all.
     [[nodiscard]] bool complete() const noexcept;
 
 private:

@@ -17,20 +17,20 @@ namespace polymux::media {
 
 namespace {
 
-// Files that hold their own audio. Left out on purpose: playlists and everything else that names
-// other files (hls, dash, concat, sdp, asx, image2, ...), raw formats that anything could be
-// (pcm_*), text renderers (tty, xbin), devices, and Audible's encrypted aa.
+// Formats that contain their own audio. Excluded on purpose: playlists and all formats that
+// reference other files (hls, dash, concat, sdp, asx, image2, ...), raw formats that match any
+// bytes (pcm_*), text renderers (tty, xbin), devices, and Audible's encrypted aa.
 constexpr const char* sound_formats =
     "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,iff,"
     "loas,matroska,webm,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mxf,nut,ogg,oma,qcp,"
     "rm,"
     "shn,sox,tak,truehd,tta,voc,w64,wav,wv,xwma";
 
-// The same for moving pictures, with GIF.
+// The same for video, plus GIF.
 constexpr const char* picture_formats =
     "asf,asf_o,avi,flv,gif,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpeg,mpegts,mxf,nut,ogg";
 
-// No protocol of FFmpeg has this name: whatever a container refers to, nothing is opened.
+// FFmpeg has no protocol with this name, so references in a container open nothing.
 constexpr const char* no_protocol = "none";
 
 constexpr int id3v2_header_bytes = 10;
@@ -104,7 +104,7 @@ Result<OpenedInput> OpenedInput::open(ByteSource& source, const Limits& limits,
     return input;
 }
 
-// FFmpeg reads a whole ID3v2 tag into memory before anything else can be asked.
+// FFmpeg reads a whole ID3v2 tag into memory before any other check is possible.
 Result<void> OpenedInput::check_leading_tag() const {
     std::array<unsigned char, id3v2_header_bytes> header{};
     const int count = avio_read(io_->context(), header.data(), id3v2_header_bytes);
@@ -114,7 +114,7 @@ Result<void> OpenedInput::check_leading_tag() const {
                      .message = "the input is empty (0 bytes)",
                      .input_name = name()};
     }
-    // Within the buffer, so this also works where the source cannot seek.
+    // Within the buffer, so this also works if the source cannot seek.
     avio_seek(io_->context(), 0, SEEK_SET);
     if (count < id3v2_header_bytes || std::memcmp(header.data(), "ID3", 3) != 0) return {};
     std::int64_t tag_bytes = id3v2_header_bytes;
@@ -142,13 +142,13 @@ Result<const AVInputFormat*> OpenedInput::recognise() const {
     if (av_match_list(recognised->name, formats(), ',') > 0) return recognised;
     return Error{.code = ErrorCode::unsupported_media,
                  .message = "the content looks like '" + std::string(recognised->name) +
-                            "', which is not accepted: only files that hold their own " +
+                            "', which is not supported: only files that contain " +
                             (wanted_ == Wanted::pictures ? "video" : "audio") +
-                            " are, no playlists, lists of files, pictures or text",
+                            " are accepted, not playlists, lists of files, images or text",
                  .input_name = name()};
 }
 
-// Where the source cannot seek, what was read here could not be given back.
+// If the source cannot seek, bytes read here could not be returned.
 bool OpenedInput::must_probe_packets(const AVInputFormat& recognised) const {
     if (std::strcmp(recognised.name, "wav") != 0 || !io_->source().seekable()) return true;
     const std::uint64_t wanted = disguise_window_bytes;
@@ -169,8 +169,8 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     context->pb = io_->context();
     context->flags |= AVFMT_FLAG_CUSTOM_IO;
     context->io_open = refuse_io_open;
-    // One more than allowed: some demuxers of FFmpeg 7 stop at the bound without a word, and what
-    // they then leave out could not be counted.
+    // One more than allowed: some demuxers of FFmpeg 7 stop at the limit silently, and the streams
+    // that they then drop could not be counted.
     context->max_streams = limits_.streams < INT_MAX ? limits_.streams + 1 : INT_MAX;
     context->probesize = limits_.probe_bytes;
     if (!must_probe_packets(*recognised)) context->max_probe_packets = 1;
@@ -225,7 +225,7 @@ Result<void> OpenedInput::check_limits() const {
         tag_bytes += dictionary_bytes(chapter->metadata);
     }
     if (tag_bytes > limits_.tag_bytes) {
-        return exceeded("bytes of tags and pictures", tag_bytes, "tag_bytes", limits_.tag_bytes);
+        return exceeded("bytes of tags and images", tag_bytes, "tag_bytes", limits_.tag_bytes);
     }
     return {};
 }

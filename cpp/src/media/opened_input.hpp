@@ -1,6 +1,5 @@
-// Guarded opening: the only place that opens a container. Content decides the format, only listed
-// formats open, nothing but the given source is ever read, and a stranger's file cannot cost more
-// than the limits say.
+// Safe opening: the only place that opens a container. The content decides the format, only listed
+// formats open, only the given source is read, and the limits apply to untrusted files.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,13 @@
 
 namespace polymux::media {
 
-/// What an input is opened for: its sound, or its moving pictures, which GIF has too.
+/// Purpose of an input: its audio, or its video, including GIF.
 enum class Wanted : std::uint8_t { sound, pictures };
 
-/// An open container. Moves; the source must outlive it.
+/// An open container. Movable; the source must outlive it.
 class OpenedInput {
 public:
-    /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, and the source's own.
+    /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, and errors of the source.
     static Result<OpenedInput> open(ByteSource& source, const Limits& limits,
                                     const CancelToken& token, Wanted wanted = Wanted::sound);
 
@@ -29,7 +28,8 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return io_->name(); }
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
 
-    /// The failed source or the cancelled token behind `averror`, else `code` with FFmpeg's words.
+    /// The failed source or canceled token that caused `averror`, otherwise `code` with FFmpeg's
+    /// text.
     [[nodiscard]] Error explain(ErrorCode code, std::string message, int averror) const;
 
 private:
@@ -49,14 +49,14 @@ private:
     Wanted wanted_;
 };
 
-/// True where the stream's content is encrypted, by what the container says of it.
+/// True if the stream's content is encrypted, by the container's metadata.
 [[nodiscard]] bool is_encrypted(const AVStream& stream);
 
-/// The demuxers that may open, comma-separated, as FFmpeg's `format_whitelist` takes them.
+/// The accepted demuxers, comma-separated, for FFmpeg's `format_whitelist`.
 [[nodiscard]] const char* accepted_formats() noexcept;
 
-/// The audio decoders of the linked FFmpeg, comma-separated, for `codec_whitelist`: pictures and
-/// video are not decoded in here, not even to learn their size.
+/// The audio decoders of the linked FFmpeg, comma-separated, for `codec_whitelist`. Images and
+/// video are never decoded here, not even for their size.
 [[nodiscard]] const std::string& accepted_decoders();
 
 }  // namespace polymux::media

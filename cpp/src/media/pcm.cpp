@@ -59,7 +59,7 @@ Result<PcmReport> decode(AudioReader& reader, const std::string& name, const Pcm
         report.samples += block->samples;
         if (!sink(interleave(*block, report.channels, storage))) {
             return Error{.code = ErrorCode::callback_failed,
-                         .message = "the receiver of the samples stopped the decoding",
+                         .message = "the sample callback stopped the decoding",
                          .input_name = name};
         }
     }

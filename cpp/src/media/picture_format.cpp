@@ -22,7 +22,7 @@ class BitReader {
 public:
     explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
-    /// The next bits as a number; zeros behind the end.
+    /// Reads the next bits as a number; zeros past the end.
     unsigned read(unsigned count) {
         unsigned value = 0;
         for (; count > 0; --count, ++position_) {
@@ -52,12 +52,13 @@ constexpr std::array<std::array<AVPixelFormat, 4>, 3> yuv_formats = {
 constexpr std::array<AVPixelFormat, 3> rgb_formats = {AV_PIX_FMT_GBRP, AV_PIX_FMT_GBRP10,
                                                       AV_PIX_FMT_GBRP12};
 
-/// The uncompressed header of a key frame; nothing for other frames. VP9 bitstream, section 6.2.
+/// Parses the uncompressed header of a key frame. Returns nothing for other frames. VP9 bitstream,
+/// section 6.2.
 std::optional<Vp9Format> read_vp9_header(std::span<const std::uint8_t> frame) {
     constexpr unsigned frame_marker = 2;
     constexpr unsigned sync_code = 0x498342;
     constexpr unsigned rgb = 7;
-    constexpr unsigned other_flags = 2;  // Whether it is shown, and error resilience.
+    constexpr unsigned other_flags = 2;  // show_frame and error_resilient_mode.
     BitReader bits(frame);
     if (bits.read(2) != frame_marker) return std::nullopt;
     const unsigned profile_low = bits.read(1);
@@ -70,7 +71,7 @@ std::optional<Vp9Format> read_vp9_header(std::span<const std::uint8_t> frame) {
     const unsigned depth = profile >= 2 ? 1 + bits.read(1) : 0;
     const bool subsampling_varies = profile % 2 != 0;
     if (bits.read(3) == rgb) return Vp9Format{static_cast<int>(profile), rgb_formats.at(depth)};
-    bits.read(1);  // Range of the colours.
+    bits.read(1);  // Color range.
     const unsigned subsampling = subsampling_varies ? bits.read(2) : 3;
     return Vp9Format{static_cast<int>(profile), yuv_formats.at(depth).at(subsampling)};
 }
@@ -93,7 +94,7 @@ void complete_size(AVCodecParameters& parameters, const AVPacket& packet) {
     int picture_bytes = 0;
     av_parser_parse2(parser.get(), codec.get(), &picture, &picture_bytes, packet.data, packet.size,
                      packet.pts, packet.dts, packet.pos);
-    // Some parsers tell it themselves, others through the codec.
+    // Some parsers report the size themselves, others through the codec.
     parameters.width = parser->width > 0 ? parser->width : codec->width;
     parameters.height = parser->height > 0 ? parser->height : codec->height;
 }

@@ -1,4 +1,4 @@
-// What a muxer must know of a video's pictures where the container does not say it.
+// Image properties of a video that a muxer needs if the container does not state them.
 #pragma once
 
 #include "media/ffmpeg.hpp"
@@ -6,8 +6,8 @@
 namespace polymux::media {
 
 /// Completes width and height, and for VP9 the pixel format and profile, from the headers in
-/// `packet`, a stream's first. What is known already, or cannot be found, stays as it is. No
-/// decoder is opened.
+/// `packet`, a stream's first. Keeps known values, and values that cannot be found. Opens no
+/// decoder.
 void complete_picture_format(AVCodecParameters& parameters, const AVPacket& packet);
 
 }  // namespace polymux::media

@@ -1,4 +1,4 @@
-// How often a call reports its progress, and how long it has taken.
+// Reporting interval and elapsed time of a call.
 #pragma once
 
 #include <chrono>

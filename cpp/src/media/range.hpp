@@ -1,4 +1,4 @@
-// The rule for a start and an end position, shared by every operation that takes them.
+// The rule for start and end positions, shared by all operations that accept them.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace polymux::media {
 
-/// What is wrong with the pair, in a person's words; nothing if it is fine.
+/// A readable description of the pair's problem; nothing if it is valid.
 [[nodiscard]] std::optional<std::string> range_problem(std::optional<double> start_s,
                                                        std::optional<double> end_s);
 

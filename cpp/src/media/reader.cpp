@@ -12,10 +12,10 @@ namespace polymux::media {
 
 namespace {
 
-// Above any codec's real frame; stops a forged header from asking for gigabytes.
+// Above any codec's real frame size; prevents allocations of gigabytes for a forged header.
 constexpr std::int64_t max_samples_per_frame = 1 << 24;
 
-// Whole seconds where that says it all, else to the thousandth.
+// Whole seconds if exact, otherwise to the millisecond.
 std::string seconds_text(double seconds) {
     std::array<char, 32> text{};
     const int decimals = seconds == std::floor(seconds) ? 0 : 3;
@@ -51,8 +51,8 @@ Result<std::unique_ptr<AudioReader>> AudioReader::open(OpenedInput& input,
     if (!reader->queue_) {
         const bool damaged = reader->damaged_packets_ > 0;
         return Error{.code = damaged ? ErrorCode::undecodable : ErrorCode::no_audio,
-                     .message = damaged ? "nothing of the audio stream could be decoded"
-                                        : "the audio stream holds no samples in the chosen range",
+                     .message = damaged ? "no part of the audio stream could be decoded"
+                                        : "the audio stream has no samples in the selected range",
                      .input_name = input.name()};
     }
     return reader;
@@ -83,8 +83,8 @@ Result<void> AudioReader::choose_stream() {
     return {};
 }
 
-// A declared length over the limit may be a lie, so the packets are counted before it is believed:
-// that is cheap, decoding is not. Afterwards the container is opened anew.
+// A declared length over the limit may be wrong, so the packets are counted first, which is cheap
+// compared to decoding. Then the container is opened again.
 Result<void> AudioReader::check_declared_duration() {
     const double limit_s = input_.limits().duration_s;
     const std::optional<double> expected = expected_duration_s();
@@ -147,7 +147,7 @@ void AudioReader::seek_to_start() {
     AVFormatContext& format = input_.format();
     trimmer_.emplace(options_.start_s, options_.end_s, format, *stream_);
     const bool sought = trimmer_->seek(format);
-    // Only now: which stream a container seeks by depends on what is discarded.
+    // Only now, because discarding streams affects which stream a container uses for seeking.
     for (AVStream* stream : std::span(format.streams, format.nb_streams)) {
         stream->discard = stream == stream_ ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     }
@@ -208,7 +208,7 @@ Result<void> AudioReader::advance() {
         av_packet_unref(packet_.get());
         return {};
     }
-    // Some containers say only here that what would decode to noise is encrypted.
+    // Some containers report only here that the content is encrypted and would decode to noise.
     if (av_packet_get_side_data(packet_.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
         return encrypted_audio(input_.name());
     }
@@ -238,7 +238,7 @@ Result<void> AudioReader::receive_frames() {
     return {};
 }
 
-// A part of the present frame; all of it, unless it would become very long.
+// A part of the current frame: all of it, unless it would become very long.
 Result<void> AudioReader::convert_part() {
     const AVFrame& frame = *frame_;
     const int samples =

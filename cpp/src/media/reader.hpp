@@ -19,16 +19,16 @@ struct ReaderOptions {
     std::optional<double> start_s = {};
     std::optional<double> end_s = {};
     std::optional<int> sample_rate_hz = {};               ///< Default: ffmpeg's choice for MP3.
-    std::optional<int> channels = {};                     ///< Likewise.
-    std::optional<mp3::SampleFormat> sample_format = {};  ///< Likewise.
+    std::optional<int> channels = {};                     ///< Default: ffmpeg's choice for MP3.
+    std::optional<mp3::SampleFormat> sample_format = {};  ///< Default: ffmpeg's choice for MP3.
     bool strict = false;
 };
 
-/// One pass over one audio stream. Not thread-safe; may move from thread to thread between calls.
+/// One pass over one audio stream. Not thread-safe; may move between threads between calls.
 class AudioReader {
 public:
-    /// Chooses the stream and decodes up to the first samples, which decide `format()`.
-    /// Errors: no_audio, encrypted, unsupported_media, undecodable, limit_exceeded, cancelled.
+    /// Selects the stream and decodes up to the first samples, which decide `format()`. Errors:
+    /// no_audio, encrypted, unsupported_media, undecodable, limit_exceeded, cancelled.
     static Result<std::unique_ptr<AudioReader>> open(OpenedInput& input,
                                                      const ReaderOptions& options);
 
@@ -38,14 +38,14 @@ public:
     [[nodiscard]] std::string codec_name() const;
     [[nodiscard]] int input_rate_hz() const noexcept { return input_rate_hz_; }
 
-    /// Gives the next `samples`, fewer only at the end, none after it. The block is valid until
+    /// Returns the next `samples`, fewer only at the end, none after it. The block is valid until
     /// the next call.
     Result<mp3::PcmBlock> read(int samples);
 
-    /// What the caller can expect to get, in seconds, if the container says.
+    /// Expected output duration in seconds, if the container states it.
     [[nodiscard]] std::optional<double> expected_duration_s() const;
     [[nodiscard]] std::int64_t damaged_packets() const noexcept { return damaged_packets_; }
-    /// Damage and format changes met so far, repetitions folded.
+    /// Damage and format changes so far; repetitions are merged.
     [[nodiscard]] const std::vector<Warning>& warnings() const noexcept { return warnings_; }
 
 private:
@@ -58,9 +58,9 @@ private:
     void seek_to_start();
     void choose_format(const AVFrame& frame);
 
-    /// Decodes until the queue holds more, or the end is reached.
+    /// Decodes until the queue has more samples, or the end is reached.
     Result<void> advance();
-    /// Nothing follows any more: delivers what the resampler still holds.
+    /// After the last input: delivers the samples that the resampler still holds.
     Result<void> finish();
     Result<void> receive_frames();
     Result<void> accept(AVFrame& frame);
@@ -76,13 +76,13 @@ private:
     UniqueCodecContext decoder_;
     UniquePacket packet_;
     UniqueFrame frame_;
-    int frame_position_ = 0;  // How many of its samples have been converted.
+    int frame_position_ = 0;  // Number of its samples already converted.
     std::optional<PcmQueue> queue_;
     std::optional<Resampler> resampler_;
     bool packets_ended_ = false;
     bool ended_ = false;
     std::optional<Trimmer> trimmer_;
-    int given_ = 0;  // Samples of the queue's front that the caller still looks at.
+    int given_ = 0;  // Samples at the front of the queue that the caller still uses.
     int empty_reads_ = 0;
     int input_rate_hz_ = 0;
     int input_channels_ = 0;

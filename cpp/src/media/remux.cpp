@@ -20,10 +20,10 @@ namespace polymux::media {
 
 namespace {
 
-/// Inputs that begin further apart are not on one clock.
+/// Inputs that begin further apart do not share a clock.
 constexpr std::int64_t same_clock_us = 10'000'000;
 
-/// Chapters on the output's clock; what lies outside of any possible output is left out.
+/// Moves chapters to the output's clock; drops those outside of any possible output.
 void move_chapters(std::vector<Chapter>& chapters, std::int64_t zero_ms, double limit_s) {
     const std::int64_t limit_ms = std::llround(std::min(limit_s, 1e9) * 1000);
     std::erase_if(chapters, [&](const Chapter& chapter) {
@@ -66,8 +66,8 @@ private:
     Clock::time_point start_ = Clock::now();
     Clock::time_point next_tell_ = start_;
     std::vector<std::unique_ptr<RemuxInput>> inputs_;
-    std::vector<RemuxTrack*> tracks_;     ///< Of all inputs, in the output's order.
-    std::vector<std::int64_t> packets_;   ///< Written, for each track.
+    std::vector<RemuxTrack*> tracks_;     ///< Tracks of all inputs, in the output's order.
+    std::vector<std::int64_t> packets_;   ///< Packets written, for each track.
     std::vector<std::int64_t> zeros_us_;  ///< For each input, the time that becomes 0.
     RemuxFormat format_;
     std::unique_ptr<RemuxOutput> output_;
@@ -79,7 +79,7 @@ private:
 Result<void> Remuxer::open(std::span<ByteSource* const> sources) {
     if (sources.empty() || sources.size() > 2) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = "one or two inputs can be put into one file, not " +
+                     .message = "invalid number of inputs (allowed 1 or 2): " +
                                 std::to_string(sources.size())};
     }
     for (ByteSource* source : sources) {
@@ -110,7 +110,7 @@ Result<void> Remuxer::choose_streams() {
     }
     if (!video_input && !audio_input) {
         return Error{.code = ErrorCode::no_audio,
-                     .message = "there is neither a video nor an audio stream in what was given",
+                     .message = "the inputs have neither a video nor an audio stream",
                      .input_name = inputs_.front()->name()};
     }
     if (Result<void> taken = take(video_input, video); !taken) return taken;
@@ -151,7 +151,7 @@ Result<void> Remuxer::begin(ByteSink& sink) {
     });
     if (empty) {
         return Error{.code = ErrorCode::undecodable,
-                     .message = "the input's streams hold no packets",
+                     .message = "the input's streams have no packets",
                      .input_name = inputs_.front()->name()};
     }
     set_zeros();
@@ -164,7 +164,7 @@ Result<void> Remuxer::begin(ByteSink& sink) {
     return output_->begin();
 }
 
-// What the presentation begins with becomes 0: for each input by itself, or for all together.
+// The start of the presentation becomes 0: separately for each input, or for all together.
 void Remuxer::set_zeros() {
     zeros_us_.assign(inputs_.size(), 0);
     for (std::size_t number = 0; number < inputs_.size(); ++number) {
@@ -184,7 +184,7 @@ void Remuxer::set_zeros() {
     }
 }
 
-// Matroska has no times before 0, but for what it tells a decoder to drop.
+// Matroska has no times before 0, except for the part that a decoder must drop.
 void Remuxer::leave_room_for_lead() {
     std::int64_t lead_us = 0;
     for (const RemuxTrack* track : tracks_) {
@@ -223,7 +223,7 @@ Result<void> Remuxer::set_metadata() {
 Result<void> Remuxer::write_all() {
     for (;;) {
         if (token_.cancelled()) {
-            return Error{.code = ErrorCode::cancelled, .message = "the operation was cancelled"};
+            return Error{.code = ErrorCode::cancelled, .message = "the operation was canceled"};
         }
         if (Result<void> filled = fill(); !filled) return filled;
         const std::optional<std::size_t> next = earliest_track(tracks_);
@@ -255,7 +255,7 @@ Result<RemuxReport> Remuxer::finish() {
     const auto nothing = [](std::int64_t packets) { return packets == 0; };
     if (std::all_of(packets_.begin(), packets_.end(), nothing)) {
         return Error{.code = ErrorCode::undecodable,
-                     .message = "nothing of the input's streams could be used",
+                     .message = "no packet of the input's streams could be used",
                      .input_name = inputs_.front()->name()};
     }
     if (Result<void> finished = output_->finish(); !finished) return finished.error();
@@ -291,22 +291,22 @@ void Remuxer::collect_warnings(RemuxReport& report) {
     }
     if (unusable_packets_ > 0) {
         report.warnings.push_back({.code = "unusable_packet",
-                                   .message = "a packet that no decoder could use was left out",
+                                   .message = "a packet that no decoder could use was dropped",
                                    .count = unusable_packets_});
     }
     if (repaired > 0) {
         report.warnings.push_back({.code = "repaired_time_stamps",
-                                   .message = "time stamps that were missing or did not rise",
+                                   .message = "timestamps that were missing or did not increase",
                                    .count = repaired});
     }
     if (jumps > 0) {
         report.warnings.push_back({.code = "clock_jumps",
-                                   .message = "jumps of the input's clock were taken out",
+                                   .message = "jumps of the input's clock were removed",
                                    .count = jumps});
     }
 }
 
-/// At most ten times a second, and once at the end.
+/// Reports at most ten times a second, and once at the end.
 Result<void> Remuxer::tell(bool last) {
     if (!on_progress_) return {};
     const Clock::time_point now = Clock::now();

@@ -33,12 +33,12 @@ bool fits(const RemuxCodecs& codecs, RemuxContainer container) {
             return holds(webm_video, codecs.video) && holds(webm_audio, codecs.audio);
         case RemuxContainer::automatic:
         case RemuxContainer::matroska:
-            return true;  // Its muxer knows best, and says so.
+            return true;  // The muxer decides and reports its own error.
     }
     return false;
 }
 
-/// VP9 and AV1 without sound say nothing of where they come from: MP4 is played by more.
+/// VP9 and AV1 without audio could come from any source; more players support MP4.
 bool is_of_the_web(const RemuxCodecs& codecs) {
     return fits(codecs, RemuxContainer::webm) &&
            (codecs.audio != AV_CODEC_ID_NONE || codecs.video == AV_CODEC_ID_VP8);
@@ -91,8 +91,8 @@ Result<RemuxFormat> choose_remux_format(const RemuxCodecs& codecs, RemuxContaine
     RemuxFormat format = named(container, codecs.video != AV_CODEC_ID_NONE);
     if (!fits(codecs, container)) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "the container " + std::string(format.name) + " cannot hold " +
-                                list(codecs) + "; ask for matroska, or for none in particular"};
+                     .message = "the container " + std::string(format.name) + " does not support " +
+                                list(codecs) + ". Use matroska, or do not select a container"};
     }
     if (format.muxer == nullptr) {
         return Error{

@@ -1,4 +1,4 @@
-// Which container a remux writes, and what it is called.
+// The container and file type of a remux.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace polymux::media {
 
-/// The codecs that go into one file; AV_CODEC_ID_NONE where there is no such stream.
+/// The codecs of one file; AV_CODEC_ID_NONE for a missing stream.
 struct RemuxCodecs {
     AVCodecID video = AV_CODEC_ID_NONE;
     AVCodecID audio = AV_CODEC_ID_NONE;
@@ -25,16 +25,16 @@ struct RemuxFormat {
     std::string_view extension;
 };
 
-/// The container asked for, or the one that `automatic` stands for.
-/// Errors: unsupported_media when it cannot hold the codecs.
+/// The requested container, or the one that `automatic` selects. Errors: unsupported_media if it
+/// does not support the codecs.
 Result<RemuxFormat> choose_remux_format(const RemuxCodecs& codecs, RemuxContainer asked);
 
-/// The moving picture with the most pixels: streams that packets were seen of first, then marked
-/// ones. Covers and thumbnails are none.
+/// The video stream with the most pixels. Streams with seen packets come first, then those with the
+/// default flag. Covers and thumbnails do not count.
 [[nodiscard]] std::optional<int> best_video_stream(const AVFormatContext& format);
 
-/// How much of a stream's beginning its decoder drops, where the codec says so: Opus. Containers
-/// give that part times before the stream's own beginning.
+/// Duration at the start of a stream that its decoder drops, if the codec states it: Opus.
+/// Containers give that part times before the start of the stream.
 [[nodiscard]] std::int64_t decoder_delay_us(const AVCodecParameters& parameters) noexcept;
 
 }  // namespace polymux::media

@@ -12,16 +12,16 @@ namespace polymux::media {
 
 namespace {
 
-/// An index may name the same bytes again and again. Honest packets are as large together as the
-/// file; a few containers leave out bytes that each packet begins with.
+/// An index may reference the same bytes repeatedly. Valid packets together are as large as the
+/// file; a few containers omit bytes with which each packet begins.
 constexpr std::int64_t largest_growth = 4;
 constexpr std::int64_t growth_allowance_bytes = 16 << 20;
-/// Matroska's clock, to which beginnings are rounded.
+/// Matroska's clock, to which start times are rounded.
 constexpr std::int64_t coarsest_tick_us = 1000;
 
 Error encrypted_input(const std::string& name) {
     return Error{.code = ErrorCode::encrypted,
-                 .message = "the media is encrypted (DRM); it cannot be put into another file",
+                 .message = "the media is encrypted (DRM) and cannot be copied into another file",
                  .input_name = name};
 }
 
@@ -75,12 +75,12 @@ Result<void> RemuxInput::read() {
 }
 
 Result<void> RemuxInput::accept(UniquePacket packet) {
-    // Some containers say only here that the content is encrypted.
+    // Some containers report only here that the content is encrypted.
     if (av_packet_get_side_data(packet.get(), AV_PKT_DATA_ENCRYPTION_INFO, nullptr) != nullptr) {
         return encrypted_input(name());
     }
     if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
-        warn("damaged_packet", "a packet is damaged or was cut off; it was kept as it is");
+        warn("damaged_packet", "a packet is damaged or truncated; it was kept unchanged");
     }
     payload_bytes_ += packet->size;
     const std::optional<std::uint64_t> size = opened_.io().source().size_bytes();
@@ -89,8 +89,8 @@ Result<void> RemuxInput::accept(UniquePacket packet) {
                                      growth_allowance_bytes) {
         return Error{.code = ErrorCode::undecodable,
                      .message =
-                         "the input's index names the same bytes again and again; the "
-                         "output would be many times as large as the input",
+                         "the input's index references the same bytes repeatedly; the output would "
+                         "be many times larger than the input",
                      .input_name = name()};
     }
     RemuxTrack& track = *track_of(packet->stream_index);
@@ -99,7 +99,7 @@ Result<void> RemuxInput::accept(UniquePacket packet) {
     return {};
 }
 
-// What came before the damage is kept, as everywhere.
+// Packets before the damage are kept, as in all other operations.
 Result<void> RemuxInput::stop(int status) {
     ended_ = true;
     for (const auto& track : tracks_) track->timeline.release();

@@ -1,4 +1,4 @@
-// One source of a remux: the open container, the streams taken from it, their packets in order.
+// One source of a remux: the open container, its selected streams, and their packets in order.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace polymux::media {
 
-/// A stream on its way from an input to the output.
+/// A stream copied from an input to the output.
 struct RemuxTrack {
     int input = 0;                     ///< Number of the input.
     const AVStream* stream = nullptr;  ///< Owned by the input.
@@ -34,22 +34,22 @@ public:
     [[nodiscard]] const OpenedInput& opened() const noexcept { return opened_; }
     [[nodiscard]] const std::string& name() const noexcept { return opened_.name(); }
 
-    /// Takes the stream of this index. Errors: encrypted, limit_exceeded.
+    /// Selects the stream with this index. Errors: encrypted, limit_exceeded.
     Result<void> take(int index);
 
-    /// Call once all streams are taken: the demuxer need not look for others.
+    /// Call once all streams are selected; the demuxer then skips the others.
     void discard_others() noexcept;
 
-    /// Reads on until a packet of a taken stream is in its timeline, or the end is reached.
+    /// Reads until a packet of a selected stream is in its timeline, or the end is reached.
     Result<void> read();
 
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] std::vector<std::unique_ptr<RemuxTrack>>& tracks() noexcept { return tracks_; }
     [[nodiscard]] const std::vector<Warning>& warnings() const noexcept { return warnings_; }
 
-    /// Where the presentation of the taken streams begins, in microseconds of the input's clock.
+    /// Start of the presentation of the selected streams, in microseconds of the input's clock.
     [[nodiscard]] std::optional<std::int64_t> start_us() const;
-    /// How long the container says the taken streams are, in seconds.
+    /// Duration of the selected streams by the container, in seconds.
     [[nodiscard]] std::optional<double> duration_s() const;
 
 private:
@@ -60,7 +60,7 @@ private:
 
     OpenedInput opened_;
     int number_;
-    // Behind pointers: the timelines refer to the jumps, and the tracks are referred to.
+    // On the heap, because timelines refer to the jumps, and other objects refer to the tracks.
     std::unique_ptr<ClockJumps> jumps_ = std::make_unique<ClockJumps>();
     std::vector<std::unique_ptr<RemuxTrack>> tracks_;
     std::int64_t payload_bytes_ = 0;

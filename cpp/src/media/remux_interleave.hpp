@@ -1,4 +1,4 @@
-// The packets of all streams of a remux, in the order of decoding.
+// The packets of all streams of a remux, in decoding order.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,13 @@
 
 namespace polymux::media {
 
-/// Reads until every track whose input goes on has a packet ready, or the others have waited
-/// enough: a stream may end early or have a long gap, and what waits must stay bounded.
+/// Reads until every track of an unfinished input has a packet ready, or the others have waited
+/// enough. A stream may end early or have a long gap, but the amount of waiting data must be
+/// bounded.
 Result<void> fill_tracks(std::span<const std::unique_ptr<RemuxInput>> inputs,
                          std::span<RemuxTrack* const> tracks);
 
-/// The track whose packet is to be decoded first; none when no packet is ready.
+/// The track whose packet is decoded first; none if no packet is ready.
 [[nodiscard]] std::optional<std::size_t> earliest_track(std::span<RemuxTrack* const> tracks);
 
 }  // namespace polymux::media

@@ -23,8 +23,8 @@ Error no_memory_to_write() {
                  .message = "not enough memory to write the output"};
 }
 
-/// Rotation, mastering display, light levels and the like; newer FFmpegs keep them with the codec's
-/// parameters, which are copied anyway.
+/// Rotation, mastering display, light levels and similar data. Newer FFmpeg versions store them in
+/// the codec parameters, which are copied anyway.
 int copy_side_data([[maybe_unused]] AVStream& to, [[maybe_unused]] const AVStream& from) {
 #if LIBAVCODEC_VERSION_INT < AV_VERSION_INT(60, 31, 100)
     for (int index = 0; index < from.nb_side_data; ++index) {
@@ -37,8 +37,8 @@ int copy_side_data([[maybe_unused]] AVStream& to, [[maybe_unused]] const AVStrea
     return 0;
 }
 
-/// Where it cannot describe the pixels, MP4's muxer writes a header without content, and says
-/// nothing.
+/// If the MP4 muxer cannot describe the pixels, it writes a header without content and reports no
+/// error.
 bool cannot_be_described(const AVCodecParameters& parameters) noexcept {
     if (parameters.codec_id != AV_CODEC_ID_VP9) return false;
     int across = 0;
@@ -48,7 +48,7 @@ bool cannot_be_described(const AVCodecParameters& parameters) noexcept {
     return down > across;
 }
 
-/// FFmpeg's `add` functions keep what av_malloc gave and free it with the context.
+/// FFmpeg's `add` functions keep memory from av_malloc and free it with the context.
 AVChapter* new_chapter(AVFormatContext& format) {
     auto* chapter = static_cast<AVChapter*>(av_mallocz(sizeof(AVChapter)));
     if (chapter == nullptr) return nullptr;
@@ -63,7 +63,7 @@ AVChapter* new_chapter(AVFormatContext& format) {
     return chapter;
 }
 
-/// Older Matroska muxers write an Opus stream's delay, but do not count it into the time stamps.
+/// Older Matroska muxers write an Opus stream's delay, but do not add it to the timestamps.
 constexpr bool muxer_adds_delay = LIBAVFORMAT_VERSION_MAJOR >= 61;
 
 }  // namespace
@@ -74,7 +74,7 @@ Result<std::unique_ptr<RemuxOutput>> RemuxOutput::create(ByteSink& sink, const R
     if (!sink.can_patch() || (mp4 && !sink.can_read_back())) {
         return Error{.code = ErrorCode::invalid_argument,
                      .message =
-                         "the output must be a file: its index is written last and stands "
+                         "the output must be a file, because its index is written last but placed "
                          "at the front"};
     }
     Result<std::unique_ptr<AvioOutput>> io = AvioOutput::create(sink, token);
@@ -104,10 +104,10 @@ Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* firs
     if (is_mp4() && cannot_be_described(*stream->codecpar)) {
         return Error{.code = ErrorCode::unsupported_media,
                      .message =
-                         "the VP9 video does not begin with a key frame, or its pixels are "
-                         "of a kind that MP4 does not have; ask for matroska"};
+                         "the VP9 video does not begin with a key frame, or its pixel format is "
+                         "not supported in MP4. Use matroska"};
     }
-    // The input container's name for the codec; the muxer has its own.
+    // The input container's name for the codec; the muxer uses its own.
     const bool hevc_in_mp4 = is_mp4() && input.codecpar->codec_id == AV_CODEC_ID_HEVC;
     stream->codecpar->codec_tag = hevc_in_mp4 ? MKTAG('h', 'v', 'c', '1') : 0;
     stream->time_base = input.time_base;
@@ -131,7 +131,7 @@ Result<void> RemuxOutput::set_metadata(const Tags& tags, const std::vector<Chapt
     }
     std::int64_t last_start_ms = -1;
     for (const Chapter& chapter : chapters) {
-        // Muxers take chapters in order, and none that ends before it begins.
+        // Muxers require chapters in order, and none may end before it begins.
         if (chapter.start_ms <= last_start_ms || chapter.end_ms < chapter.start_ms) continue;
         last_start_ms = chapter.start_ms;
         if (Result<void> added = add_chapter(chapter); !added) return added;
@@ -175,11 +175,11 @@ Result<bool> RemuxOutput::write(std::size_t index, AVPacket& packet, AVRational 
     rescale(lanes_[index], stream, packet, time_base);
     const int status = av_write_frame(muxer_.get(), &packet);
     if (status >= 0) return true;
-    // What a bit stream filter says of a damaged header.
+    // Result of a bit stream filter for a damaged header.
     if (status == AVERROR_INVALIDDATA && !io_->failure()) return false;
     Error error =
         explain("a packet of " + std::string(avcodec_get_name(stream.codecpar->codec_id)) +
-                    " cannot be put into the container " + std::string(format_.name),
+                    " cannot be written to the container " + std::string(format_.name),
                 status);
     error.position_s = static_cast<double>(packet.dts) * av_q2d(stream.time_base);
     return error;
@@ -191,10 +191,10 @@ Result<void> RemuxOutput::finish() {
                                  [](const Lane& lane) { return lane.dolby.complete(); });
     if (!described) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "the E-AC-3 audio is too short for an MP4; ask for matroska"};
+                     .message = "the E-AC-3 audio is too short for an MP4. Use matroska"};
     }
     const int status = av_write_trailer(muxer_.get());
-    // The muxer itself does not look at what its last writes gave.
+    // The muxer itself ignores the results of its last writes.
     if (std::optional<Error> failure = io_->failure()) return *failure;
     if (status >= 0) return {};
     return explain("the output cannot be completed", status);
@@ -232,7 +232,7 @@ Error RemuxOutput::explain(std::string message, int status) const {
     if (std::optional<Error> failure = io_->failure()) return *failure;
     if (status == AVERROR(ENOMEM) && is_mp4()) {
         return ffmpeg_error(ErrorCode::limit_exceeded,
-                            "the index of an MP4 of so many packets is too large; ask for matroska",
+                            "the index of an MP4 with so many packets is too large. Use matroska",
                             status, {});
     }
     return ffmpeg_error(ErrorCode::unsupported_media, std::move(message), status, {});

@@ -20,10 +20,10 @@ struct FreeFormatContext {
 };
 using UniqueMuxer = std::unique_ptr<AVFormatContext, FreeFormatContext>;
 
-/// Life: `create`, `add_stream`*, `set_metadata`, `begin`, `write`*, `finish`.
+/// Lifecycle: `create`, `add_stream`*, `set_metadata`, `begin`, `write`*, `finish`.
 class RemuxOutput {
 public:
-    /// The sink and token outlive this object.
+    /// The sink and token must outlive this object.
     static Result<std::unique_ptr<RemuxOutput>> create(ByteSink& sink, const RemuxFormat& format,
                                                        const CancelToken& token);
 
@@ -32,8 +32,8 @@ public:
     Result<void> set_metadata(const Tags& tags, const std::vector<Chapter>& chapters);
     Result<void> begin();
 
-    /// Takes the packet of stream `index`, whose times are in `time_base` and begin at `zero`.
-    /// False for a packet that is too damaged for the container; it is left out.
+    /// Writes the packet of stream `index`, whose times are in `time_base` and begin at `zero`.
+    /// Returns false for a packet that is too damaged for the container; it is dropped.
     Result<bool> write(std::size_t index, AVPacket& packet, AVRational time_base,
                        std::int64_t zero);
     Result<void> finish();
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] std::int64_t bytes() const noexcept { return io_->bytes(); }
 
 private:
-    /// One stream's numbers on the way out.
+    /// Output state of one stream.
     struct Lane {
         explicit Lane(AVCodecID codec) noexcept : dolby(codec) {}
 

@@ -13,16 +13,16 @@ namespace polymux::media {
 namespace {
 
 constexpr std::int64_t second_us = 1'000'000;
-/// A clock that goes back by more is another clock. Within it, segments may overlap.
+/// A larger backward step means another clock. Smaller steps occur because segments may overlap.
 constexpr std::int64_t backward_jump_us = second_us;
-/// The same where only presentation times are known, which go back all the time.
+/// The same if only presentation times are known, which often go backward.
 constexpr std::int64_t reordered_jump_us = 10 * second_us;
 constexpr std::int64_t forward_jump_us = 10 * second_us;
-/// Pictures looked at to learn how far they are reordered.
+/// Images examined to find how far they are reordered.
 constexpr std::size_t lookahead = 100;
-/// Jumps remembered: the streams of one input lie at most a few apart.
+/// Number of stored jumps: the streams of one input are at most a few jumps apart.
 constexpr std::size_t remembered_jumps = 16;
-/// Far outside of any real clock, far inside of what sums of times can hold.
+/// Far beyond any real clock, and far below the overflow of sums of times.
 constexpr std::int64_t largest_time = std::int64_t{1} << 59;
 constexpr std::int64_t largest_duration = std::int64_t{1} << 48;
 
@@ -50,7 +50,7 @@ bool is_time(std::int64_t time) noexcept {
 std::int64_t bounded_rescale(std::int64_t time, AVRational from, AVRational to) noexcept {
     const std::int64_t rescaled =
         av_rescale_q(std::clamp(time, -largest_time, largest_time), from, to);
-    // FFmpeg's answer where the result does not fit.
+    // FFmpeg's return value if the result does not fit.
     if (rescaled == AV_NOPTS_VALUE) return time < 0 ? -largest_time : largest_time;
     return std::clamp(rescaled, -largest_time, largest_time);
 }
@@ -127,7 +127,7 @@ void StreamTimeline::take_out_jump(AVPacket& packet) {
     next_ = std::max(next_.value_or(packet.dts), packet.dts + step(packet));
 }
 
-// How many pictures are decoded before one that is shown earlier, at most.
+// Finds the maximum number of images that are decoded before one that is shown earlier.
 void StreamTimeline::learn_order() {
     std::size_t depth = 0;
     first_pts_ = held_.front()->pts;
@@ -142,8 +142,8 @@ void StreamTimeline::learn_order() {
     reorder_depth_ = depth;
 }
 
-// Decoding times are the presentation times in their own order, as many pictures earlier as the
-// order of decoding needs.
+// Decoding times are the sorted presentation times, shifted earlier by as many images as the
+// decoding order needs.
 void StreamTimeline::order(AVPacket& packet) {
     pending_pts_.push(packet.pts);
     if (ordered_ < *reorder_depth_) {
@@ -166,7 +166,7 @@ void StreamTimeline::settle(UniquePacket packet) {
 }
 
 std::int64_t StreamTimeline::step(const AVPacket& packet) const noexcept {
-    // A second picture of a pair, or a header, has none.
+    // A second field of a pair, or a header, has no duration.
     return packet.duration > 0 ? packet.duration : default_step_;
 }
 

@@ -1,4 +1,4 @@
-// The time stamps of one stream on their way to a muxer: complete, rising, without jumps.
+// Normalizes the timestamps of one stream for a muxer: complete, increasing, without jumps.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace polymux::media {
 
-/// `time` in another time base, never beyond what sums of a few times can hold.
+/// `time` in another time base, limited to a range in which sums of a few times cannot overflow.
 [[nodiscard]] std::int64_t bounded_rescale(std::int64_t time, AVRational from,
                                            AVRational to) noexcept;
 
-/// What the streams of one input know of jumps in its clock: the offsets that took them out, the
-/// newest last. A stream that meets the same jump later takes over the same offset, so that sound
-/// and picture stay together.
+/// Clock jumps shared by the streams of one input: the offsets that removed them, newest last. A
+/// stream that reaches the same jump later uses the same offset, which keeps audio and video in
+/// sync.
 struct ClockJumps {
     std::vector<std::int64_t> offsets_us = {0};
 };
 
-/// Packets in decoding order go in, and come out with both time stamps set, in the stream's time
-/// base; decoding times rise strictly and are never after the presentation.
+/// Accepts packets in decoding order and returns them with both timestamps set, in the stream's
+/// time base. Decoding times increase strictly and never exceed the presentation times.
 class StreamTimeline {
 public:
-    /// `jumps` is shared by the streams of one input, and outlives this.
+    /// `jumps` is shared by the streams of one input, and must outlive this object.
     StreamTimeline(const AVFormatContext& format, const AVStream& stream, ClockJumps& jumps);
 
     void add(UniquePacket packet);
 
-    /// Nothing follows, or nothing more may be held back: what was held back is given out.
+    /// Releases all held-back packets: at the end, or if no more may be held back.
     void release();
 
     [[nodiscard]] const std::deque<UniquePacket>& ready() const noexcept { return ready_; }
-    /// The first that is ready; there must be one.
+    /// Returns the first ready packet; there must be one.
     UniquePacket take();
     [[nodiscard]] AVRational time_base() const noexcept { return time_base_; }
     [[nodiscard]] std::int64_t repaired() const noexcept { return repaired_; }
@@ -53,12 +53,12 @@ private:
     [[nodiscard]] std::int64_t from_us(std::int64_t time_us) const noexcept;
 
     AVRational time_base_;
-    bool presentation_only_;  ///< The container has no decoding times, and pictures are reordered.
+    bool presentation_only_;  ///< The container has no decoding times, and images are reordered.
     bool gaps_are_jumps_;
     std::int64_t default_step_;
     ClockJumps& jumps_;
     std::int64_t offset_us_ = 0;
-    std::optional<std::int64_t> next_;  ///< Where the next packet is expected, jumps taken out.
+    std::optional<std::int64_t> next_;  ///< Next packet's expected time, without jumps.
     std::optional<std::int64_t> last_dts_;
     std::deque<UniquePacket> held_;
     std::deque<UniquePacket> ready_;

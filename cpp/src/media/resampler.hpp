@@ -1,5 +1,5 @@
-// From the decoder's frames to the encoder's planar samples, through libswresample with exactly the
-// settings of ffmpeg's automatic conversion.
+// Converts the decoder's frames to the encoder's planar samples, through libswresample with exactly
+// the settings of ffmpeg's automatic conversion.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ struct PcmFormat {
     }
 };
 
-/// Planar samples in order: appended at the end, taken from the front. Not thread-safe.
+/// Planar samples in order: appended at the end, removed from the front. Not thread-safe.
 class PcmQueue {
 public:
     explicit PcmQueue(const PcmFormat& format) : format_(format) {}
 
     [[nodiscard]] const PcmFormat& format() const noexcept { return format_; }
     [[nodiscard]] int size() const noexcept { return end_ - begin_; }
-    /// Room for `samples` more; write through `planes`, then `commit` what was written.
+    /// Reserves room for `samples` more. Write through `planes`, then `commit` the written samples.
     std::array<std::uint8_t*, 2> reserve(int samples);
     void commit(int samples) noexcept { end_ += samples; }
     /// The oldest `samples` (at most `size()`); valid until the next `reserve`.
@@ -42,21 +42,20 @@ private:
     int end_ = 0;
 };
 
-/// Converts frames of one or, one after the other, several input formats into one output format.
-/// When the input's format changes, the tail of the old one is delivered first, so no sample is
-/// lost. Not thread-safe.
+/// Converts frames of consecutive input formats into one output format. When the input's format
+/// changes, the tail of the old one is delivered first, so no sample is lost. Not thread-safe.
 class Resampler {
 public:
     explicit Resampler(const PcmFormat& output)
         : output_(output), layout_(ChannelLayout::of_count(output.channels)) {}
 
-    /// Appends what is ready of up to `samples` of the frame, from sample `first` on. Returns 0 or
-    /// an AVERROR.
+    /// Converts up to `samples` of the frame, from sample `first`, and appends the available
+    /// output. Returns 0 or an AVERROR.
     int convert(const AVFrame& frame, int first, int samples, PcmQueue& queue);
-    /// How many of a frame's samples may be converted at once: at a rate of a few hertz one sample
-    /// becomes thousands, and a frame of them would fill the memory.
+    /// Maximum number of a frame's samples to convert at once. At a rate of a few hertz, one sample
+    /// becomes thousands, and a whole frame would exhaust the memory.
     [[nodiscard]] int samples_at_once(const AVFrame& frame) const noexcept;
-    /// Appends what the filter still holds; the next frame starts anew.
+    /// Appends the samples that the filter still holds; the next frame starts a new conversion.
     int flush(PcmQueue& queue);
 
 private:

@@ -14,8 +14,8 @@ namespace polymux::media {
 
 namespace {
 
-// Where timestamps are decoding times, reordered pictures put the audio of a moment a little before
-// its key frame; ffmpeg steps back this far.
+// If timestamps are decoding times, reordered images put the audio of a moment slightly before its
+// key frame; ffmpeg steps back this far.
 constexpr std::int64_t reordering_margin_us = 3 * AV_TIME_BASE / 23;
 
 std::int64_t to_us(double seconds) {
@@ -27,9 +27,9 @@ bool is_moving_video(const AVStream& stream) {
            (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
 }
 
-// ffmpeg asks the video decoder whether this stream really reorders its pictures. Video is never
-// decoded here, so unless the container says it, the codec's habit has to do; at worst a little
-// more is read before the start.
+// ffmpeg asks the video decoder whether the stream really reorders its images. Video is never
+// decoded here, so unless the container states it, the codec's usual behavior applies. In the worst
+// case, slightly more is read before the start.
 bool reorders_pictures(const AVFormatContext& format, const AVStream& stream) {
     if (!is_moving_video(stream)) return false;
     if (stream.codecpar->video_delay > 0) return true;
@@ -47,8 +47,8 @@ bool reorders_pictures(const AVFormatContext& format, const AVStream& stream) {
     }
 }
 
-// Keeps samples [begin, end) of the frame, in a buffer of their own so that the converter sees
-// aligned memory as it does in ffmpeg. Returns 0 or an AVERROR.
+// Keeps samples [begin, end) of the frame. Copies them to a new buffer, because the converter
+// expects aligned memory as in ffmpeg. Returns 0 or an AVERROR.
 int keep_samples(AVFrame& frame, int begin, int end) {
     if (begin > 0) {
         UniqueFrame cut(av_frame_alloc());
@@ -90,8 +90,8 @@ bool Trimmer::seek(AVFormatContext& format) const {
         })) {
         target_us -= reordering_margin_us;
     }
-    // libavformat prefers a video stream to seek by, but only one whose size it knows, and that
-    // would take a decoder. So it is named.
+    // libavformat prefers a video stream for seeking, but only if it has the size, which would need
+    // a decoder. So the stream is passed explicitly.
     const auto video = std::find_if(streams.begin(), streams.end(), [](const AVStream* stream) {
         return is_moving_video(*stream);
     });
@@ -111,7 +111,7 @@ void Trimmer::shift(AVPacket& packet) {
     first_of_packet_ = true;
 }
 
-// A hole before the packet ends the smooth counting of samples; the clock is then read anew.
+// A gap before the packet ends continuous sample counting; the clock is then read again.
 void Trimmer::note_gap() {
     if (!first_of_packet_) return;
     first_of_packet_ = false;
@@ -145,7 +145,7 @@ Trimmer::Verdict Trimmer::apply(AVFrame& frame) {
         begin = std::max<std::int64_t>(0, -position);
     }
     std::int64_t end = samples;
-    // The length counts from the start asked for, even where the stream begins later.
+    // The length counts from the requested start, even if the stream begins later.
     if (first_kept_ == AV_NOPTS_VALUE) first_kept_ = start_us_ ? 0 : position;
     if (duration_us_) {
         const std::int64_t duration =

@@ -1,4 +1,4 @@
-// Start and end positions, to the sample, as ffmpeg's -ss and -to before the input set them.
+// Start and end positions, exact to the sample, as with ffmpeg's -ss and -to before the input.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace polymux::media {
 
-/// Moves packets onto a clock whose zero is the start, and cuts frames. Not thread-safe.
+/// Moves packets to a clock whose zero is the start, and trims frames. Not thread-safe.
 class Trimmer {
 public:
     enum class Verdict : std::uint8_t { keep, nothing_left, past_end, failed };
@@ -16,12 +16,12 @@ public:
     Trimmer(std::optional<double> start_s, std::optional<double> end_s,
             const AVFormatContext& format, const AVStream& stream);
 
-    /// Seeks to before the start, if there is one. False where the input cannot.
+    /// Seeks to before the start, if there is one. Returns false if the input cannot seek.
     [[nodiscard]] bool seek(AVFormatContext& format) const;
 
     void shift(AVPacket& packet);
 
-    /// Leaves in `frame` what lies between start and end.
+    /// Leaves in `frame` the samples between start and end.
     Verdict apply(AVFrame& frame);
 
 private:
@@ -34,7 +34,7 @@ private:
     AVRational time_base_{};
     std::int64_t packet_pts_ = AV_NOPTS_VALUE;
     std::int64_t packet_duration_ = 0;
-    bool first_of_packet_ = false;  // No frame has come out of the packet yet.
+    bool first_of_packet_ = false;  // The packet has produced no frame yet.
     std::int64_t previous_packet_pts_ = AV_NOPTS_VALUE;
     std::int64_t rescale_state_ = AV_NOPTS_VALUE;
     std::int64_t next_position_ = 0;  // In samples, from the start.

@@ -11,8 +11,8 @@ namespace {
 
 using Entry = std::pair<std::string_view, std::string_view>;
 
-/// What the operations take and what people send along; sorted. Names as in the IANA registry, and
-/// what browsers say where it has none.
+/// Types that the operations accept and files that users attach; sorted. Names are from the IANA
+/// registry, or from browsers if the registry has none.
 constexpr auto types = std::to_array<Entry>({
     {"3gp", "video/3gpp"},
     {"aac", "audio/aac"},

@@ -1,4 +1,4 @@
-// Numbers as Python prints them: json.dumps on the other side of a test gives the same text.
+// Numbers in Python's format: json.dumps produces the same text.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,7 +11,7 @@ namespace polymux::json {
 
 namespace {
 
-constexpr int first_large_exponent = 16;  // From here on, and below -4, with an exponent.
+constexpr int first_large_exponent = 16;  // From this exponent on, and below -4, with an exponent.
 constexpr int last_small_exponent = -4;
 
 /// The shortest digits that read back as the number, and the exponent of the first one.

@@ -32,12 +32,12 @@ Word load(const char* from) {
     return word;
 }
 
-/// Eight copies of a byte.
+/// Repeats a byte eight times.
 constexpr std::uint64_t all(std::uint64_t byte) {
     return byte * 0x0101010101010101U;
 }
 
-/// Whether one of eight bytes must be escaped.
+/// Whether any of eight bytes needs escaping.
 bool has_escape(std::uint64_t bytes) {
     const auto has_zero = [](std::uint64_t word) { return (word - all(0x01)) & ~word; };
     const std::uint64_t control = (bytes - all(0x20)) & ~bytes;
@@ -46,7 +46,7 @@ bool has_escape(std::uint64_t bytes) {
     return ((control | quote | backslash) & all(0x80)) != 0;
 }
 
-/// Copies fewer than 16 bytes where none must be escaped: most strings of most requests.
+/// Copies fewer than 16 bytes if none needs escaping: most strings of most requests.
 bool put_short(char* out, const char* text, std::size_t count) {
     if (count >= sizeof(std::uint64_t)) {
         const auto first = load<std::uint64_t>(text);
@@ -74,7 +74,7 @@ const std::uint8_t* bytes_of(std::string_view text) {
     return reinterpret_cast<const std::uint8_t*>(text.data());
 }
 
-/// Quotes around what a kernel writes; all of it taken back where the text is none.
+/// Puts quotes around a kernel's output. Removes all of it if the text is invalid.
 template <typename Unit>
 bool append_checked(Buffer& buffer, std::span<const Unit> text,
                     bool (*kernel)(Buffer&, const Unit*, std::size_t)) {

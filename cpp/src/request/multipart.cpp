@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view digits = "0123456789abcdef";
 constexpr std::size_t boundary_random_bytes = 24;
-/// What turns the boundary that opens a part into the one that ends the body.
+/// Turns the boundary that opens a part into the one that ends the body.
 constexpr std::string_view closing = "--\r\n";
 
 Result<std::string> make_boundary() {
@@ -28,7 +28,7 @@ Result<std::string> make_boundary() {
             filled += static_cast<std::size_t>(count);
         } else if (errno != EINTR) {
             return Error{.code = ErrorCode::internal,
-                         .message = "the system gives no random numbers: " +
+                         .message = "the system provides no random numbers: " +
                                     std::generic_category().message(errno),
                          .os_errno = errno};
         }
@@ -47,7 +47,7 @@ void append_byte_escaped(std::string& text, char value) {
     }
 }
 
-/// A name between quotes. False where it is no UTF-8 and `repair` is not allowed.
+/// A name between quotes. Returns false for invalid UTF-8 if `repair` is not allowed.
 bool append_name(std::string& header, std::string_view name, bool repair) {
     header += '"';
     while (!name.empty()) {
@@ -91,8 +91,8 @@ Error ended_early(const PartSource& source, std::uint64_t had_bytes) {
     return {.code = ErrorCode::input_changed,
             .message = quoted_path(source.name()) + " ended after " + std::to_string(had_bytes) +
                        " of " + std::to_string(source.size_bytes().value_or(0)) +
-                       " bytes: it became shorter while it was sent; send it again when nobody "
-                       "writes to it, or send a copy",
+                       " bytes: it became shorter while it was sent. Send it again when it is no "
+                       "longer being written, or send a copy",
             .input_name = source.name()};
 }
 
@@ -138,7 +138,7 @@ Result<void> MultipartBody::add_file(std::string_view name, const FileLabel& lab
         label.content_type.empty() ? content_type_of(file_name) : label.content_type;
     if (!valid_content_type(type)) {
         return refused("the content type " + quoted_path(type) + " of " + quoted_path(file_name) +
-                       " is none: it must be like audio/mpeg, in printable ASCII");
+                       " is invalid: it must have the form audio/mpeg, in printable ASCII");
     }
     std::string& head = segments_.back().head;
     head.resize(head.size() - closing.size());
@@ -167,7 +167,7 @@ std::optional<std::uint64_t> MultipartBody::length_bytes() const noexcept {
 }
 
 std::size_t MultipartBody::current_file() const noexcept {
-    return current_;  // Every segment but the last has a file.
+    return current_;  // Every segment except the last has a file.
 }
 
 Result<std::size_t> MultipartBody::read(std::span<std::byte> buffer) {
@@ -194,7 +194,7 @@ Result<std::size_t> MultipartBody::read_pieces(std::span<std::byte> buffer) {
         const Result<std::size_t> count = read_source(rest);
         if (!count) return count.error();
         filled += *count;
-        // A source that gave less than it might have more only later: what is there goes first.
+        // A source that returned less may have more only later, so send the available bytes first.
         if (current_ == before) break;
     }
     return filled;
@@ -229,7 +229,8 @@ Result<std::size_t> MultipartBody::read_source(std::span<std::byte> buffer) {
         ended = size ? source_bytes_ == *size : count == 0;
         if (count == 0 && !ended) return ended_early(source, source_bytes_);
     }
-    // Before the body's end goes out, so that no server takes a file for whole that is not.
+    // Check before sending the body's end, so a server never accepts an incomplete file as
+    // complete.
     if (ended && size) {
         if (const Result<void> same = source.check_unchanged(); !same) return same.error();
     }
@@ -254,7 +255,7 @@ Result<void> MultipartBody::rewind() {
         if (segment.source == nullptr) continue;
         if (!segment.source->can_rewind()) {
             return refused(quoted_path(segment.source->name()) +
-                           " can be sent only once: give a path, bytes or a seekable file instead");
+                           " can be sent only once. Pass a path, bytes or a seekable file instead");
         }
         if (Result<void> rewound = segment.source->rewind(); !rewound) return rewound;
     }

@@ -41,7 +41,7 @@ private:
     std::size_t offset_ = 0;
 };
 
-/// Unbuffered: the buffer it reads into is the one that is sent.
+/// Unbuffered: it reads into the buffer that is sent.
 class DescriptorPart final : public PartSource {
 public:
     DescriptorPart(RegularFile file, std::uint64_t start_bytes, std::string name)
@@ -70,17 +70,17 @@ public:
         const RegularFile& then = file_;
         if (static_cast<std::uint64_t>(now.st_size) != then.size_bytes) {
             return changed("had " + std::to_string(then.size_bytes) +
-                           " bytes when sending began, " + std::to_string(now.st_size) +
-                           " at its end");
+                           " bytes when sending started, " + std::to_string(now.st_size) +
+                           " at the end");
         }
         if (now.st_mtim.tv_sec != then.modified.tv_sec ||
             now.st_mtim.tv_nsec != then.modified.tv_nsec) {
             return changed("was written to while it was sent");
         }
-        // Files of /proc say that they are empty.
+        // Files in /proc report a size of 0.
         std::byte more{};
         if (then.size_bytes == 0 && ::pread(file_.descriptor.get(), &more, 1, 0) > 0) {
-            return changed("holds more than the 0 bytes that it has by its own account");
+            return changed("contains more than its reported size of 0 bytes");
         }
         return {};
     }
@@ -96,7 +96,7 @@ private:
     Error changed(const std::string& how) const {
         return {.code = ErrorCode::input_changed,
                 .message = quoted_path(name_) + " " + how +
-                           "; send it again when nobody writes to it, or send a copy",
+                           ". Send it again when it is no longer being written, or send a copy",
                 .input_name = name_};
     }
     Error read_failure(int os_errno) const {
@@ -146,9 +146,8 @@ public:
         const std::scoped_lock lock(feed_->mutex_);
         if (feed_->waiting_bytes_ == 0) return {};
         return Error{.code = ErrorCode::input_changed,
-                     .message = quoted_path(name_) + " gave more than the " +
-                                std::to_string(size_bytes_.value_or(0)) +
-                                " bytes it was said to have",
+                     .message = quoted_path(name_) + " returned more than the " +
+                                std::to_string(size_bytes_.value_or(0)) + " declared bytes",
                      .input_name = name_};
     }
 

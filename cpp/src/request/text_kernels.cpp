@@ -63,7 +63,7 @@ constexpr Table make_table(bool latin1) {
 constexpr Table utf8_table = make_table(false);
 constexpr Table latin1_table = make_table(true);
 
-constexpr std::size_t block = 64;  // Characters between two looks at the room that is left.
+constexpr std::size_t block = 64;  // Characters between two checks of the remaining room.
 constexpr std::size_t block_bytes = block * max_escape_bytes + sizeof(Spelling);
 
 template <const Table& table>

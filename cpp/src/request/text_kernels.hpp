@@ -1,4 +1,4 @@
-// How characters become JSON text, once for each kind of processor.
+// Converts characters to JSON text, with a variant for each kind of processor.
 #pragma once
 
 #include <bit>
@@ -10,16 +10,16 @@
 
 namespace polymux::json {
 
-/// The end of a buffer while text is written there. What is written counts after `finish`.
+/// The end of a buffer during writing. Written bytes count after `finish`.
 class Out {
 public:
     Out(Buffer& buffer, std::size_t bytes) : buffer_(buffer) { take(bytes); }
     Out(const Out&) = delete;
     Out& operator=(const Out&) = delete;
 
-    char* at = nullptr;  ///< Where the next byte goes.
+    char* at = nullptr;  ///< Position of the next byte.
 
-    /// Room for that many more bytes; where there is none yet, for `hoped_bytes` too.
+    /// Ensures room for that many more bytes. If it has to grow, reserves `hoped_bytes` too.
     void more(std::size_t bytes, std::size_t hoped_bytes) {
         if (static_cast<std::size_t>(end_ - at) < bytes) [[unlikely]] {
             finish();
@@ -42,18 +42,18 @@ private:
     const char* end_ = nullptr;
 };
 
-/// What a byte becomes: up to seven bytes of text, and in the topmost byte how many they are.
+/// The text of a byte: up to seven bytes, and their count in the topmost byte.
 using Spelling = std::uint64_t;
 constexpr unsigned spelling_length_shift = 56;
 constexpr std::size_t max_escape_bytes = 6;  // \u001f
 
-extern const Spelling* const utf8_spellings;    ///< For each byte of UTF-8.
+extern const Spelling* const utf8_spellings;    ///< For each UTF-8 byte.
 extern const Spelling* const latin1_spellings;  ///< For each character of Latin-1.
 
-// What follows takes and returns where the next byte goes, instead of changing an `Out`: an object
-// whose address is handed on is read again after every byte that is written.
+// The functions below accept and return the position of the next byte instead of changing an `Out`.
+// An object passed by address is read again after every written byte.
 
-/// Writes eight bytes, of which only the spelling's own count.
+/// Writes eight bytes, of which only the spelling's length counts.
 inline char* put_spelling(char* at, Spelling spelling) {
     if constexpr (std::endian::native == std::endian::little) {
         std::memcpy(at, &spelling, sizeof spelling);
@@ -65,11 +65,11 @@ inline char* put_spelling(char* at, Spelling spelling) {
     return at + (spelling >> spelling_length_shift);
 }
 
-/// One character, in at most eight bytes; null where there is no such character.
+/// Writes one character, in at most eight bytes. Returns null for an invalid character.
 char* put_character(char* at, std::uint32_t code);
 
-/// Appends the characters of a string, without quotes. Where a character does not exist, `ucs2` and
-/// `ucs4` return false, and some of the text may have been written.
+/// Append the characters of a string, without quotes. For an invalid character, `ucs2` and `ucs4`
+/// return false, and may have written some of the text.
 struct TextKernels {
     void (*utf8)(Buffer& buffer, const std::uint8_t* text, std::size_t count);
     void (*latin1)(Buffer& buffer, const std::uint8_t* text, std::size_t count);
@@ -79,10 +79,10 @@ struct TextKernels {
 
 enum class Processor : std::uint8_t { any, sse4, avx2 };
 
-/// The kernels for that processor, or null where this one is another.
+/// The kernels for that processor, or null if the current one differs.
 const TextKernels* kernels_for(Processor processor);
 
-/// The best that this processor can run.
+/// The fastest kernels that this processor supports.
 const TextKernels& best_kernels();
 
 }  // namespace polymux::json

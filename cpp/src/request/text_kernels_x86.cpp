@@ -1,5 +1,5 @@
-// Blocks of 16 or 32 bytes: copied where nothing needs escaping, turned into UTF-8 by one shuffle
-// where no character does, and spelled out byte by byte elsewhere.
+// Works on blocks of 16 or 32 bytes. A block is copied if no byte needs escaping, converted to
+// UTF-8 by one shuffle if no character needs escaping, and otherwise written byte by byte.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -20,14 +20,14 @@ extern const TextKernels avx2_kernels;
 namespace {
 
 constexpr std::size_t lane_bytes = 16;
-constexpr int many_escapes = 3;  // From here on spelling out a block beats stopping at each.
+constexpr int many_escapes = 3;  // From here on, spelling out a whole block is faster.
 
-// Room for a block that is spelled out, and for the block that is stored whole after it.
+// Room for a block that is spelled out, and for the block stored after it.
 constexpr std::size_t slack_bytes = 2 * lane_bytes * max_escape_bytes + 2 * lane_bytes;
 
 using Shuffles = std::array<std::array<std::uint8_t, lane_bytes>, 256>;
 
-/// Packs eight lanes of two bytes: the second counts where the lane's bit is set.
+/// Packs eight lanes of two bytes. The second byte counts if the lane's bit is set.
 constexpr Shuffles make_shuffles_of_two() {
     Shuffles shuffles{};
     for (unsigned key = 0; key < shuffles.size(); ++key) {
@@ -43,8 +43,8 @@ constexpr Shuffles make_shuffles_of_two() {
     return shuffles;
 }
 
-/// Packs four lanes of four bytes, of which the last ones count: one, and one more for the lane's
-/// bit in the low half of the key, and two more for that in the high half.
+/// Packs four lanes of four bytes, keeping the last bytes of each: one, plus one for the lane's bit
+/// in the low half of the key, plus two for its bit in the high half.
 constexpr Shuffles make_shuffles_of_four() {
     Shuffles shuffles{};
     for (unsigned key = 0; key < shuffles.size(); ++key) {
@@ -79,7 +79,7 @@ POLYMUX_SSE4 inline unsigned lane_bits(__m128i lanes) {
     return static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(lanes)));
 }
 
-/// A bit for each byte that must be escaped.
+/// Sets a bit for each byte that needs escaping.
 POLYMUX_SSE4 inline unsigned escapes(__m128i bytes) {
     const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
     const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
@@ -94,7 +94,7 @@ POLYMUX_SSE4 inline char* spell_out(char* at, const std::uint8_t* text, std::siz
     return at;
 }
 
-/// Eight characters below U+0800, none of them to be escaped.
+/// Eight characters below U+0800, without escapes.
 POLYMUX_SSE4 [[gnu::always_inline]] inline void put_two(Out& out, __m128i characters) {
     const __m128i ascii = _mm_cmplt_epi16(characters, _mm_set1_epi16(0x80));
     const __m128i lead = _mm_srli_epi16(characters, 6);
@@ -107,17 +107,17 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_two(Out& out, __m128i charac
     out.at += 8 + __builtin_popcount(key);
 }
 
-/// Four characters, none of them to be escaped and all of them real.
+/// Four valid characters without escapes.
 POLYMUX_SSE4 [[gnu::always_inline]] inline void put_four(Out& out, __m128i characters) {
     const __m128i over_1 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0x7F));
     const __m128i over_2 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0x7FF));
     const __m128i over_3 = _mm_cmpgt_epi32(characters, _mm_set1_epi32(0xFFFF));
-    // The character's bits, six to a byte, the last six in the lane's last byte ...
+    // The character's bits, six per byte, the last six in the lane's last byte ...
     const __m128i last = _mm_and_si128(_mm_slli_epi32(characters, 24), _mm_set1_epi32(0x3F000000));
     const __m128i third = _mm_and_si128(_mm_slli_epi32(characters, 10), _mm_set1_epi32(0x3F0000));
     const __m128i second = _mm_and_si128(_mm_srli_epi32(characters, 4), _mm_set1_epi32(0x3F00));
     const __m128i first = _mm_srli_epi32(characters, 18);
-    // ... the marks of leading and following bytes, each length on top of the shorter one ...
+    // ... the marks of leading and following bytes, each length over the shorter one ...
     const __m128i marks_2 = _mm_and_si128(over_1, _mm_set1_epi32(static_cast<int>(0x80C00000U)));
     const __m128i marks_3 = _mm_and_si128(over_2, _mm_set1_epi32(0x0040E000));
     const __m128i marks_4 = _mm_and_si128(over_3, _mm_set1_epi32(0x000060F0));
@@ -132,7 +132,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_four(Out& out, __m128i chara
     out.at += 4 + __builtin_popcount(odd) + 2 * __builtin_popcount(two);
 }
 
-/// Whether one of four numbers is to be escaped or is no character.
+/// Whether any of four numbers needs escaping or is not a character.
 POLYMUX_SSE4 inline bool is_special(__m128i characters) {
     const __m128i low = _mm_cmplt_epi32(characters, _mm_set1_epi32(0x20));
     const __m128i quote = _mm_cmpeq_epi32(characters, _mm_set1_epi32('"'));
@@ -152,7 +152,7 @@ POLYMUX_SSE4 inline __m128i load_four(const std::uint16_t* text) {
     return _mm_cvtepu16_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(text)));
 }
 
-/// Sixteen characters as bytes where all are ASCII.
+/// Narrows sixteen characters to bytes if all are ASCII.
 POLYMUX_SSE4 inline bool narrow(const std::uint16_t* text, __m128i& bytes) {
     const __m128i a = load_lanes(text);
     const __m128i b = load_lanes(text + 8);
@@ -173,7 +173,7 @@ POLYMUX_SSE4 inline bool narrow(const std::uint32_t* text, __m128i& bytes) {
     return true;
 }
 
-/// One after the other; null where one does not exist.
+/// Writes one character after the other. Returns null if one is invalid.
 template <typename Unit>
 POLYMUX_SSE4 char* put_each(char* at, const Unit* text, std::size_t count) {
     for (std::size_t index = 0; index < count && at != nullptr; ++index) {
@@ -182,7 +182,7 @@ POLYMUX_SSE4 char* put_each(char* at, const Unit* text, std::size_t count) {
     return at;
 }
 
-/// Sixteen characters that are not all ASCII.
+/// Sixteen characters, not all ASCII.
 template <typename Unit>
 POLYMUX_SSE4 [[gnu::always_inline]] inline bool put_sixteen(Out& out, const Unit* text) {
     for (std::size_t index = 0; index < lane_bytes; index += 4) {
@@ -225,7 +225,8 @@ POLYMUX_SSE4 bool put_units_simd(Buffer& buffer, const Unit* text, std::size_t c
     return true;
 }
 
-/// What is left of a text of at least 16 bytes: the last 16 again where all of them are plain.
+/// Writes the remainder of a text of at least 16 bytes. If its last 16 are all plain, copies them
+/// again.
 POLYMUX_SSE4 [[gnu::always_inline]] inline void put_rest(Out& out, const std::uint8_t* text,
                                                          std::size_t count,
                                                          const Spelling* spellings,
@@ -241,7 +242,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline void put_rest(Out& out, const std::ui
     }
 }
 
-/// One block with something to escape; says how much of it was dealt with.
+/// Writes one block that needs escaping. Returns how much of it was consumed.
 POLYMUX_SSE4 [[gnu::always_inline]] inline std::size_t put_escapes(Out& out,
                                                                    const std::uint8_t* text,
                                                                    unsigned found,
@@ -251,7 +252,7 @@ POLYMUX_SSE4 [[gnu::always_inline]] inline std::size_t put_escapes(Out& out,
         return count;
     }
     const auto plain = static_cast<std::size_t>(__builtin_ctz(found));
-    out.at += plain;  // The block has been stored whole.
+    out.at += plain;  // The whole block has been stored.
     out.at = put_spelling(out.at, utf8_spellings[text[plain]]);
     return plain + 1;
 }

@@ -8,7 +8,7 @@ namespace polymux::song {
 
 namespace {
 
-/// Adds up the strongest peaks of each second.
+/// Sums the strongest peaks of each second.
 class Seconds {
 public:
     explicit Seconds(const Parameters& parameters)

@@ -1,4 +1,4 @@
-// How far the peaks of a snippet stand out of it.
+// How far the peaks of a snippet stand out.
 #pragma once
 
 #include "polymux/song/matcher.hpp"
@@ -6,8 +6,8 @@
 
 namespace polymux::song {
 
-/// Noise fills what lies between peaks. Of a snippet without noise, a song that keeps few peaks is
-/// another recording, or shares but a loop; of a noisy one it may well be the song.
+/// Noise fills the gaps between peaks. If a clean snippet keeps few peaks of a song, it is another
+/// recording or shares only a loop; a noisy snippet may still be the song.
 [[nodiscard]] Contrast contrast_of(const Query& query, const Parameters& parameters);
 
 }  // namespace polymux::song

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli; RFC 3720 appendix B.4), as the checksum of what is kept on disk.
+// CRC-32C (Castagnoli; RFC 3720 appendix B.4), the checksum of stored data.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace polymux::song {
 
-/// The checksum of `bytes`; of several runs of bytes one after the other where `before` is that of
-/// those that came first.
+/// Returns the checksum of `bytes`. For consecutive pieces, `before` is the checksum of the earlier
+/// ones.
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes,
                                    std::uint32_t before = 0) noexcept;
 
-/// The same without the processor's instruction, for those that have none.
+/// The same without the processor's CRC instruction.
 [[nodiscard]] std::uint32_t crc32c_by_table(std::span<const std::byte> bytes,
                                             std::uint32_t before = 0) noexcept;
 

@@ -7,7 +7,7 @@ namespace polymux::song {
 
 namespace {
 
-/// How many peaks there were to be found, at least those of a song that lies under all of it.
+/// Number of expected peaks, at least that of a song that covers the whole snippet.
 float peaks_of(const WindowEvidence& evidence, double snippet_s,
                const Decision& decision) noexcept {
     const float min_peaks = decision.min_peaks_per_second * static_cast<float>(snippet_s);

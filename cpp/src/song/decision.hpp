@@ -1,14 +1,14 @@
-// The decision: is a candidate the song, or only like it?
+// Decides whether a candidate is the song or only similar.
 #pragma once
 
 #include "polymux/song/matcher.hpp"
 
 namespace polymux::song {
 
-/// Sets strength, confidence and whether it is accepted, by the evidence of both windows.
+/// Sets strength, confidence and acceptance by the evidence of both windows.
 void decide(Candidate& candidate, double snippet_s, const Decision& decision) noexcept;
 
-/// Whether no other way of playing needs to be tried.
+/// Whether the search can skip other speeds, tempos and pitches.
 [[nodiscard]] bool is_certain(const Candidate& candidate, const Decision& decision) noexcept;
 
 }  // namespace polymux::song

@@ -1,4 +1,4 @@
-// A recording's peaks, and the parts that it is stored in.
+// A recording's peaks, and the stored parts.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@ struct TimedPeak {
     auto operator<=>(const TimedPeak&) const = default;
 };
 
-/// At least one part; each of `max_track_frames` but the last. Peaks are sorted.
+/// Returns at least one part; each except the last has `max_track_frames`. Peaks are sorted.
 [[nodiscard]] std::vector<FingerprintPart> parts_of(std::uint64_t frames,
                                                     std::span<const TimedPeak> first_window,
                                                     std::span<const TimedPeak> second_window);

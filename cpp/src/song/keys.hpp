@@ -7,7 +7,7 @@
 
 namespace polymux::song {
 
-inline constexpr int units_per_bin = 4;  ///< Of the first window.
+inline constexpr int units_per_bin = 4;  ///< For the first window.
 inline constexpr int half_frames_bits = 7;
 inline constexpr int difference_bits = 8;
 inline constexpr int difference_zero = 128;
@@ -16,7 +16,7 @@ inline constexpr int difference_zero = 128;
     return (static_cast<int>(frequency) + units_per_bin / 2) / units_per_bin;
 }
 
-/// Arguments outside of their bits give some key; no memory depends on it.
+/// Arguments beyond their bits give an arbitrary key; no memory access depends on it.
 [[nodiscard]] constexpr std::uint32_t key_of(int bin, int difference, int half_frames) noexcept {
     const auto bits = [](int value, int count) {
         return static_cast<std::uint32_t>(value) & ((1U << count) - 1U);

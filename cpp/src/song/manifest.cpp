@@ -24,7 +24,7 @@ constexpr std::string_view segment_ending = ".segment";
 constexpr std::size_t number_digits = 12;
 constexpr std::array<char, 8> manifest_magic = {'p', 'm', 'x', 's', 'e', 't', 's', '\n'};
 constexpr std::uint32_t manifest_version = 1;
-// A thousand times what a large catalogue has: a file of this name that is larger is no manifest.
+// A thousand times the size for a large library; a larger file with this name is not a manifest.
 constexpr std::uint64_t max_bytes = std::uint64_t{1} << 30U;
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
@@ -51,7 +51,7 @@ static_assert(sizeof(SegmentEntry) == 32);
 Error unusable_manifest(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
                  .message = "the manifest of the song index cannot be used: " +
-                            std::string(reason) + "; build the index again from its catalogue"};
+                            std::string(reason) + ". Rebuild the index from the song library"};
 }
 
 template <typename T>
@@ -60,7 +60,7 @@ void put(std::vector<std::byte>& bytes, const T& value) {
     bytes.insert(bytes.end(), added.begin(), added.end());
 }
 
-/// Takes values from the front of bytes, as long as there are enough.
+/// Reads values from the front of bytes, as long as enough bytes remain.
 class Reader {
 public:
     explicit Reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// The one small file that says which files the index consists of. Replacing it is what publishes.
+// The small file that lists the files of the index. Replacing it publishes a new index.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ inline constexpr std::string_view manifest_name = "manifest";
 
 /// "000000000017.segment" for 17.
 [[nodiscard]] std::string segment_name(std::uint64_t number);
-/// 17 for "000000000017.segment", nothing for what is no such name.
+/// 17 for "000000000017.segment"; nothing for any other name.
 [[nodiscard]] std::optional<std::uint64_t> segment_number(std::string_view name) noexcept;
 
 struct ManifestSegment {
     std::uint64_t number = 0;
     std::uint64_t size_bytes = 0;
-    std::uint32_t checksum = 0;         ///< Of its header, and so of all of it.
-    std::vector<std::int64_t> removed;  ///< Songs that count no more; sorted.
+    std::uint32_t checksum = 0;         ///< Of the header, which covers the rest.
+    std::vector<std::int64_t> removed;  ///< Removed songs; sorted.
 };
 
 struct Manifest {
@@ -34,7 +34,7 @@ struct Manifest {
     std::vector<ManifestSegment> segments;
 };
 
-/// What tells that a file was replaced, without reading it.
+/// Identifies a replaced file without reading it.
 struct FileStamp {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
@@ -44,7 +44,7 @@ struct FileStamp {
     friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-/// Nothing where there is no such file.
+/// Returns nothing if the file does not exist.
 [[nodiscard]] std::optional<FileStamp> stamp_of(const std::string& path) noexcept;
 
 struct LoadedManifest {
@@ -57,10 +57,10 @@ struct LoadedManifest {
 /// Errors: `undecodable` for bytes that are damaged, or of other parameters or another version.
 Result<Manifest> decode(std::span<const std::byte> bytes, const Parameters& parameters);
 
-/// Errors: as of `decode`; `input_not_found`, `input_unreadable`.
+/// Errors: as in `decode`; `input_not_found`, `input_unreadable`.
 Result<LoadedManifest> load_manifest(const std::string& folder, const Parameters& parameters);
 
-/// Replaces the manifest of that folder, at once and for good.
+/// Replaces the manifest of that folder atomically and durably.
 Result<void> replace_manifest(const std::string& folder, const Manifest& manifest,
                               const Parameters& parameters);
 

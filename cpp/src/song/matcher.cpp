@@ -13,10 +13,10 @@ namespace polymux::song {
 
 namespace {
 
-/// Frames around the snippet whose peaks are fetched, too: a place is moved by fewer than these.
+/// Frames around the snippet whose peaks are loaded too: a place moves by less than this.
 constexpr float around_frames = 8.0F;
 
-/// A place in a song, and what the first window says of it.
+/// A place in a song, and its score by the first window.
 struct Lead {
     const Segment* segment = nullptr;
     std::uint32_t track = 0;
@@ -41,7 +41,7 @@ public:
           contrast_(contrast_of(query, parameters)),
           verifiers_{Verifier(query, parameters, 0), Verifier(query, parameters, 1)} {}
 
-    /// Only as the songs are.
+    /// Only the unchanged songs.
     std::vector<Candidate> run_unchanged() {
         try_speed(1.0F, true);
         return refined();
@@ -80,9 +80,9 @@ private:
         return 1.0F + static_cast<float>(steps) * search_.step;
     }
 
-    /// Looks the pairs up as played that much faster. Candidates are counted for the speed itself
-    /// and, but for the song as it is, for the pitch alone: pairs of peaks that lie close together
-    /// have the same keys either way.
+    /// Looks up the pairs as if played faster by that factor. Counts candidates for the speed
+    /// itself and, except for the unchanged song, for the pitch alone: pairs of nearby peaks have
+    /// the same keys either way.
     void try_speed(float factor, bool is_speed) {
         for (const std::shared_ptr<const SongPart>& part : songs_.parts) {
             votes_.look_up(part->segment, factor);
@@ -122,7 +122,7 @@ private:
         }
     }
 
-    /// The song's peaks within the snippet and a little around it.
+    /// Loads the song's peaks within the snippet and a little around it.
     void fetch(const Lead& lead, int window) {
         const float frames = static_cast<float>(query_.frames) * lead.alignment.time_factor;
         const float first = std::max(lead.alignment.offset - around_frames, 0.0F);
@@ -191,7 +191,7 @@ private:
         return found;
     }
 
-    /// A lead where it lies best.
+    /// A lead at its best position.
     struct Fit {
         Alignment alignment;
         std::array<WindowEvidence, 2> evidence;
@@ -207,8 +207,8 @@ private:
         }
     }
 
-    /// Some frames earlier and later, then ever finer steps of speed: the second window tells
-    /// frequencies apart that lie within a step. Faster or slower about the snippet's middle.
+    /// Tries earlier and later frames, then ever finer steps of speed, because the second window
+    /// resolves frequencies within a step. The speed changes around the snippet's middle.
     Candidate refine(const Lead& lead) {
         fetch(lead, 0);
         fetch(lead, 1);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t block_samples = 4'096;
 
-/// Files of floats may hold anything: no number, or one whose square is none.
+/// Float files may contain NaN, infinity, or values whose square overflows.
 float sound(float sample, float loudest) noexcept {
     return std::abs(sample) <= loudest ? sample : 0.0F;
 }
@@ -16,7 +16,7 @@ float sound(float sample, float loudest) noexcept {
 }  // namespace
 
 void ChannelPowers::take(std::span<const float> samples) {
-    // Sums of float32 are exact enough over a block.
+    // float32 sums are precise enough over a block.
     while (samples.size() > block_samples) {
         take_block(samples.first(block_samples));
         samples = samples.subspan(block_samples);

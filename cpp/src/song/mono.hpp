@@ -1,4 +1,4 @@
-// One channel out of two.
+// Mixes two channels to one.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace polymux::song {
 
-/// Which signal stands for both channels. The middle of two channels that are opposite to each
-/// other is silence: then the louder one is taken.
+/// The signal that represents both channels. The middle of two opposite channels is silent; then
+/// the louder channel is used.
 enum class MonoChoice : std::uint8_t { middle, left, right };
 
-/// Power of what could be taken, over all samples so far.
+/// Power of the possible signals, over all samples so far.
 class ChannelPowers {
 public:
     explicit ChannelPowers(const Parameters& parameters) noexcept
@@ -24,7 +24,7 @@ public:
     /// Interleaved, two channels.
     void take(std::span<const float> samples);
 
-    /// The middle, unless `Parameters::max_side_over_middle` says otherwise.
+    /// The middle, unless `Parameters::max_side_over_middle` selects a channel.
     [[nodiscard]] MonoChoice choice() const noexcept;
 
 private:
@@ -38,8 +38,7 @@ private:
     double right_ = 0;
 };
 
-/// Appends one channel of interleaved pairs; silence for samples that are no numbers, or far too
-/// loud for any.
+/// Appends one channel of interleaved pairs. NaN, infinite and far too loud samples become silence.
 void append_mono(std::span<const float> samples, MonoChoice choice, const Parameters& parameters,
                  std::vector<float>& mono);
 

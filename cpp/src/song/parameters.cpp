@@ -30,7 +30,7 @@ private:
     std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-/// Goes up when the code makes other peaks of the same parameters.
+/// Increase it when the code finds different peaks with the same parameters.
 constexpr int code_version = 1;
 
 }  // namespace

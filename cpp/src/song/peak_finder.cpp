@@ -10,7 +10,7 @@ namespace polymux::song {
 
 namespace {
 
-/// The top of the parabola through three neighbours, from the middle one.
+/// The top of the parabola through three neighbors, relative to the middle one.
 float top_of(float before, float middle, float after) noexcept {
     const float curvature = before - 2.0F * middle + after;
     if (curvature >= 0.0F) {
@@ -19,7 +19,7 @@ float top_of(float before, float middle, float after) noexcept {
     return std::clamp(0.5F * (before - after) / curvature, -0.5F, 0.5F);
 }
 
-/// out[i] = the largest of the `width` values from in[i] on; `scratch` is as long as `in`.
+/// out[i] = the largest of the `width` values from in[i] on; `scratch` has the length of `in`.
 void running_maxima(std::span<float> in, std::span<float> scratch, std::size_t width,
                     std::span<float> out) {
     std::size_t reach = 1;
@@ -82,8 +82,8 @@ void PeakFinder::finish(std::vector<FoundPeak>& peaks) {
 }
 
 void PeakFinder::find(std::uint64_t frame, std::vector<FoundPeak>& peaks) const {
-    // Few cells are the largest of their own row's box and of the next rows': many are passed over
-    // at a time.
+    // Few cells are the maximum of the box in their own row and the following rows, so skip many at
+    // a time.
     constexpr std::size_t at_once = 16;
     const float* level = levels(frame);
     const float* largest = maxima(frame);
@@ -112,7 +112,7 @@ bool PeakFinder::is_peak(std::uint64_t frame, std::size_t bin, float level) cons
     if (level < lowest_level_) {
         return false;
     }
-    // The ring's places follow each other: no division for each.
+    // Step through the ring's slots, to avoid a division for each.
     std::size_t before = frame % ring_rows_;
     std::size_t after = before;
     for (std::uint64_t distance = 1; distance <= box_frames_; ++distance) {
@@ -125,7 +125,7 @@ bool PeakFinder::is_peak(std::uint64_t frame, std::size_t bin, float level) cons
             return false;
         }
     }
-    // Of equal cells the first is the peak.
+    // Of equal cells, the first is the peak.
     const std::size_t reach = std::min(bin, box_bins_);
     const float* own = levels(frame);
     for (std::size_t other = bin - reach; other < bin; ++other) {

@@ -1,4 +1,4 @@
-// Local maxima of a spectrogram whose rows come one by one.
+// Finds local maxima of a spectrogram whose rows arrive one by one.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace polymux::song {
 
-/// A local maximum. `frame` and `bin` lie between whole ones where a parabola through the
-/// neighbours has its top; `bin` counts from the spectrogram's first.
+/// A local maximum. `frame` and `bin` are fractional: the top of a parabola through the neighbors.
+/// `bin` counts from the spectrogram's first.
 struct FoundPeak {
-    float frame_offset = 0;  ///< From `frame`, -0.5 to 0.5.
+    float frame_offset = 0;  ///< Relative to `frame`, -0.5 to 0.5.
     float bin = 0;
     float level = 0;  ///< log2 of the power.
     std::uint32_t frame = 0;
@@ -19,13 +19,13 @@ struct FoundPeak {
     [[nodiscard]] float at() const noexcept { return static_cast<float>(frame) + frame_offset; }
 };
 
-/// Finds cells that none exceeds within `box_frames` and `box_bins` on each side.
+/// Finds cells that no cell exceeds within `box_frames` and `box_bins` on each side.
 class PeakFinder {
 public:
-    /// What lies below `lowest_level` is no peak.
+    /// Cells below `lowest_level` are not peaks.
     PeakFinder(std::size_t bins, int box_frames, int box_bins, float lowest_level);
 
-    /// Takes the next row; appends the peaks that are certain now, in order of frames.
+    /// Adds the next row. Appends the peaks that are now certain, in order of frames.
     void take(std::span<const float> row, std::vector<FoundPeak>& peaks);
 
     /// Appends the peaks of the last rows.
@@ -47,9 +47,9 @@ private:
     std::vector<float> maxima_;
     std::vector<float> padded_;
     std::vector<float> widened_;
-    std::vector<float> nothing_;  ///< Stands for rows before the first and after the last.
+    std::vector<float> nothing_;  ///< Replaces rows before the first and after the last.
     std::uint64_t rows_ = 0;
-    std::uint64_t found_ = 0;  ///< Rows whose peaks were given.
+    std::uint64_t found_ = 0;  ///< Rows whose peaks were returned.
 };
 
 }  // namespace polymux::song

@@ -1,4 +1,4 @@
-// The most prominent peaks of each second.
+// Selects the most prominent peaks of each second.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace polymux::song {
 
-/// A peak that was kept: in frames of `Parameters::hop_samples` and in units of
-/// `frequency_unit_hz`, both between whole ones.
+/// A selected peak, in frames of `Parameters::hop_samples` and in units of `frequency_unit_hz`,
+/// both fractional.
 struct PickedPeak {
     float frame = 0;
     float frequency = 0;
-    float prominence = 0;  ///< log2 of the power over what is usual at this frequency.
+    float prominence = 0;  ///< log2 of the power over the usual power at this frequency.
 };
 
 struct PickerShape {
     int box_frames = 0;  ///< In rows of the spectrogram.
     int box_bins = 0;
     int bands = 1;
-    int peaks_per_band = 0;  ///< Of each `Parameters::slice_frames`.
-    /// Rows over which "usual" is taken; 0: all of them.
+    int peaks_per_band = 0;  ///< For each `Parameters::slice_frames`.
+    /// Rows of the mean; 0: all of them.
     std::uint64_t chunk_rows = 0;
     int stride = 1;
 };
 
-/// Prominence is the level over the mean of its bin, which is smoothed over its neighbours: a tone
-/// that is always there does not crowd out what changes.
+/// Prominence is the level minus the mean of its bin, smoothed over neighboring bins. A constant
+/// tone therefore does not displace changing ones.
 class PeakPicker {
 public:
     PeakPicker(const Parameters& parameters, const SpectrogramShape& spectrogram,
@@ -40,13 +40,13 @@ public:
     void take(std::span<const float> row);
     void finish();
 
-    /// Slice by slice. Emptied by whoever takes them.
+    /// Grows slice by slice. The caller empties it.
     [[nodiscard]] std::vector<PickedPeak>& picked() noexcept { return picked_; }
     [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
 private:
     struct Baseline {
-        std::vector<float> sums;  // Of a minute's rows: exact enough.
+        std::vector<float> sums;  // Over the rows of a minute, which is precise enough.
         std::uint64_t rows = 0;
     };
 

@@ -14,9 +14,9 @@ static_assert(std::endian::native == std::endian::little, "queries are little-en
 
 constexpr std::uint32_t magic = 0x51'58'4D'50;  // "PMXQ"
 constexpr std::uint32_t version = 1;
-/// `Parameters::max_query_s` and a little: no more than the gap between two songs of the index.
+/// `Parameters::max_query_s` with a margin, and at most the gap between two songs of the index.
 constexpr std::uint32_t max_frames = 2'000;
-/// Twice what as many seconds have.
+/// Twice the maximum for that many seconds.
 constexpr std::uint32_t max_peaks = 16'000;
 constexpr float max_prominence = 200.0F;
 
@@ -31,7 +31,7 @@ static_assert(sizeof(Head) == 32);
 
 Error invalid_query(const char* what) {
     return {.code = ErrorCode::invalid_argument,
-            .message = std::string("the query ") + what + "; make it with song_query"};
+            .message = std::string("the query ") + what + ". Create it with song_query"};
 }
 
 bool is_sound(const QueryPeak& peak, std::uint32_t frames) {
@@ -69,18 +69,18 @@ std::vector<std::byte> to_bytes(const Query& query, const Parameters& parameters
 Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& parameters) {
     Head head;
     if (bytes.size() < sizeof(Head)) {
-        return invalid_query("is cut off");
+        return invalid_query("is truncated");
     }
     std::memcpy(&head, bytes.data(), sizeof(Head));
     if (head.magic != magic || head.version != version) {
-        return invalid_query("is none, or of another version");
+        return invalid_query("is invalid, or of another version");
     }
     if (head.parameters != parameters.hash()) {
         return invalid_query("was made with other parameters");
     }
     if (head.frames > max_frames ||
         std::max({head.counts[0], head.counts[1], head.counts[2]}) > max_peaks) {
-        return invalid_query("is longer than any may be");
+        return invalid_query("is too long");
     }
     Query query;
     query.frames = head.frames;
@@ -89,7 +89,7 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
     for (std::size_t index = 0; index < 3; ++index) {
         const std::size_t size = head.counts[index] * sizeof(QueryPeak);
         if (rest.size() < size) {
-            return invalid_query("is cut off");
+            return invalid_query("is truncated");
         }
         lists[index]->resize(head.counts[index]);
         if (size != 0) {
@@ -105,7 +105,7 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
         }
     }
     if (!rest.empty()) {
-        return invalid_query("is longer than it says");
+        return invalid_query("is longer than declared");
     }
     return query;
 }

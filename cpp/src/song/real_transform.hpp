@@ -1,4 +1,4 @@
-// Fourier transforms of real input, many at once.
+// Fourier transforms of real input, several at once.
 #pragma once
 
 #include <complex>
@@ -8,7 +8,7 @@
 namespace polymux::song {
 
 /// Transforms `rows` rows of `length` samples each into `length / 2 + 1` bins each, row by row.
-/// Float32; several rows at once are what makes it fast. Thread-safe. pocketfft does the work.
+/// Float32; processing several rows at once makes it fast. Thread-safe. Uses pocketfft.
 void real_transform(std::span<const float> samples, std::size_t rows, std::size_t length,
                     std::span<std::complex<float>> bins);
 

@@ -18,7 +18,7 @@ media::PcmOptions decoding(const Parameters& parameters, const RecordingOptions&
             .limits = options.limits};
 }
 
-/// One reading of the recording, with one choice of the channel.
+/// One pass over the recording, with one channel choice.
 struct Reading {
     std::vector<FingerprintPart> parts;
     MonoChoice wanted = MonoChoice::middle;
@@ -67,7 +67,7 @@ Result<RecordingFingerprint> fingerprint_recording(media::ByteSource& source,
     if (!reading) {
         return reading.error();
     }
-    // Known only at the end, and rare: then it is read once more.
+    // Known only at the end, and rare; then the recording is read again.
     if (reading->wanted != MonoChoice::middle && source.seekable()) {
         if (Result<void> begun = source.seek(0); !begun) {
             return begun.error();

@@ -14,13 +14,13 @@ namespace {
 Error unusable_segment(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
                  .message = "a part of the song index cannot be used: " + std::string(reason) +
-                            "; build the index again from its catalogue"};
+                            ". Rebuild the index from the song library"};
 }
 
-/// The numbers of a section, whose size `check_sections` has found to be right.
+/// The numbers of a section whose size `check_sections` has verified.
 template <typename T>
 std::span<const T> numbers(std::span<const std::byte> bytes, const SectionEntry& entry) noexcept {
-    // Maps and vectors begin at addresses that suit all numbers, and sections at multiples of 64.
+    // Maps and vectors are aligned for all numbers, and sections begin at multiples of 64.
     const auto* const first = reinterpret_cast<const T*>(bytes.data() + entry.offset_bytes);
     return {first, entry.size_bytes / sizeof(T)};
 }
@@ -39,11 +39,12 @@ std::optional<Error> check_origin(const SegmentHeader& header, const Parameters&
     return {};
 }
 
-/// Whether all sections lie in the file and have the sizes that the header's counts tell.
+/// Whether all sections are inside the file and have the sizes that follow from the header's
+/// counts.
 std::optional<Error> check_sections(const SegmentHeader& header, std::size_t size_bytes) {
     for (const SectionEntry& section : header.sections) {
         if (section.offset_bytes % section_alignment_bytes != 0) {
-            return unusable_segment("a section is not where one may be");
+            return unusable_segment("a section has an invalid position");
         }
         if (section.offset_bytes > size_bytes ||
             section.size_bytes > size_bytes - section.offset_bytes) {
@@ -70,7 +71,7 @@ std::optional<Error> check_sections(const SegmentHeader& header, std::size_t siz
     return {};
 }
 
-/// Which peak is the first of that slice.
+/// Index of the first peak of that slice.
 std::size_t first_peak_of(std::span<const std::uint8_t> counts,
                           std::span<const std::uint32_t> spots, std::uint32_t slice) noexcept {
     const std::uint32_t spot = slice / SegmentParts::spot_slices;
@@ -117,7 +118,7 @@ Result<void> Segment::verify() const {
     SegmentHeader header;
     std::memcpy(&header, bytes_.data(), sizeof header);
     for (const SectionEntry& section : header.sections) {
-        // The file may have changed since it was opened.
+        // The file may have changed after it was opened.
         if (section.offset_bytes > bytes_.size() ||
             section.size_bytes > bytes_.size() - section.offset_bytes ||
             crc32c(bytes_.subspan(section.offset_bytes, section.size_bytes)) != section.checksum) {

@@ -16,20 +16,20 @@ constexpr std::size_t max_slice_peaks = 255;
 Error refused_track(const Track& track, const std::string& reason) {
     return Error{.code = ErrorCode::invalid_argument,
                  .message = "the fingerprint of song " + std::to_string(track.song) + " " + reason +
-                            "; make it again from the song's sound"};
+                            ". Fingerprint the song's audio again"};
 }
 
 std::optional<Error> check_track(const Track& track) {
     if (track.fingerprint.frames > max_track_frames) return refused_track(track, "is too long");
     for (const std::vector<PackedPeak>& peaks : track.fingerprint.peaks) {
         if (!std::is_sorted(peaks.begin(), peaks.end())) {
-            return refused_track(track, "has peaks that are not in order of time");
+            return refused_track(track, "has peaks that are not ordered by time");
         }
     }
     return {};
 }
 
-/// Those of a track's peaks that lie before its end.
+/// The peaks of a track before its end.
 std::span<const PackedPeak> peaks_within(const Fingerprint& fingerprint, std::size_t window) {
     const std::vector<PackedPeak>& peaks = fingerprint.peaks[window];
     const auto end = std::lower_bound(
@@ -88,8 +88,8 @@ struct SortedPostings {
     std::vector<std::uint32_t> directory;
 };
 
-/// Sorts by key and frame, each pair once: into buckets by the key's upper bits, which are the
-/// directory's, and then each bucket, which is short.
+/// Sorts by key and frame, without duplicates: first into buckets by the key's upper bits, which
+/// form the directory, and then within each bucket, which is short.
 SortedPostings sort_postings(std::span<const KeyedFrame> pairs, int frame_bits) {
     const int low_bits = key_bits - directory_bits_of(frame_bits);
     const std::size_t buckets = std::size_t{1} << directory_bits_of(frame_bits);
@@ -100,7 +100,7 @@ SortedPostings sort_postings(std::span<const KeyedFrame> pairs, int frame_bits) 
     SortedPostings sorted;
     sorted.postings.resize(pairs.size());
     const std::uint32_t low_mask = (1U << low_bits) - 1;
-    // From here on each is where the bucket's next posting goes, and so at last its end.
+    // From here on, each value is the position of the bucket's next posting, and finally its end.
     for (const KeyedFrame& pair : pairs) {
         sorted.postings[ends[pair.key >> low_bits]++] =
             (pair.key & low_mask) << frame_bits | pair.frame;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20U;
 constexpr mode_t new_file_mode = 0644;
 
-/// A file system that has no such thing says so, and then there is nothing to wait for.
+/// If the file system does not support syncing, there is nothing to wait for.
 bool sync(int descriptor) noexcept {
     while (::fsync(descriptor) != 0) {
         if (errno == EINVAL) break;
@@ -45,7 +45,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& folder
                                                        const std::string& name) {
     std::unique_ptr<AtomicFile> made(new AtomicFile(folder, name));
     const std::string path = made->unfinished_path();
-    // Somebody may have the old one open: it is left to them.
+    // Another process may have the old file open; deleting the name leaves it usable there.
     ::unlink(path.c_str());
     made->file_ = FileDescriptor(
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, new_file_mode));
@@ -92,8 +92,7 @@ Error AtomicFile::failure(int os_errno) const {
     const std::string path = folder_ + "/" + name_;
     return Error{.code = ErrorCode::output_failed,
                  .message = "cannot write " + quoted_path(path) + ": " +
-                            std::generic_category().message(os_errno) +
-                            "; what the index had before is still there",
+                            std::generic_category().message(os_errno) + ". The index is unchanged",
                  .input_name = path,
                  .os_errno = os_errno};
 }
@@ -127,7 +126,7 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
         return file_refusal(ErrorCode::input_unreadable, path,
                             std::generic_category().message(errno), errno);
     }
-    // A hint: where it is not taken, reading is slower.
+    // A hint: if it fails, reading is only slower.
     ::madvise(start, file->size_bytes, access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
     return MappedFile({static_cast<const std::byte*>(start), file->size_bytes});
 }

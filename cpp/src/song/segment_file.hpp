@@ -1,4 +1,4 @@
-// Files of the index: written whole or not at all, read through maps.
+// Files of the index: written atomically, read through memory maps.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace polymux::song {
 
-/// The end of the name of a file that is being written.
+/// Suffix of the name of an incomplete file.
 inline constexpr std::string_view unfinished_ending = ".part";
 
-/// A file that comes into being, or replaces another, when it is complete and on the disk. It goes
-/// away again where `commit` is not called or fails.
+/// A file that appears, or replaces another, when it is complete and on the disk. It is deleted if
+/// `commit` is not called or fails.
 class AtomicFile final : public ByteTarget {
 public:
-    /// `folder/name`; while it is written its name has `unfinished_ending` too, and a file that
-    /// somebody left under that name is gone.
+    /// Creates `folder/name`. During writing, the name also has `unfinished_ending`. A leftover
+    /// file with that name is deleted.
     static Result<std::unique_ptr<AtomicFile>> create(const std::string& folder,
                                                       const std::string& name);
     ~AtomicFile() override;
@@ -32,7 +32,7 @@ public:
     [[nodiscard]] Result<void> append(std::span<const std::byte> bytes) override;
     [[nodiscard]] Result<void> replace_front(std::span<const std::byte> bytes) override;
 
-    /// Waits for the disk, then gives the file its name, then waits for the folder.
+    /// Syncs the file, renames it, then syncs the folder.
     [[nodiscard]] Result<void> commit();
 
 private:
@@ -51,8 +51,8 @@ private:
     std::uint64_t flushed_bytes_ = 0;
 };
 
-/// A file's bytes in memory, shared with all who map the same file. It must not be shortened
-/// meanwhile: files of the index are replaced, never written to.
+/// A file's bytes in memory, shared with all other maps of the file. The file must not be
+/// shortened: index files are replaced, never modified.
 class MappedFile {
 public:
     enum class Access : std::uint8_t { random, sequential };
@@ -72,7 +72,7 @@ private:
     std::span<const std::byte> bytes_;
 };
 
-/// All names in a folder but those of the two folders that every folder has.
+/// All names in a folder except "." and "..".
 Result<std::vector<std::string>> names_in(const std::string& folder);
 
 }  // namespace polymux::song

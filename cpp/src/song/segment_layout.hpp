@@ -1,13 +1,13 @@
-// The bytes of a segment, in the order in which they stand. Numbers are little-endian, sections
-// begin at multiples of 64 bytes.
+// The layout of a segment, in order. Numbers are little-endian, sections begin at multiples of 64
+// bytes.
 //
-//     header          magic, versions, counts, where each section is and its checksum
+//     header          magic, versions, counts, position and checksum of each section
 //     tracks          a TrackRow each, by base frame
 //     counts, spots, peaks of each window: see Segment::Window
 //     postings        of all keys: lower bits of the key, then the frame; sorted
 //     directory       for each value of the upper bits of a key its first posting, and the end
 //
-// Between two tracks, and before the first, the line of time has a gap of Parameters::gap_frames.
+// The timeline has a gap of Parameters::gap_frames between two tracks, and before the first.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 
 namespace polymux::song {
 
-// Bytes are used as they lie in the file. A machine of the other order would read the mark wrong,
-// and refuse the segments of others as well as be refused: it makes its own.
+// Bytes are used as stored in the file. A machine with the other byte order reads this mark wrong
+// and rejects the segment, so each order has its own segments.
 inline constexpr std::uint32_t byte_order_mark = 0x0A0B0C0D;
 inline constexpr std::uint32_t segment_version = 1;
 inline constexpr std::array<char, 8> segment_magic = {'p', 'm', 'x', 's', 'o', 'n', 'g', '\n'};
@@ -30,7 +30,7 @@ inline constexpr std::size_t section_alignment_bytes = 64;
 
 enum SectionName : std::uint8_t {
     section_tracks,
-    section_counts,  ///< Of the first window; those of the second follow each.
+    section_counts,  ///< For the first window; the second window's section follows each.
     section_spots = section_counts + 2,
     section_peaks = section_spots + 2,
     section_postings = section_peaks + 2,
@@ -57,7 +57,7 @@ struct SegmentHeader {
     std::array<std::uint32_t, 5> unused = {};
     std::array<SectionEntry, section_count> sections;
     std::uint32_t unused_too = 0;
-    std::uint32_t checksum = 0;  ///< Of all before it.
+    std::uint32_t checksum = 0;  ///< Over everything before it.
 };
 static_assert(sizeof(SegmentHeader) == 288);
 static_assert(std::is_trivially_copyable_v<SegmentHeader>);
@@ -80,25 +80,25 @@ constexpr std::uint64_t aligned(std::uint64_t offset_bytes) noexcept {
            section_alignment_bytes;
 }
 
-/// Bits of a frame of a line of time of that length.
+/// Bits of a frame number on a timeline of that length.
 constexpr int frame_bits_of(std::uint32_t frames) noexcept {
     int bits = 1;
     while (frames >> bits != 0) ++bits;
     return bits;
 }
 
-/// Bits of a key that its bucket tells: so that a bucket has some twenty postings.
+/// Bits of a key that select its bucket, chosen for about twenty postings per bucket.
 constexpr int directory_bits_of(int frame_bits) noexcept {
     return std::clamp(frame_bits - 4, 4, key_bits);
 }
 static_assert(key_bits - directory_bits_of(max_frame_bits) + max_frame_bits < 32);
 
-/// What the parts of the index need to know of a segment, and the matcher does not.
+/// Data of a segment that the index needs, but not the matcher.
 struct SegmentParts {
     static constexpr std::uint32_t slice_frames = Segment::slice_frames;
     static constexpr std::uint32_t spot_slices = Segment::spot_slices;
 
-    /// The slices of a whole track: how many peaks each has, and the peaks.
+    /// The slices of a whole track: the number of peaks in each, and the peaks.
     struct TrackPeaks {
         std::span<const std::uint8_t> counts;
         std::span<const std::uint16_t> peaks;

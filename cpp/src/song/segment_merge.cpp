@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t buffered_postings = std::size_t{64} * 1024;
 
-/// A track that is kept: where it stood and where it stands now.
+/// A kept track: its old and new position.
 struct KeptTrack {
     const Segment* segment = nullptr;
     std::uint32_t track = 0;
@@ -23,8 +23,8 @@ struct KeptTrack {
     std::uint32_t frames = 0;
 };
 
-/// The kept tracks of one input, found by frame: a block of the line of time is no longer than a
-/// gap, so that no two tracks share one.
+/// The kept tracks of one input, found by frame. A block of the timeline is at most as long as a
+/// gap, so two tracks never share one.
 class Moves {
 public:
     Moves(const Segment& segment, const Parameters& parameters)
@@ -42,7 +42,7 @@ public:
         }
     }
 
-    /// The frame's new place, unless its track is not kept.
+    /// The frame's new position; none if its track is not kept.
     [[nodiscard]] std::optional<std::uint32_t> moved(std::uint32_t frame) const noexcept {
         const std::uint32_t block = frame >> block_bits_;
         if (block >= track_of_block_.size() || track_of_block_[block] == 0) return {};
@@ -61,11 +61,11 @@ private:
     }
 
     unsigned block_bits_;
-    std::vector<std::uint32_t> track_of_block_;  ///< Counted from 1; 0 for none.
+    std::vector<std::uint32_t> track_of_block_;  ///< Counted from 1; 0 means no track.
     std::vector<KeptTrack> tracks_;
 };
 
-/// The kept postings of one input, one after the other.
+/// Iterates over the kept postings of one input.
 class PostingCursor {
 public:
     static constexpr std::uint32_t ended = std::numeric_limits<std::uint32_t>::max();
@@ -78,7 +78,7 @@ public:
         advance();
     }
 
-    /// `ended` behind the last.
+    /// `ended` past the last posting.
     [[nodiscard]] std::uint32_t key() const noexcept { return key_; }
     [[nodiscard]] std::uint32_t frame() const noexcept { return frame_; }
 
@@ -108,7 +108,7 @@ private:
     std::uint32_t frame_ = 0;
 };
 
-/// Takes postings in order of key and frame, and counts what each bucket has.
+/// Accepts postings in order of key and frame, and counts them for each bucket.
 class PostingSink {
 public:
     PostingSink(SegmentWriter& writer, int frame_bits)
@@ -214,12 +214,12 @@ private:
         if (whole) return {};
         return Error{.code = ErrorCode::undecodable,
                      .message =
-                         "a part of the song index is damaged: it has fewer peaks than it "
-                         "says; build the index again from its catalogue"};
+                         "a part of the song index is damaged: it has fewer peaks than declared. "
+                         "Rebuild the index from the song library"};
     }
 
-    /// The inputs' tracks follow each other on the new line, so that of one key all frames of an
-    /// input come before those of the next.
+    /// The inputs' tracks are consecutive on the new timeline. For one key, all frames of an input
+    /// therefore precede those of the next.
     void write_postings() {
         writer_.begin(section_postings);
         PostingSink sink(writer_, line_.frame_bits());

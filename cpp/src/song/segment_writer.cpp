@@ -31,12 +31,13 @@ bool LineOfTime::add(std::int64_t song, std::uint32_t first_frame, std::uint32_t
 }
 
 Error line_too_long() {
-    return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "these songs are too long for one part of the index; make several"};
+    return Error{
+        .code = ErrorCode::limit_exceeded,
+        .message = "these songs are too long for one part of the index. Use several parts"};
 }
 
 SegmentWriter::SegmentWriter(ByteTarget& target) : target_(target) {
-    // The header comes last: until then these bytes are no segment.
+    // The header is written last; until then, the file is not a valid segment.
     header_.magic = {};
     put(bytes_of(header_));
     header_.magic = segment_magic;

@@ -1,4 +1,4 @@
-// Writes a segment section by section, into memory or into a file alike.
+// Writes a segment section by section, to memory or to a file.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace polymux::song {
 
-/// Where bytes go.
+/// Destination of bytes.
 class ByteTarget {
 public:
     ByteTarget() = default;
@@ -20,7 +20,7 @@ public:
     ByteTarget& operator=(const ByteTarget&) = delete;
     virtual ~ByteTarget() = default;
     [[nodiscard]] virtual Result<void> append(std::span<const std::byte> bytes) = 0;
-    /// Replaces the first bytes of what was appended.
+    /// Replaces the first bytes of the output.
     [[nodiscard]] virtual Result<void> replace_front(std::span<const std::byte> bytes) = 0;
 };
 
@@ -34,17 +34,17 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-/// Tracks one behind the other, with gaps between them.
+/// Consecutive tracks with gaps between them.
 class LineOfTime {
 public:
     explicit LineOfTime(const Parameters& parameters) noexcept
         : gap_frames_(static_cast<std::uint32_t>(parameters.gap_frames)), frames_(gap_frames_) {}
 
-    /// Frames that a track takes up, its gap counted.
+    /// Frames that a track occupies, including its gap.
     static std::uint64_t frames_of(const Parameters& parameters, std::uint32_t frames) noexcept {
         return std::uint64_t{frames} + static_cast<std::uint32_t>(parameters.gap_frames);
     }
-    /// False, and nothing is added, where the line would become longer than may be.
+    /// Returns false and adds nothing if the timeline would exceed its limit.
     [[nodiscard]] bool add(std::int64_t song, std::uint32_t first_frame, std::uint32_t frames);
 
     [[nodiscard]] std::span<const TrackRow> rows() const noexcept { return rows_; }
@@ -59,11 +59,11 @@ private:
     std::vector<TrackRow> rows_;
 };
 
-/// The error where `LineOfTime::add` says no.
+/// The error if `LineOfTime::add` returns false.
 Error line_too_long();
 
-/// Sections are begun in the order of `SectionName`, each ends where the next begins. What fails is
-/// told by `finish`; after that failure nothing more is written.
+/// Begin sections in the order of `SectionName`; each ends where the next begins. `finish` reports
+/// failures; after a failure nothing more is written.
 class SegmentWriter {
 public:
     explicit SegmentWriter(ByteTarget& target);

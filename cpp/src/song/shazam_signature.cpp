@@ -23,7 +23,7 @@ constexpr std::uint32_t last_constant = 0x7C0000;
 constexpr std::uint32_t body_tag = 0x40000000;
 constexpr std::uint32_t first_band_tag = 0x60030040;
 constexpr std::uint32_t max_step_frames = 255;
-// A quarter of a second, nearly, is added to the number of samples; nobody knows why.
+// The reference adds almost a quarter of a second to the number of samples, for an unknown reason.
 constexpr std::size_t added_samples = 3840;
 static_assert(added_samples * 100 == std::size_t{24} * shazam_rate_hz);
 
@@ -37,7 +37,7 @@ void put_at(Bytes& bytes, std::size_t at, std::uint32_t value) {
     for (std::size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<std::byte>(value >> 8 * i);
 }
 
-// CRC-32 of ISO 3309, as in gzip (RFC 1952, 8); the files are small.
+// CRC-32 of ISO 3309, as in gzip (RFC 1952, 8). The inputs are small.
 std::uint32_t crc32(std::span<const std::byte> bytes) noexcept {
     std::uint32_t crc = ~0U;
     for (const std::byte byte : bytes) {
@@ -100,7 +100,7 @@ Result<ShazamSignature> shazam_signature(std::span<const std::int16_t> samples) 
     SignatureSpectrum spectrum;
     SignaturePeakFinder finder;
     std::array<float, signature_bins> power{};
-    // What is left of a last hop is not heard.
+    // An incomplete last hop is ignored.
     for (auto rest = samples; rest.size() >= signature_hop_samples;
          rest = rest.subspan(signature_hop_samples)) {
         spectrum.next(rest.first<signature_hop_samples>(), power);
@@ -140,7 +140,7 @@ std::size_t MiddleSegment::first() const noexcept {
 void MiddleSegment::append(std::span<const float> samples) {
     for (const float sample : samples) kept_.push_back(quantised(sample));
     const std::size_t unneeded = first() - std::min(first(), dropped_);
-    // Moved seldom: as much must be unneeded as is kept.
+    // Move rarely: only if at least as much data is unneeded as kept.
     if (unneeded <= max_samples_ || unneeded < kept_.size() / 2) return;
     kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(unneeded));
     dropped_ += unneeded;

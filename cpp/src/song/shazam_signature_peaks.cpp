@@ -8,7 +8,7 @@ namespace polymux::song {
 namespace {
 
 constexpr float min_peak = 1.0F / 64;
-constexpr std::size_t peak_frame = 46;  // All that follow are frames back from the next to come.
+constexpr std::size_t peak_frame = 46;  // This and all below: frames before the next.
 constexpr std::size_t spread_frame = 49;
 constexpr std::size_t first_bin = 10;
 constexpr std::size_t end_bin = 1015;
@@ -78,7 +78,7 @@ void SignaturePeakFinder::add(std::size_t bin) {
     const float magnitude = magnitude_of(frame[bin]);
     const float before = magnitude_of(frame[bin - 1]);
     const float after = magnitude_of(frame[bin + 1]);
-    // The top of a parabola through the three; where they are alike there is none.
+    // The top of a parabola through the three values; without curvature there is none.
     const float bend = magnitude * 2 - before - after;
     const int shift = bend > 0 ? static_cast<int>((after - before) * 32 / bend) : 0;
     const auto fine_bin = static_cast<std::uint16_t>(static_cast<int>(bin) * 64 + shift);

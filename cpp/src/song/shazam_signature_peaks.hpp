@@ -1,4 +1,4 @@
-// The points that stand out of a spectrum, as a Shazam signature has them.
+// Finds the spectral peaks of a Shazam signature.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace polymux::song {
 struct SignaturePeak {
     std::uint32_t frame = 0;
     std::uint16_t magnitude = 0;
-    std::uint16_t bin = 0;  ///< In 64ths.
+    std::uint16_t bin = 0;  ///< In 64ths of a bin.
 };
 
-/// Finds the peaks of frames that come one after the other.
+/// Finds the peaks of consecutive frames.
 class SignaturePeakFinder {
 public:
     static constexpr std::size_t band_count = 4;
@@ -25,14 +25,14 @@ public:
 
     SignaturePeakFinder();
 
-    /// May throw `std::bad_alloc`.
+    /// Adds a frame. May throw `std::bad_alloc`.
     void next(std::span<const float, signature_bins> power);
 
-    /// Each band's peaks, by frame and then by bin.
+    /// Peaks of each band, by frame and then by bin.
     [[nodiscard]] const Bands& bands() const noexcept { return bands_; }
 
 private:
-    /// The earliest frame that is looked at is 91 back. What lies before the first one is silence.
+    /// The search looks back up to 91 frames. Frames before the first are silent.
     static constexpr std::size_t frames_kept = 128;
     using Frame = std::array<float, signature_bins>;
 
@@ -43,7 +43,8 @@ private:
 
     std::size_t written_ = 0;
     std::vector<Frame> power_;
-    /// Of the same frames, in which each value has grown over its neighbours in frequency and time.
+    /// The same frames, with each value raised to the maximum of its neighbors in frequency and
+    /// time.
     std::vector<Frame> spread_;
     Bands bands_;
 };

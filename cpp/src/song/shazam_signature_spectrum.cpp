@@ -13,7 +13,7 @@ constexpr int significant_digits = 5;
 constexpr float min_power = 1e-10F;
 constexpr float full_scale = 1 << 17;
 
-// The reference has its window as a printed table: each value in float32, then cut to five digits.
+// The reference prints its window as a table: each value in float32, then truncated to five digits.
 float printed(float value) {
     std::array<char, 32> text{};
     const auto written = std::to_chars(text.data(), text.data() + text.size(), double{value},
@@ -23,13 +23,13 @@ float printed(float value) {
     return read;
 }
 
-// std::complex multiplies by more operations where the result is no number.
+// std::complex multiplies with more operations, to handle NaN results.
 std::complex<float> times(std::complex<float> left, std::complex<float> right) noexcept {
     return {left.real() * right.real() - left.imag() * right.imag(),
             left.real() * right.imag() + left.imag() * right.real()};
 }
 
-// By -i.
+// Multiplies by -i.
 std::complex<float> quarter_turn(std::complex<float> value) noexcept {
     return {value.imag(), -value.real()};
 }
@@ -42,13 +42,13 @@ float power_of(std::complex<float> value) noexcept {
 }  // namespace
 
 SignatureSpectrum::SignatureSpectrum() {
-    // Hann's window of 2050 points without its ends, which are zero.
+    // A Hann window of 2050 points without its ends, which are zero.
     constexpr double step = 2 * std::numbers::pi / (signature_window_samples + 1);
     for (std::size_t i = 0; i < window_.size(); ++i) {
         const double angle = step * static_cast<double>(i + 1);
         window_[i] = printed(static_cast<float>(0.5 - 0.5 * std::cos(angle)));
     }
-    // Angles of the first quarter in float32, the other quarters turned from it.
+    // The first quarter's angles in float32, the other quarters rotated from it.
     const std::size_t quarter = turns_.size() / 4;
     for (std::size_t i = 0; i < quarter; ++i) {
         const float angle = 2 * std::numbers::pi_v<float> * static_cast<float>(i) /
@@ -75,8 +75,8 @@ void SignatureSpectrum::next(std::span<const std::int16_t, signature_hop_samples
     std::copy(heard_.begin() + signature_hop_samples, heard_.end(), heard_.begin());
     std::copy(samples.begin(), samples.end(), heard_.end() - signature_hop_samples);
     transform();
-    // Even samples were real, odd ones imaginary: what is the odd ones' goes from the one half of
-    // the spectrum to the other. The ends and the middle need no factor.
+    // Even samples were real parts, odd ones imaginary parts. The odd samples' part moves from one
+    // half of the spectrum to the mirrored half. The ends and the middle need no factor.
     const Complex sums = values_.front();
     power.front() = power_of({sums.real() + sums.imag(), 0});
     power.back() = power_of({sums.real() - sums.imag(), 0});

@@ -1,4 +1,4 @@
-// The spectrum that a Shazam signature is made of, with the reference's very roundings.
+// The spectrum of a Shazam signature, with exactly the reference's rounding.
 #pragma once
 
 #include <array>
@@ -13,18 +13,17 @@ inline constexpr std::size_t signature_window_samples = 2048;
 inline constexpr std::size_t signature_hop_samples = 128;
 inline constexpr std::size_t signature_bins = signature_window_samples / 2 + 1;
 
-/// The power of each bin, one frame after the other.
+/// The power of each bin, for consecutive frames.
 ///
-/// Peaks are told by numbers cut to integers, so that a difference in the last place of a float
-/// changes bytes. Window and transform therefore round where the reference does, which has the Rust
-/// crate chfft transform: packed, by radix 4, with factors of the first quarter in float32 and
-/// those of the others turned from them. pocketfft's order differs, and with it one peak in a
-/// thousand.
+/// Peaks depend on numbers truncated to integers, so a difference in the last place of a float
+/// changes bytes. Window and transform therefore round like the reference, which uses the Rust
+/// crate chfft: packed, radix 4, the first quarter's factors in float32 and the others rotated from
+/// them. pocketfft's order of operations differs, and changes one peak in a thousand.
 class SignatureSpectrum {
 public:
     SignatureSpectrum();
 
-    /// The frame that ends with these samples.
+    /// Processes the frame that ends with these samples.
     void next(std::span<const std::int16_t, signature_hop_samples> samples,
               std::span<float, signature_bins> power) noexcept;
 
@@ -38,9 +37,9 @@ private:
     std::array<float, signature_window_samples> window_;
     std::array<float, signature_window_samples> heard_{};
     std::array<std::uint16_t, half> order_;
-    /// Of all fractions of a turn: the n-th part is found at multiples of their number over n.
+    /// Factors for all fractions of a turn. An n-point transform uses every (size / n)-th one.
     std::array<Complex, signature_window_samples> turns_;
-    /// How much of the odd samples' part goes over, for each bin of the lower half.
+    /// Share of the odd samples' part that moves, for each bin of the lower half.
     std::array<Complex, half / 2> shares_;
     std::array<Complex, half> values_;
 };

@@ -11,7 +11,7 @@ namespace polymux::song {
 
 namespace {
 
-/// How often a manifest is read again whose files go away while they are opened.
+/// Attempts to read a manifest whose files are deleted before they can be opened.
 constexpr int load_attempts = 10;
 
 Error out_of_memory() {
@@ -23,7 +23,7 @@ void sort_unique(std::vector<std::int64_t>& songs) {
     songs.erase(std::unique(songs.begin(), songs.end()), songs.end());
 }
 
-/// The set goes on with what it has, and says that this is not all.
+/// The set continues with its current data and reports it as incomplete.
 SongSnapshot with_damaged_manifest(SongSnapshot snapshot, std::string reason) {
     snapshot.covered_sequence = 0;
     snapshot.damaged = {{.name = std::string(manifest_name), .reason = std::move(reason)}};
@@ -64,7 +64,7 @@ std::shared_ptr<const SongSnapshot> SongSet::State::shown() {
 void SongSet::State::show(SongSnapshot snapshot) {
     auto next = std::make_shared<const SongSnapshot>(std::move(snapshot));
     const std::lock_guard lock(showing);
-    // What was shown until now goes away outside of the lock: it may unmap files.
+    // Release the old snapshot outside of the lock, because this may unmap files.
     current.swap(next);
 }
 
@@ -117,7 +117,7 @@ Result<SongSnapshot> SongSet::State::snapshot_of(const Manifest& manifest) {
                 {.name = segment_name(wanted.number), .reason = std::move(part.error().message)});
         }
     }
-    // A part in memory that is covered but for its last songs: the files have the others by now.
+    // A part in memory that is covered except for its last songs: the files now have the others.
     const std::vector<std::int64_t> in_files = next.songs();
     for (const PartPointer& part : before->parts) {
         if (part->number == 0 && part->sequence > manifest.covered_sequence) {
@@ -147,7 +147,7 @@ Result<bool> SongSet::State::load() {
         }
         auto next = snapshot_of(loaded->manifest);
         if (!next) return std::move(next.error());
-        // A writer may have published once more, and deleted files that the last manifest named.
+        // A writer may have published again and deleted files of the last manifest.
         const bool overtaken = stamp_of(manifest_path()) != loaded->stamp;
         if (!next->damaged.empty() && overtaken && attempt < load_attempts) continue;
         if (discards_published && !next->damaged.empty()) {
@@ -248,14 +248,14 @@ Result<void> SongSet::publish(std::int64_t covered_sequence) {
 }
 
 Result<std::vector<DamagedPart>> SongSet::verify(const CancelToken& token) {
-    // Reading takes long, and nobody shall wait for it.
+    // Reading takes long, so do it without the lock.
     std::vector<DamagedPart> found;
     std::vector<std::uint64_t> numbers;
     for (const PartPointer& part : state_->shown()->parts) {
         if (part->number == 0) continue;
         if (token.cancelled()) {
             return Error{.code = ErrorCode::cancelled,
-                         .message = "the look at the song index was cancelled"};
+                         .message = "the verification of the song index was canceled"};
         }
         auto wrong = damage_of(*part, state_->folder, state_->parameters);
         if (!wrong) return std::move(wrong.error());
@@ -266,7 +266,7 @@ Result<std::vector<DamagedPart>> SongSet::verify(const CancelToken& token) {
     const std::lock_guard changing(state_->changing);
     SongSnapshot next = *state_->shown();
     for (std::size_t index = 0; index < found.size(); ++index) {
-        // A part that was merged meanwhile is gone, with its file.
+        // A part merged in the meantime no longer exists, and neither does its file.
         const auto is_it = [number = numbers[index]](const PartPointer& part) {
             return part->number == number;
         };

@@ -67,8 +67,8 @@ Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& 
         (*part)->segment.size_bytes() != wanted.size_bytes) {
         return Error{.code = ErrorCode::undecodable,
                      .message =
-                         "a part of the song index is not the one that its manifest means; "
-                         "build the index again from its catalogue"};
+                         "a part of the song index does not match its manifest. Rebuild the index "
+                         "from the song library"};
     }
     (*part)->removed = wanted.removed;
     return PartPointer(*std::move(part));
@@ -94,7 +94,7 @@ Result<std::optional<std::string>> damage_of(const SongPart& part, const std::st
     if (!opened && is_shortage(opened.error())) return opened.error();
     auto whole = opened ? (*opened)->segment.verify() : Result<void>(opened.error());
     if (whole) return std::optional<std::string>();
-    // A publish replaces the manifest first and then deletes what it names no more.
+    // A publish first replaces the manifest and then deletes obsolete files.
     const auto now = load_manifest(folder, parameters);
     if (!now && is_shortage(now.error())) return now.error();
     if (now) {

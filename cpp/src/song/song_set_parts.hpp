@@ -1,4 +1,4 @@
-// Parts of a set: made, opened, merged.
+// Makes, opens and merges parts of a set.
 #pragma once
 
 #include <cstddef>
@@ -23,40 +23,38 @@ using PartPointer = std::shared_ptr<const SongPart>;
 Result<PartPointer> part_of_bytes(std::vector<std::byte> bytes, const Parameters& parameters,
                                   std::int64_t sequence);
 
-/// A part in a file of that folder, which must be the one that the manifest means.
+/// Opens a file of that folder as a part. It must be the file that the manifest describes.
 Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& wanted,
                               const Parameters& parameters, MappedFile::Access access);
 
-/// A part in a file that was written just now.
+/// Opens a newly written file as a part.
 Result<PartPointer> open_new_part(const std::string& folder, std::uint64_t number,
                                   const Parameters& parameters);
 
-/// Whether something is scarce now, such as files that may be open, and the file itself may be as
-/// it should be.
+/// Whether a resource such as open file descriptors is short, so the file itself may be intact.
 [[nodiscard]] bool is_shortage(const Error& error) noexcept;
 
-/// What is wrong with the part's file, read whole; none where it is as it should be, or where it
-/// has been merged meanwhile and the manifest names it no more. Errors: `is_shortage`.
+/// Reads the part's whole file. Returns its damage, or nothing if it is intact, or if it was merged
+/// meanwhile and the manifest does not name it. Errors: `is_shortage`.
 [[nodiscard]] Result<std::optional<std::string>> damage_of(const SongPart& part,
                                                            const std::string& folder,
                                                            const Parameters& parameters);
 
-/// The parts in memory that these tracks become: several where they are longer than one may be.
+/// Builds parts in memory from these tracks: several if they exceed the limit of one.
 Result<std::vector<PartPointer>> build_parts(std::span<const Track> tracks,
                                              const Parameters& parameters, std::int64_t sequence);
 
-/// Frames that the part would take up in a merged one: without those of songs that were removed.
+/// Frames that the part would occupy after a merge, without removed songs.
 [[nodiscard]] std::uint64_t kept_frames(const SongPart& part, const Parameters& parameters);
 
-/// Whether parts of so many frames together fit on one line of time.
+/// Whether parts with that many frames in total fit on one timeline.
 [[nodiscard]] bool fits(std::uint64_t frames) noexcept;
 
-/// The part without those of these songs that it has, or the very same where it has none. `songs`
-/// is sorted.
+/// The part without these songs, or the same part if it has none of them. `songs` is sorted.
 PartPointer without(PartPointer part, std::span<const std::int64_t> songs);
 
-/// Merges neighbours at the end of the list, the later the smaller, until each part is at least
-/// twice as long as the one behind it: a track is merged as often as the list doubles.
+/// Merges neighbors at the end of the list, smallest first, until each part is at least twice as
+/// long as the next. A track is therefore merged as often as the list doubles.
 Result<void> merge_in_memory(std::vector<PartPointer>& parts, const Parameters& parameters);
 
 [[nodiscard]] std::vector<MergeInput> inputs_of(std::span<const PartPointer> parts);

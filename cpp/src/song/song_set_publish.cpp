@@ -1,4 +1,4 @@
-// Publishing: new files, then the manifest that names them, then what it names no more goes away.
+// Publishes: writes new files, then the manifest that names them, then deletes obsolete files.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,18 +15,18 @@ namespace polymux::song {
 
 namespace {
 
-/// A file with a larger share of songs that were removed is written again.
+/// A file with a larger share of removed songs is rewritten.
 constexpr double max_removed_share = 0.3;
 
 struct Sized {
     PartPointer part;
     std::uint64_t kept_frames = 0;
-    bool is_worn = false;  ///< Has too much of what was removed.
+    bool is_worn = false;  ///< Has too many removed songs.
 };
 
 struct Plan {
-    std::vector<PartPointer> merged;  ///< Files first, then what is in memory.
-    std::vector<PartPointer> kept;    ///< Files that stay as they are.
+    std::vector<PartPointer> merged;  ///< Files first, then parts in memory.
+    std::vector<PartPointer> kept;    ///< Files that stay unchanged.
 };
 
 Sized sized(const PartPointer& part, const Parameters& parameters) {
@@ -37,9 +37,9 @@ Sized sized(const PartPointer& part, const Parameters& parameters) {
     return {.part = part, .kept_frames = kept, .is_worn = is_worn};
 }
 
-/// What is in memory and what is worn are written anew, together with files that are at most twice
-/// as long as all that so far: so a song is written a few times while its catalogue grows a
-/// thousandfold, and there are never many files.
+/// Parts in memory and worn files are rewritten, together with files that are at most twice as long
+/// as the total so far. A song is therefore written only a few times while its library grows a
+/// thousandfold, and the number of files stays small.
 Plan plan_of(std::span<const PartPointer> parts, const Parameters& parameters) {
     std::vector<Sized> files;
     Plan plan;
@@ -69,7 +69,7 @@ Plan plan_of(std::span<const PartPointer> parts, const Parameters& parameters) {
     return plan;
 }
 
-/// One more than any that this folder has seen.
+/// One more than any number used in this folder.
 Result<std::uint64_t> next_number(const std::string& folder, std::span<const PartPointer> parts) {
     const auto names = names_in(folder);
     if (!names) return names.error();
@@ -83,14 +83,14 @@ Result<void> make_folder(const std::string& folder) {
     constexpr mode_t mode = 0755;
     if (::mkdir(folder.c_str(), mode) == 0 || errno == EEXIST) return {};
     return Error{.code = ErrorCode::output_failed,
-                 .message = "cannot make the folder " + quoted_path(folder) + ": " +
+                 .message = "cannot create the folder " + quoted_path(folder) + ": " +
                             std::generic_category().message(errno),
                  .input_name = folder,
                  .os_errno = errno};
 }
 
-/// Deletes what only looks as if it belonged to the index. What cannot be deleted stays until the
-/// next time.
+/// Deletes unused files with names of the index. A file that cannot be deleted stays until the next
+/// time.
 void delete_strays(const std::string& folder, std::span<const PartPointer> parts) {
     const auto names = names_in(folder);
     if (!names) return;
@@ -112,8 +112,8 @@ public:
     Publication(const std::string& folder, const Parameters& parameters, std::uint64_t generation)
         : folder_(folder), parameters_(parameters), generation_(generation) {}
 
-    /// Opens the files among `parts` once more, to read them from front to end. Names those that
-    /// are damaged. Errors: `is_shortage`.
+    /// Opens the files among `parts` again, to read them sequentially. Returns the damaged ones.
+    /// Errors: `is_shortage`.
     Result<std::vector<DamagedPart>> open_inputs(std::span<const PartPointer> parts) {
         std::vector<DamagedPart> damaged;
         inputs_.clear();
@@ -136,7 +136,7 @@ public:
         return damaged;
     }
 
-    /// The files that the inputs become: as few as lines of time allow.
+    /// Merges the inputs into as few files as the timeline limit allows.
     Result<std::vector<PartPointer>> write_files(std::uint64_t first_number) {
         std::vector<PartPointer> written;
         for (auto rest = std::span(std::as_const(inputs_)); !rest.empty();) {

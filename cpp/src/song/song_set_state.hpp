@@ -1,4 +1,4 @@
-// What a SongSet holds, for the files that its methods are in.
+// State of a SongSet, shared by the source files of its methods.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace polymux::song {
 
 struct SongSet::State {
-    /// A song that went away and that files may still have, unless they cover that change.
+    /// A removed song that files may still contain, unless they cover that change.
     struct Removal {
         std::int64_t song = 0;
         std::int64_t sequence = 0;
@@ -24,15 +24,15 @@ struct SongSet::State {
     std::string folder;
     Parameters parameters;
 
-    /// Held by whoever makes the next snapshot; guards what follows.
+    /// Held while the next snapshot is made; guards the following members.
     std::mutex changing;
     std::vector<Removal> removals;
-    bool discards_published = false;  ///< Since `clear`: what is published counts no more.
+    bool discards_published = false;  ///< Since `clear`: published data no longer counts.
 
-    /// Held for a moment only; guards what follows.
+    /// Held only briefly; guards the following members.
     std::mutex showing;
     std::shared_ptr<const SongSnapshot> current = std::make_shared<const SongSnapshot>();
-    std::optional<FileStamp> stamp;  ///< Of the manifest that `current` has.
+    std::optional<FileStamp> stamp;  ///< Stamp of the manifest of `current`.
 
     [[nodiscard]] std::string manifest_path() const {
         return folder + "/" + std::string(manifest_name);
@@ -41,10 +41,10 @@ struct SongSet::State {
     void show(SongSnapshot snapshot);
     void show(SongSnapshot snapshot, const std::optional<FileStamp>& of_manifest);
 
-    /// Whether the manifest is another one than that of `current`.
+    /// Whether the manifest differs from that of `current`.
     [[nodiscard]] bool has_news();
-    /// The rest needs `changing`. Loads the manifest where it is another one; while this set
-    /// begins anew, only where all that it names can be used.
+    /// The functions below need `changing`. Loads the manifest if it differs. After `clear`, only
+    /// if all files that it names are usable.
     Result<bool> load();
     Result<void> publish(std::int64_t covered_sequence);
 

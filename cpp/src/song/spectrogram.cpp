@@ -12,8 +12,8 @@ namespace polymux::song {
 namespace {
 
 float bent_log2(float power) noexcept {
-    // An IEEE float's bits, read as a number, are its logarithm with straight lines between powers
-    // of two.
+    // The bits of an IEEE float, read as an integer, approximate its logarithm with straight lines
+    // between powers of two.
     return static_cast<float>(std::bit_cast<std::int32_t>(power)) * 0x1p-23F - 127.0F;
 }
 
@@ -44,7 +44,7 @@ Spectrogram::Spectrogram(const SpectrogramShape& shape)
       windowed_(batch_rows_ * shape.length_samples),
       transformed_(batch_rows_ * (shape.length_samples / 2 + 1)),
       row_(shape.bins) {
-    // Scaled so that a full-scale sine has power 1.
+    // Scaled to power 1 for a full-scale sine.
     const auto length = static_cast<double>(shape.length_samples);
     for (std::size_t index = 0; index < window_.size(); ++index) {
         const double phase = 2.0 * std::numbers::pi * static_cast<double>(index) / length;

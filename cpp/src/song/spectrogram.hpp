@@ -1,4 +1,4 @@
-// The short-time Fourier transform of sound that comes in pieces, as rows of levels.
+// The short-time Fourier transform of audio that arrives in pieces, as rows of levels.
 #pragma once
 
 #include <complex>
@@ -13,7 +13,7 @@
 
 namespace polymux::song {
 
-/// Which frames and bins are wanted.
+/// The requested frames and bins.
 struct SpectrogramShape {
     std::size_t length_samples = 0;
     std::size_t hop_samples = 0;
@@ -24,9 +24,9 @@ struct SpectrogramShape {
 
 [[nodiscard]] SpectrogramShape shape_of(const Parameters& parameters, int window, int stride);
 
-/// Frame k is centred on sample `k * hop_samples`: silence stands before the beginning and behind
-/// the end. A row's values are levels: log2 of the power, bent between whole numbers (`exact_level`
-/// unbends one), which keeps their order and costs next to nothing.
+/// Frame k is centered on sample `k * hop_samples`; silence surrounds the input. A row's values are
+/// levels: log2 of the power, with linear interpolation between integers (`exact_level` corrects a
+/// value). This keeps their order and costs almost nothing.
 class Spectrogram {
 public:
     using RowSink = FunctionRef<void(std::span<const float>)>;
@@ -35,7 +35,7 @@ public:
 
     void feed(std::span<const float> samples, RowSink sink);
 
-    /// The last rows: those whose centre lies within what was fed.
+    /// Emits the last rows, whose center is inside the input.
     void finish(RowSink sink);
 
 private:
@@ -53,7 +53,7 @@ private:
     std::uint64_t rows_given_ = 0;
 };
 
-/// log2 of the power that a row's value stands for.
+/// log2 of the power of a row's value.
 [[nodiscard]] float exact_level(float level) noexcept;
 
 }  // namespace polymux::song

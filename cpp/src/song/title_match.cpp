@@ -9,20 +9,20 @@ namespace polymux::song {
 
 namespace {
 
-// What names are compared by is no part of `Parameters`: it has nothing to do with sound, and no
-// index is made by it.
+// Parameters of name comparison are not part of `Parameters`, because they do not affect audio or
+// the index.
 constexpr std::size_t word_bits = 64;
 constexpr std::size_t direct_codes = 128;
 constexpr std::size_t max_text_length = 512;
-/// Words that are less alike than this have nothing to do with each other.
+/// Words less similar than this do not match.
 constexpr float min_word_likeness = 0.6F;
 constexpr std::u32string_view by = U" by ";
-/// What is a title as it stands comes before what is one only by taking a "by" out of it.
+/// An exact title ranks above a title found only by splitting at "by".
 constexpr float of_title_by_artist = 0.99F;
-/// "Stand by Me by Ben E. King": any of them may be what stands before the artist.
+/// "Stand by Me by Ben E. King": any "by" may precede the artist.
 constexpr std::size_t max_by_splits = 4;
 
-/// One text against which others are measured: for each code point the places where it has it.
+/// A text to compare others with: for each code point, the positions where it occurs.
 class Pattern {
 public:
     explicit Pattern(std::u32string_view text)
@@ -60,8 +60,8 @@ public:
     }
 
 private:
-    /// Differences down a column of the table of distances, 64 rows at a time; and where its cells
-    /// are equal to those up and left of them.
+    /// Differences down a column of the distance table, 64 rows at a time, and where its cells
+    /// equal those to the upper left.
     struct Column {
         std::uint64_t rises = ~std::uint64_t{0};
         std::uint64_t falls = 0;
@@ -84,8 +84,8 @@ private:
         return none_.data();
     }
 
-    /// Goes on by one code point: `equal` has its places, `before` those of the one before it.
-    /// Gives the distance at the foot of the new column.
+    /// Advances by one code point. `equal` has its positions, `before` those of the previous one.
+    /// Returns the distance at the bottom of the new column.
     std::size_t next_column(const std::uint64_t* equal, const std::uint64_t* before,
                             std::size_t edits) {
         std::uint64_t rise = 1;
@@ -142,7 +142,7 @@ std::u32string_view bounded(std::u32string_view text) {
 
 struct Score {
     float likeness = 0;
-    bool of_both = false;  ///< Title and artist together are as like it as anything is.
+    bool of_both = false;  ///< Title and artist together match best.
 };
 
 class WantedTitle {
@@ -173,13 +173,13 @@ public:
     }
 
 private:
-    /// What stands before and after a "by".
+    /// The texts before and after a "by".
     struct Named {
         Pattern title;
         Pattern artist;
     };
 
-    /// Each half of "title by artist" beside what it names, by length.
+    /// Compares each half of "title by artist" with the title and the artist, weighted by length.
     [[nodiscard]] float by_artist(std::u32string_view title, std::u32string_view artist) {
         float best = 0;
         for (Named& one : named_) {
@@ -202,8 +202,8 @@ private:
         return both_;
     }
 
-    /// Each word of the query by the one most like it, by length; more where the title has few
-    /// others.
+    /// Compares each word of the query with its most similar word, weighted by length. The score
+    /// rises if the title has few other words.
     [[nodiscard]] float words_found(std::u32string_view title, std::u32string_view artist) {
         their_words_.clear();
         append_words(title, their_words_);
@@ -235,7 +235,7 @@ private:
             const std::u32string_view theirs = their_words_[at];
             const auto length = static_cast<float>(word.text().size());
             const auto their_length = static_cast<float>(theirs.size());
-            // What is so much longer cannot be like it.
+            // A text with such a different length cannot be similar.
             if (std::min(length, their_length) <
                 min_word_likeness * std::max(length, their_length)) {
                 continue;

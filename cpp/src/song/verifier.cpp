@@ -28,7 +28,7 @@ Verifier::Verifier(const Query& query, const Parameters& parameters, int window)
       min_survival_(parameters.likelihood.min_survival),
       survivals_(parameters.likelihood.max_survival - parameters.likelihood.min_survival) {
     const WindowParameters& shape = parameters.windows[static_cast<std::size_t>(window)];
-    // Two cells of the first window's bins, and as many of the second's.
+    // Two cells per bin of the first window, and as many per bin of the second.
     cells_per_unit_ = static_cast<float>(shape.length_samples) / 4'096.0F;
     cells_ = static_cast<int>(static_cast<float>(frequency_mask + 1) * cells_per_unit_);
     words_ = (static_cast<std::size_t>(cells_) + 63) / 64;

@@ -1,4 +1,5 @@
-// The second stage: does the snippet hold the peaks that the song has there, more than by chance?
+// The second stage: checks whether the snippet has the song's peaks at that place, more than by
+// chance.
 #pragma once
 
 #include <array>
@@ -13,26 +14,26 @@
 
 namespace polymux::song {
 
-/// How a snippet lies on a song: `song frame = offset + snippet frame * time_factor`, and
-/// `snippet frequency = song frequency * frequency_factor`. A song that is played 2 % faster has
-/// both factors 1.02.
+/// Alignment of a snippet with a song: `song frame = offset + snippet frame * time_factor`, and
+/// `snippet frequency = song frequency * frequency_factor`. For a song that is played 2 % faster,
+/// both factors are 1.02.
 struct Alignment {
     float offset = 0;
     float time_factor = 1;
     float frequency_factor = 1;
 };
 
-/// The likelihood, made comparable between snippets of different lengths.
+/// The likelihood, normalized for snippets of different lengths.
 [[nodiscard]] float strength_of(const WindowEvidence& evidence) noexcept;
 
-/// One window's dense peaks of a snippet as a map of cells. A song's peak that hits a set cell says
-/// the more the rarer it is that this frequency and this moment are set: steady tones and busy
-/// moments are set anyway.
+/// One window's dense peaks of a snippet as a map of cells. If a song's peak hits a set cell, it
+/// counts more the less often that frequency and that moment are set: steady tones and busy moments
+/// are set anyway.
 class Verifier {
 public:
     Verifier(const Query& query, const Parameters& parameters, int window);
 
-    /// `peaks` are the song's, frames counted from where `alignment.offset` counts.
+    /// `peaks` are the song's, with frames in the same units as `alignment.offset`.
     [[nodiscard]] WindowEvidence judge(std::span<const PackedPeak> peaks,
                                        const Alignment& alignment) const;
 
@@ -47,7 +48,7 @@ private:
     [[nodiscard]] bool is_set(const Cell& cell) const noexcept;
     [[nodiscard]] std::size_t level_of(const Cell& cell) const noexcept;
 
-    /// How finely both are tabulated, which changes next to nothing.
+    /// Resolution of both tables; finer steps change almost nothing.
     static constexpr int chance_levels = 64;
     static constexpr int survival_levels = 12;
 
@@ -67,7 +68,7 @@ private:
     std::array<std::array<float, survival_levels>, chance_levels> gains_;
     std::array<float, survival_levels> losses_;
     float min_survival_ = 0;
-    float survivals_ = 0;  ///< From the least to the most.
+    float survivals_ = 0;  ///< From the minimum to the maximum.
 };
 
 }  // namespace polymux::song

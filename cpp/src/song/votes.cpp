@@ -12,16 +12,16 @@ namespace polymux::song {
 
 namespace {
 
-/// Buckets for each hit: with more of them fewer hits are near each other by chance, with fewer of
-/// them they stay in the cache. They only sort out what cannot be a place.
+/// Buckets for each hit. With more, fewer hits are near each other by chance; with fewer, they stay
+/// in the cache. Buckets only exclude impossible places.
 constexpr std::size_t buckets_per_hit = 8;
 constexpr std::size_t min_buckets = 1U << 12U;
 constexpr std::size_t max_buckets = 1U << 18U;
 constexpr std::uint32_t bucket_frames = 2;
-/// A hundred times what half a minute of music gives in a large catalogue.
+/// A hundred times the number for half a minute of music in a large library.
 constexpr std::size_t max_hits = 4'000'000;
 
-/// A number and, if it lies near the middle of two whole ones, both of them.
+/// A number rounded to an integer, or to both neighbors if it is near the middle.
 struct Rounded {
     std::array<int, 2> values = {0, 0};
     int count = 1;
@@ -73,7 +73,7 @@ void Votes::append_keys(const Pair& pair, float speed) {
     const float margin = parameters_.query_rounding;
     const Rounded bin(pair.bin / speed, margin);
     const Rounded bins(pair.bins / speed, margin);
-    // A key has half the frames, rounded down: the middle of what gives one lies half above it.
+    // A key has half the frames, rounded down, so the center of its range is a half above it.
     const Rounded halves(pair.frames * speed / 2.0F - 0.25F, margin);
     for (int i = 0; i < bin.count; ++i) {
         for (int j = 0; j < bins.count; ++j) {
@@ -144,7 +144,7 @@ void Votes::find_places() {
         if (place.votes < parameters_.min_votes) {
             continue;
         }
-        // Of windows that overlap, the fullest.
+        // Of overlapping windows, keep the fullest.
         if (places_.empty() || place.frame - places_.back().frame >= width) {
             places_.push_back(place);
         } else if (place.votes > places_.back().votes) {

@@ -1,4 +1,4 @@
-// The first stage: which places of which songs have pairs of peaks like those of the snippet.
+// The first stage: finds places in songs with pairs of peaks like those of the snippet.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace polymux::song {
 
-/// A frame of a segment's line of time where the snippet may begin, and how many pairs say so.
-/// `frame` is off by `Votes::bias`, so that it is never negative.
+/// A timeline frame of a segment where the snippet may begin, and the number of pairs that support
+/// it. `frame` is shifted by `Votes::bias`, to keep it from being negative.
 struct Place {
     std::uint32_t frame = 0;
     int votes = 0;
 };
 
-/// Looks up a snippet's pairs, and counts where they would have it begin. Keeps its memory from
-/// one use to the next; one thread at a time.
+/// Looks up a snippet's pairs and counts the positions that they imply. Reuses its memory; one
+/// thread at a time.
 class Votes {
 public:
     static constexpr std::uint32_t bias = 4'096;
 
     Votes(const Query& query, const Parameters& parameters);
 
-    /// Looks up all pairs as if the snippet were played `speed` times as fast as the song.
+    /// Looks up all pairs as if the snippet were played at `speed` times the song's speed.
     void look_up(const Segment& segment, float speed);
 
-    /// The best places, if the snippet's time runs `time_factor` times as fast as the song's, from
-    /// what was looked up last. Valid until the next call.
+    /// The best places from the last lookup, if the snippet's time runs `time_factor` times as fast
+    /// as the song's. Valid until the next call.
     std::span<const Place> count(float time_factor);
 
 private:

@@ -7,7 +7,8 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// A number from the seed, whichever thread asks: SplitMix64 (G. Steele et al., OOPSLA 2014).
+/// A number from the seed, independent of the calling thread: SplitMix64 (G. Steele et al., OOPSLA
+/// 2014).
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) noexcept {
     std::uint64_t value = seed + (index + 1) * 0x9E3779B97F4A7C15ULL;
     value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -55,7 +56,8 @@ FirstPhases::Hill FirstPhases::hill_from(std::size_t frame, std::size_t bin) con
     return {.peak = peak, .end = bin + 1};
 }
 
-/// Between bins a tone lies where the parabola through the peak and its neighbours is highest.
+/// The frequency of a tone between bins is the top of the parabola through the peak and its
+/// neighbors.
 float FirstPhases::turn_of(std::size_t frame, std::size_t peak) const noexcept {
     auto place = static_cast<float>(peak);
     if (peak > 1 && peak + 1 < magnitudes_.bins) {

@@ -1,4 +1,4 @@
-// The phases that the search for better ones begins with.
+// The initial phases for the phase search.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace polymux::spectrogram {
 
-/// What sounds goes on from frame to frame at its own frequency, and so do its phases: each peak
-/// among the magnitudes turns by its frequency, and the bins around it go along. G. Beauregard,
-/// M. Harish and L. Wyse, "Single Pass Spectrogram Inversion", DSP 2015.
+/// A tone continues from frame to frame at its frequency, and so do its phases. Each peak in the
+/// magnitudes rotates by its frequency, together with the bins around it. G. Beauregard, M. Harish
+/// and L. Wyse, "Single Pass Spectrogram Inversion", DSP 2015.
 ///
-/// Phases are those at the middle of a frame, in turns of a circle.
+/// Phases refer to the middle of a frame, in turns of a circle.
 class FirstPhases {
 public:
     FirstPhases(const Magnitudes& magnitudes, const Parameters& parameters);
 
-    /// Those before the first frame: of each bin another one, by the seed.
+    /// The phases before the first frame: a different one for each bin, by the seed.
     [[nodiscard]] std::vector<float> before(std::uint64_t seed) const;
 
-    /// From the phases of the frame before to those of `frame`.
+    /// Advances the phases of the previous frame to those of `frame`.
     void advance(std::size_t frame, std::vector<float>& turns) const;
 
 private:
@@ -38,7 +38,7 @@ private:
     [[nodiscard]] float turn_of(std::size_t frame, std::size_t peak) const noexcept;
 
     const Magnitudes& magnitudes_;
-    float turns_of_a_bin_;  ///< From frame to frame, of a tone at bin 1.
+    float turns_of_a_bin_;  ///< Between frames, for a tone at bin 1.
 };
 
 }  // namespace polymux::spectrogram

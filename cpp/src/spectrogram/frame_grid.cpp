@@ -35,7 +35,7 @@ void FrameGrid::reflect(std::span<float> padded) const noexcept {
     const auto beyond = static_cast<std::ptrdiff_t>(padding_);
     const auto mirror = static_cast<std::ptrdiff_t>(2 * (samples_ - 1) / step_);
     const auto inside = [&](std::ptrdiff_t point) {
-        // A sound shorter than a window is reflected more than once; a single point, for ever.
+        // Audio shorter than a window is reflected more than once; a single point, endlessly.
         while (points > 1 && (point < 0 || point >= points)) {
             point = point < 0 ? -point : mirror - point;
         }

@@ -1,4 +1,4 @@
-// Where the frames of a sound lie, on all of its samples or on every second one.
+// Positions of the frames of an audio signal, on all of its samples or on every second one.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@
 
 namespace polymux::spectrogram {
 
-/// Frame k is centred on sample `k * hop_samples`. Sound that has nothing above a quarter of the
-/// sample rate is whole on every second sample: a frame that begins between two of them then has
-/// the other half of the window's values, and its spectrum turns by half a sample.
+/// Frame k is centered on sample `k * hop_samples`. Audio without content above a quarter of the
+/// sample rate is complete on every second sample. A frame that begins between two of them uses the
+/// other half of the window's values, and its spectrum is shifted by half a sample.
 class FrameGrid {
 public:
     /// `step` is 1 or 2 samples.
@@ -22,28 +22,28 @@ public:
     /// One frame's part of the padded samples.
     struct Frame {
         std::size_t begin = 0;
-        std::size_t late = 0;  ///< Samples from the window's beginning to its first value, 0 or 1.
+        std::size_t late = 0;  ///< Samples from the window's start to its first value, 0 or 1.
     };
 
     [[nodiscard]] Frame frame(std::size_t number) const noexcept;
     [[nodiscard]] std::size_t frames() const noexcept { return frames_; }
-    /// The window's values for a frame that begins so late.
+    /// The window's values for a frame with that `late`.
     [[nodiscard]] std::span<const float> window(std::size_t late) const noexcept {
         return windows_[late];
     }
-    /// Points of the sound itself.
+    /// Points of the audio itself.
     [[nodiscard]] std::size_t points() const noexcept { return points_; }
-    /// Points of the sound with what is put before and behind it.
+    /// Points of the audio including padding on both sides.
     [[nodiscard]] std::size_t padded_points() const noexcept { return points_ + 2 * padding_; }
     [[nodiscard]] std::size_t padding() const noexcept { return padding_; }
 
-    /// Writes what lies before the beginning and behind the end: the sound, reflected there.
+    /// Fills the padding with the reflected audio.
     void reflect(std::span<float> padded) const noexcept;
 
-    /// 1 / (the sum of the squares of all windows that lie on it), for each point of the sound.
+    /// 1 / (the sum of the squares of all windows that cover it), for each point of the audio.
     [[nodiscard]] std::vector<float> inverse_weights() const;
 
-    /// Windows eight frames from `first` on into the beginning of `bins`, and zeros behind them.
+    /// Copies eight windowed frames from `first` on to the start of `bins`, followed by zeros.
     void gather(std::span<const float> padded, std::size_t first, std::span<Bin> bins) const;
 
     /// Adds eight windowed frames to `sums`, whose first value is the padded point `origin`.

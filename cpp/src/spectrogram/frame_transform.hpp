@@ -1,4 +1,4 @@
-// Fourier transforms of eight frames of real sound at a time.
+// Fourier transforms of eight frames of real audio at a time.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace polymux::spectrogram {
 inline constexpr std::size_t lane_count = 4;
 inline constexpr std::size_t batch_frames = 2 * lane_count;
 
-/// Four numbers that the processor works on at once: 16 bytes on every machine, so that results do
-/// not depend on what it could do beyond.
+/// Four numbers that the processor handles at once: 16 bytes on every machine, which makes results
+/// independent of wider instructions.
 typedef float Lanes __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
 
 /// Four frames are the real parts, four others the imaginary parts of one complex transform.
@@ -32,20 +32,20 @@ struct Spectra {
     Bin second;
 };
 
-/// The spectra that a transform holds at `bin`, given that bin and the one as far from the end.
+/// The spectra in a transform at `bin`, given that bin and its mirror image.
 [[nodiscard]] inline Spectra unpacked(const Bin& bin, const Bin& mirrored) noexcept {
     constexpr float half = 0.5F;
     return {{(bin.r + mirrored.r) * half, (bin.i - mirrored.i) * half},
             {(bin.i + mirrored.i) * half, (mirrored.r - bin.r) * half}};
 }
 
-/// The way back.
+/// The inverse of `unpacked`.
 inline void pack(const Spectra& spectra, Bin& bin, Bin& mirrored) noexcept {
     bin = {spectra.first.r - spectra.second.i, spectra.first.i + spectra.second.r};
     mirrored = {spectra.first.r + spectra.second.i, spectra.second.r - spectra.first.i};
 }
 
-/// Thread-safe; the buffers belong to the caller and have `length` bins.
+/// Thread-safe. The caller owns the buffers, which have `length` bins.
 class FrameTransform {
 public:
     explicit FrameTransform(std::size_t length) : length_(length), plan_(length) {}

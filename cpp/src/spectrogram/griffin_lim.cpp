@@ -14,8 +14,8 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// Parts of a section; what they write is added up in their order, so it must not follow the number
-/// of threads.
+/// Size of a part of a section. Results are added in order of the parts, so their size must not
+/// depend on the number of threads.
 constexpr std::size_t part_batches = 8;
 
 Lanes root(const Lanes& squares) noexcept {
@@ -24,14 +24,14 @@ Lanes root(const Lanes& squares) noexcept {
     return roots;
 }
 
-/// The same phase, another magnitude.
+/// Keeps the phase and replaces the magnitude.
 Bin with_magnitude(const Bin& bin, const Lanes& magnitude) noexcept {
     constexpr float tiny = 1e-30F;  // Silence has no phase.
     const Lanes factor = magnitude / root(bin.r * bin.r + bin.i * bin.i + tiny);
     return {bin.r * factor, bin.i * factor};
 }
 
-/// What all parts share. Each writes to a piece of its own.
+/// State shared by all parts. Each part writes to its own piece.
 class Search {
 public:
     Search(const Magnitudes& magnitudes, const Parameters& parameters, std::size_t step)
@@ -84,18 +84,18 @@ private:
     FrameTransform transform_;
     FrameTransform whole_;
     std::vector<float> weights_;
-    std::vector<float> padded_;  ///< What the next spectra are made of: the estimate, pushed on.
+    std::vector<float> padded_;  ///< Input of the next spectra: the estimate with momentum.
     std::vector<float> before_;  ///< The last estimate.
     std::vector<std::vector<float>> pieces_ = std::vector<std::vector<float>>(parts());
 };
 
 Result<void> Search::begin(std::uint64_t seed, const CancelToken& token) {
-    // Phases go on from frame to frame; so that parts need not wait for each other, all are gone
-    // through once for what each part begins with.
+    // Phases continue from frame to frame. To make parts independent, first compute the phases at
+    // the start of each part.
     std::vector<std::vector<float>> turns(parts());
     std::vector<float> current = first_.before(seed);
     for (std::size_t part = 0; part < parts(); ++part) {
-        if (token.cancelled()) break;  // `estimate` tells.
+        if (token.cancelled()) break;  // `estimate` reports it.
         turns[part] = current;
         const std::size_t frame = part * part_batches * batch_frames;
         const std::size_t end = std::min(frame + part_batches * batch_frames, magnitudes_.columns);
@@ -113,7 +113,7 @@ void Search::choose_phases(std::size_t batch, std::vector<float>& turns,
         const std::size_t frame = batch * batch_frames + lane;
         if (frame < magnitudes_.columns) first_.advance(frame, turns);
         phases[lane] = turns;
-        // From the middle of the window to where the frame begins.
+        // From the middle of the window to the start of the frame.
         const std::size_t middle = window_samples_ / 2 - coarse_.frame(frame).late;
         const float turn = static_cast<float>(middle) / static_cast<float>(whole_.length());
         for (std::size_t bin = 1; bin < magnitudes_.bins; ++bin) {
@@ -153,7 +153,8 @@ void Search::keep_phases(std::size_t batch, std::span<Bin> bins) const {
     }
 }
 
-/// Spectra on every second sample to spectra on all of them: the same but for where a frame began.
+/// Converts spectra on every second sample to spectra on all samples: they differ only in where a
+/// frame began.
 void Search::turn_to_samples(std::size_t batch, std::span<const Bin> coarse,
                              std::span<Bin> fine) const {
     std::fill(fine.begin(), fine.end(), Bin{Lanes{}, Lanes{}});
@@ -180,7 +181,7 @@ void Search::turn_to_samples(std::size_t batch, std::span<const Bin> coarse,
     }
 }
 
-/// Adds the frames of one part up in its piece.
+/// Adds the frames of one part to its piece.
 void Search::synthesise(const FrameGrid& grid, std::size_t part,
                         FunctionRef<std::span<const Bin>(std::size_t)> frames) {
     const std::size_t first = part * part_batches;
@@ -194,7 +195,7 @@ void Search::synthesise(const FrameGrid& grid, std::size_t part,
     }
 }
 
-/// Puts the pieces together, from the first padded point on.
+/// Sums the pieces, from the first padded point on.
 void Search::add_up(const FrameGrid& grid, std::span<float> sums) const {
     std::fill(sums.begin(), sums.end(), 0.0F);
     for (std::size_t part = 0; part < pieces_.size(); ++part) {
@@ -249,7 +250,7 @@ Result<std::vector<float>> Search::end(const CancelToken& token) {
     return samples;
 }
 
-/// Every second sample will do where nothing is to be heard near a quarter of the sample rate.
+/// Every second sample is enough if the signal is inaudible near a quarter of the sample rate.
 std::size_t step_for(const Magnitudes& magnitudes, const Parameters& parameters) {
     const auto quarter = static_cast<std::size_t>(parameters.transform_samples) / 4;
     return magnitudes.bins * 20 <= quarter * 19 ? 2 : 1;

@@ -1,4 +1,4 @@
-// Sound from magnitudes without phases.
+// Computes audio from magnitudes without phases.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace polymux::spectrogram {
 
-/// Magnitudes of all frames, as the transforms take them: of eight frames, bin after bin.
+/// Magnitudes of all frames in the order of the transforms: for each eight frames, bin after bin.
 struct Magnitudes {
     std::size_t columns = 0;
-    std::size_t bins = 0;  ///< Of each frame; those above are silent. Bin 0 is ignored.
+    std::size_t bins = 0;  ///< Bins of each frame; higher ones are silent. Bin 0 is ignored.
     std::vector<Pair> values;
 
     [[nodiscard]] std::size_t batches() const noexcept {
@@ -28,8 +28,8 @@ struct Magnitudes {
     }
 };
 
-/// Samples of one channel, `hop_samples` for each column. As the short-time transform is linear,
-/// the momentum is put into samples: its last two estimates are all that is remembered. May throw
+/// Returns samples of one channel, `hop_samples` for each column. The short-time transform is
+/// linear, so momentum is applied to samples; only the last two estimates are stored. May throw
 /// std::bad_alloc.
 Result<std::vector<float>> griffin_lim(const Magnitudes& magnitudes, std::uint64_t seed,
                                        const Parameters& parameters,

@@ -23,7 +23,7 @@ Result<std::vector<std::int16_t>> finished(std::span<const float> samples) try {
     for (const float sample : samples) {
         if (!std::isfinite(sample)) {
             return Error{.code = ErrorCode::invalid_argument,
-                         .message = "the sound has samples that are no numbers"};
+                         .message = "the audio has NaN or infinite samples"};
         }
         largest = std::max(largest, std::abs(static_cast<double>(sample)));
         squares += static_cast<double>(sample) * static_cast<double>(sample);

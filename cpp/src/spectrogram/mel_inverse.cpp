@@ -7,9 +7,9 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// Leaves a band wrong by less than a thousandth, a tenth of what a picture's 256 greys do.
+/// Changes a band by less than a thousandth, a tenth of the error of an image's 256 grays.
 constexpr double ridge = 1e-5;
-/// Of the loudest band.
+/// Relative to the loudest band.
 constexpr double tolerance = 1e-9;
 constexpr int max_steps = 100;
 constexpr int max_halvings = 40;
@@ -87,7 +87,7 @@ void MelInverse::newton_step() {
     }
 }
 
-/// Goes along `step_` as far as the objective falls as it should (Armijo); leaves `dual_` there.
+/// Moves along `step_` until the objective falls enough (Armijo), and leaves `dual_` there.
 MelInverse::Slope MelInverse::search(std::span<const double> mel, const Slope& from) {
     double descent = 0;
     for (std::size_t band = 0; band < dual_.size(); ++band) {

@@ -1,4 +1,4 @@
-// The way back from mel bands to magnitudes.
+// Inverts mel bands to magnitudes.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace polymux::spectrogram {
 
-/// Finds the magnitudes s >= 0 whose mel bands M s come closest to what is wanted, in the sense of
-/// least squares, and among those the ones of the smallest norm: it minimises
-/// |M s - m|^2 + ridge |s|^2, whose solution is unique, for a ridge too small to be heard.
+/// Finds the magnitudes s >= 0 whose mel bands M s are closest to the requested m by least squares
+/// and, among those, the ones of the smallest norm. It minimizes |M s - m|^2 + ridge |s|^2, which
+/// has a unique solution, with an inaudibly small ridge.
 ///
 /// The dual has one unknown for each band: s = max(0, M' x), where M max(0, M' x) + ridge x = m.
-/// Newton's method on it has a tridiagonal matrix, as a bin lies under two bands at most, and
-/// is done when the set of bins that are 0 no longer changes: some ten steps, to the last digit.
-/// L. Qi and J. Sun, "A nonsmooth version of Newton's method", Math. Programming 58, 1993.
+/// Newton's method on it has a tridiagonal matrix, because a bin belongs to two bands at most. It
+/// ends when the set of zero bins no longer changes: about ten steps, exact to the last digit. L.
+/// Qi and J. Sun, "A nonsmooth version of Newton's method", Math. Programming 58, 1993.
 class MelInverse {
 public:
-    /// `scale` outlives this.
+    /// `scale` must outlive this object.
     explicit MelInverse(const MelScale& scale);
 
-    /// `magnitudes[bin]` from `mel[band]`, none of which is negative. Gives the number of steps.
+    /// Computes `magnitudes[bin]` from the non-negative `mel[band]`. Returns the number of steps.
     int solve(std::span<const double> mel, std::span<double> magnitudes);
 
 private:

@@ -7,7 +7,7 @@ namespace polymux::spectrogram {
 
 namespace {
 
-// As HTK has it: S. Young et al., "The HTK Book", section 5.4.
+// HTK's formula: S. Young et al., "The HTK Book", section 5.4.
 double mel_of(double hz) {
     return 2595.0 * std::log10(1.0 + hz / 700.0);
 }
@@ -43,7 +43,7 @@ MelScale::MelScale(const Parameters& parameters) {
 }
 
 void MelScale::apply(std::span<const Pair> magnitudes, std::span<Pair> mel) const noexcept {
-    Pair rest{};  // Of a band whose rising side was on the piece before.
+    Pair rest{};  // The sum of a band whose rising side was on the previous piece.
     for (std::size_t number = 0; number < pieces_.size(); ++number) {
         Pair below = rest;
         Pair above{};

@@ -1,4 +1,4 @@
-// Triangles on the mel scale, and the way from magnitudes to them.
+// Triangular bands on the mel scale, and the conversion of magnitudes to them.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace polymux::spectrogram {
 
-/// A bin of the transform lies under two neighbouring triangles at most: it is on the falling side
-/// of one, and on the rising side of the next. Only bins between the lowest and the highest
-/// frequency are known here; others belong to no band.
+/// A bin of the transform belongs to two neighboring triangles at most: the falling side of one,
+/// and the rising side of the next. Covers only bins between the lowest and the highest frequency;
+/// others belong to no band.
 class MelScale {
 public:
     explicit MelScale(const Parameters& parameters);
 
-    /// Bins on one straight piece: between the middles of bands `piece - 1` and `piece`.
+    /// Bins on one straight piece: between the centers of bands `piece - 1` and `piece`.
     struct Piece {
         std::size_t first_bin = 0;
         std::size_t end_bin = 0;
@@ -32,7 +32,7 @@ public:
     /// A bin's weight in the band above its piece; 0 on the last piece.
     [[nodiscard]] std::span<const double> rising() const noexcept { return rising_; }
 
-    /// `mel[band]` from `magnitudes[bin]`, of eight frames at a time.
+    /// Computes `mel[band]` from `magnitudes[bin]`, for eight frames at a time.
     void apply(std::span<const Pair> magnitudes, std::span<Pair> mel) const noexcept;
 
 private:

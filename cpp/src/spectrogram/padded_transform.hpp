@@ -1,4 +1,4 @@
-// Fourier transforms of frames behind which there is nothing but zeros.
+// Fourier transforms of zero-padded frames.
 #pragma once
 
 #include <cmath>
@@ -11,13 +11,13 @@
 
 namespace polymux::spectrogram {
 
-/// With zeros from a `parts`-th of the length on, every `parts`-th bin is a bin of a transform of
-/// that short length: once of the frame as it is, and for the bins beside them of the frame turned
-/// by so many bins. Zeros are not worked on, and what is worked on at once fits a core's cache.
-/// J. Markel, "FFT pruning", IEEE Trans. Audio Electroacoustics 19, 1971.
+/// If a frame is zero after a `parts`-th of the length, every `parts`-th bin of its transform is a
+/// bin of a transform of that short length. The bins between come from the frame rotated by 1, 2,
+/// ... bins. This skips the zeros, and the working set fits a core's cache. J. Markel, "FFT
+/// pruning", IEEE Trans. Audio Electroacoustics 19, 1971.
 class PaddedTransform {
 public:
-    /// The transform of `length` values, of which those from `values` on are zeros.
+    /// A transform of `length` values, which are zero from `values` on.
     PaddedTransform(std::size_t values, std::size_t length)
         : parts_(parts_for(values, length)), short_(length / parts_), turns_(parts_) {
         for (std::size_t part = 1; part < parts_; ++part) {
@@ -31,12 +31,12 @@ public:
         }
     }
 
-    /// Of the whole transform.
+    /// Length of the whole transform.
     [[nodiscard]] std::size_t length() const noexcept { return parts_ * short_.length(); }
-    /// What a frame has: values, and zeros behind them.
+    /// Length of a frame: values, followed by zeros.
     [[nodiscard]] std::size_t short_length() const noexcept { return short_.length(); }
 
-    /// The spectra of `frame`, which has `short_length` values; `bins` has `length`.
+    /// Computes the spectra of `frame`, which has `short_length` values; `bins` has `length`.
     void forward(std::span<const Bin> frame, std::span<Bin> bins) const {
         for (std::size_t part = 0; part < parts_; ++part) {
             Bin* to = bins.data() + part * short_.length();
@@ -47,7 +47,7 @@ public:
         }
     }
 
-    /// Where a bin of the whole transform lies.
+    /// Position of a bin of the whole transform.
     [[nodiscard]] std::size_t place(std::size_t bin) const noexcept {
         return bin % parts_ * short_.length() + bin / parts_;
     }

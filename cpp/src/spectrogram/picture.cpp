@@ -17,9 +17,9 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// Columns that a thread takes at a time.
+/// Columns that a thread processes at a time.
 constexpr std::size_t part_frames = 4 * batch_frames;
-/// Parts between two looks at the token and two tellings of progress.
+/// Parts between two checks of the token and progress reports.
 constexpr std::size_t turn_parts = 8;
 
 Result<void> check_samples(std::span<const float> samples, int channels,
@@ -29,27 +29,28 @@ Result<void> check_samples(std::span<const float> samples, int channels,
         return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
     };
     if (channels != 1 && channels != 2) {
-        return invalid("a picture is drawn of 1 or 2 channels, not of " + std::to_string(channels));
+        return invalid("a spectrogram needs 1 or 2 channels, not " + std::to_string(channels));
     }
     const auto each = samples.size() / static_cast<std::size_t>(channels);
     if (each == 0 || samples.size() % static_cast<std::size_t>(channels) != 0) {
-        return invalid("a picture is drawn of one sample of each channel at least");
+        return invalid("a spectrogram needs at least one sample per channel");
     }
     const auto hop = static_cast<std::size_t>(parameters.hop_samples);
     if (each > hop * max_columns) {
-        return invalid("a picture is drawn of at most " + std::to_string(hop * max_columns) +
-                       " samples of each channel, and these are " + std::to_string(each) +
-                       "; draw parts of the sound");
+        return invalid("the audio is too long for a spectrogram: at most " +
+                       std::to_string(hop * max_columns) +
+                       " samples per channel are allowed, got " + std::to_string(each) +
+                       ". Draw parts of the audio");
     }
     if (!std::all_of(samples.begin(), samples.end(),
                      [](float one) { return std::isfinite(one); })) {
-        return invalid("the sound has samples that are no numbers");
+        return invalid("the audio has NaN or infinite samples");
     }
     return {};
 }
 
-/// What sound is multiplied by, so that its loudest sample is from 0.5 to 1: a power of two, by
-/// which nothing is rounded. Squares of magnitudes are numbers then, however loud or soft it is.
+/// Scale factor that brings the loudest sample to 0.5 to 1: a power of two, which avoids rounding.
+/// It keeps squares of magnitudes finite at any loudness.
 double scale_of(std::span<const float> samples) {
     float loudest = 0;
     for (const float sample : samples) loudest = std::max(loudest, std::abs(sample));
@@ -141,8 +142,8 @@ Result<void> draw_all(Drawing& drawing, const std::function<void(double)>& on_pr
     return {};
 }
 
-/// From which magnitude on a point has which grey: `[k]` is the least whose grey is 254 - k.
-/// Silence has none, and nothing reaches the last.
+/// Thresholds of the grays: `[k]` is the minimum magnitude whose gray is 254 - k. Silence is below
+/// all, and nothing reaches the last.
 using GreySteps = std::array<float, 256>;
 
 GreySteps grey_steps(float largest, float power) {
@@ -157,7 +158,7 @@ GreySteps grey_steps(float largest, float power) {
     return steps;
 }
 
-/// The grey of a magnitude. A search without branches: what comes next cannot be foreseen.
+/// The gray of a magnitude. Searches without branches, which would be unpredictable.
 std::uint8_t grey_of(float magnitude, const GreySteps& steps) noexcept {
     std::size_t reached = 0;
     for (std::size_t stride = steps.size() / 2; stride > 0; stride /= 2) {
@@ -166,7 +167,7 @@ std::uint8_t grey_of(float magnitude, const GreySteps& steps) noexcept {
     return static_cast<std::uint8_t>(255 - reached);
 }
 
-/// One channel's rows, the highest frequency first.
+/// Paints one channel's rows, the highest frequency first.
 void paint(std::span<const float> mel, const GreySteps& steps, std::size_t width,
            std::span<std::uint8_t> pixels) {
     const std::size_t height = mel.size() / width;
@@ -215,7 +216,7 @@ Result<Picture> picture_of_sound(std::span<const float> samples, int channels,
     return picture;
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory for the picture; draw parts of the sound"};
+                 .message = "not enough memory for the image. Draw parts of the audio"};
 }
 
 }  // namespace polymux::spectrogram

@@ -13,8 +13,8 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// What a section's threads share. Helpers that the pool starts late find it closed, and leave
-/// without having touched what belongs to the caller.
+/// State shared by a section's threads. Helpers that start late find it closed, and return without
+/// touching the caller's data.
 struct Section {
     std::mutex mutex;
     std::condition_variable left;
@@ -56,7 +56,7 @@ struct Section {
 }  // namespace
 
 Error cancelled() {
-    return {.code = ErrorCode::cancelled, .message = "cancelled"};
+    return {.code = ErrorCode::cancelled, .message = "canceled"};
 }
 
 Result<void> in_parts(std::size_t count, FunctionRef<void(std::size_t)> part,
@@ -66,7 +66,7 @@ Result<void> in_parts(std::size_t count, FunctionRef<void(std::size_t)> part,
     const int helpers =
         std::min({max_helpers, Pool::instance().size() - 1, Pool::instance().spare()});
     for (int helper = 0; helper < helpers; ++helper) {
-        // `part` is looked at by those alone who came in before the caller closed.
+        // Only helpers that entered before the caller closed may access `part`.
         Pool::instance().submit([section, count, part, token] {
             if (!section->enter()) return;
             section->work(count, part, token);

@@ -1,4 +1,4 @@
-// Work in numbered parts, done by the caller and whoever of the pool is idle.
+// Runs numbered parts on the calling thread and idle threads of the pool.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace polymux::spectrogram {
 
-/// Calls `part(number)` once for each number below `count`, at the same time on several threads,
-/// and returns when all calls have. Which thread does which is not known: a part that writes where
-/// no other does gives the same results each time. A part may throw std::bad_alloc, which becomes
-/// `out_of_memory`. Looks at `token` before each part.
+/// Calls `part(number)` once for each number below `count`, in parallel on several threads, and
+/// returns after all calls. The assignment to threads is arbitrary; results are reproducible if
+/// each part writes to its own place. A part may throw std::bad_alloc, which becomes
+/// `out_of_memory`. Checks `token` before each part.
 Result<void> in_parts(std::size_t count, FunctionRef<void(std::size_t)> part,
                       const CancelToken& token);
 

@@ -14,7 +14,7 @@ namespace polymux::spectrogram {
 
 namespace {
 
-/// Of a channel's work, the part that is done when its magnitudes are there.
+/// Share of a channel's work that is done when its magnitudes are computed.
 constexpr double magnitudes_part = 0.1;
 
 Error invalid(std::string message) {
@@ -24,28 +24,28 @@ Error invalid(std::string message) {
 Result<void> check_picture(const PictureView& picture, const Parameters& parameters) {
     if (Result<void> checked = parameters.check(); !checked) return checked;
     if (picture.height != parameters.mel_bands) {
-        return invalid("a picture of sound must be " + std::to_string(parameters.mel_bands) +
-                       " pixels high, and this one is " + std::to_string(picture.height));
+        return invalid("a spectrogram image must be " + std::to_string(parameters.mel_bands) +
+                       " pixels high, but this one is " + std::to_string(picture.height));
     }
     if (picture.width < 1 || picture.width > max_columns) {
-        return invalid("a picture of sound must be from 1 to " + std::to_string(max_columns) +
-                       " pixels wide, and this one is " + std::to_string(picture.width));
+        return invalid("a spectrogram image must be from 1 to " + std::to_string(max_columns) +
+                       " pixels wide, but this one is " + std::to_string(picture.width));
     }
     if (picture.channels != 1 && picture.channels != 2) {
-        return invalid("a picture of sound has 1 or 2 channels, not " +
+        return invalid("a spectrogram image must have 1 or 2 channels, not " +
                        std::to_string(picture.channels));
     }
     const std::size_t wanted = static_cast<std::size_t>(picture.width) *
                                static_cast<std::size_t>(picture.height) *
                                static_cast<std::size_t>(picture.channels);
     if (picture.pixels.size() != wanted) {
-        return invalid("the picture has " + std::to_string(picture.pixels.size()) +
-                       " bytes of pixels where its size makes " + std::to_string(wanted));
+        return invalid("the image has " + std::to_string(picture.pixels.size()) +
+                       " bytes of pixels, but its size requires " + std::to_string(wanted));
     }
     return {};
 }
 
-/// What each grey stands for, where full scale is 1.
+/// The magnitude of each gray, relative to full scale 1.
 std::array<double, 256> levels(const Parameters& parameters) {
     std::array<double, 256> values{};
     for (std::size_t pixel = 0; pixel < values.size(); ++pixel) {
@@ -56,7 +56,7 @@ std::array<double, 256> levels(const Parameters& parameters) {
     return values;
 }
 
-/// One channel's magnitudes of frequencies.
+/// Magnitudes of the frequencies of one channel.
 Result<Magnitudes> magnitudes_of(const PictureView& picture, int channel,
                                  const Parameters& parameters, const CancelToken& token) {
     const MelScale scale(parameters);
@@ -99,7 +99,7 @@ Result<std::vector<float>> play(const PictureView& picture, int channel, std::ui
     if (!magnitudes) return magnitudes.error();
     tell(magnitudes_part);
     const auto rest = [&](double done) { tell(magnitudes_part + (1 - magnitudes_part) * done); };
-    // Both channels begin with the same phases: what they have in common stays in the middle.
+    // Both channels begin with the same phases, which keeps common content in the middle.
     auto samples = griffin_lim(*magnitudes, seed, parameters, rest, token);
     if (samples) tell(1);
     return samples;
@@ -126,7 +126,7 @@ Result<Sound> sound_of_picture(const PictureView& picture, std::uint64_t seed,
     return sound;
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory to play the picture; play a narrower part of it"};
+                 .message = "not enough memory to play the image. Play a narrower part of it"};
 }
 
 }  // namespace polymux::spectrogram

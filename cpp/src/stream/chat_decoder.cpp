@@ -14,7 +14,7 @@ constexpr std::size_t max_message_bytes = 1000;
 constexpr std::size_t max_wait_bytes = 1024;
 constexpr std::string_view done_mark = "[DONE]";
 
-/// The beginning of what people are shown, not cut inside a character.
+/// The start of a text for messages, not cut inside a character.
 std::string shortened(std::string_view text) {
     if (text.size() <= max_message_bytes) return std::string(text);
     std::size_t end = max_message_bytes;
@@ -60,28 +60,27 @@ void ChatDecoder::feed(std::string_view bytes, ChunkParser& parser, ChatBatch& b
     if (shape_ == Shape::unknown) look_at_beginning(batch);
     if (shape_ == Shape::events) read_events(parser, batch);
     if (shape_ == Shape::json && splitter_.ahead().size() > splitter_.max_event_bytes()) {
-        end(undecodable("the answer is longer than the limit of " +
+        end(undecodable("the response is too large: more than the limit of " +
                             std::to_string(splitter_.max_event_bytes()) + " bytes",
                         splitter_.offset_bytes()),
             batch);
     }
 }
 
-/// Events begin with a field's name, a colon or an empty line. What begins otherwise was not meant
-/// to be a stream.
+/// Events begin with a field's name, a colon or an empty line. Other data is not a stream.
 void ChatDecoder::look_at_beginning(ChatBatch& batch) {
     const std::string_view ahead = splitter_.ahead();
     const std::size_t blank = std::min(ahead.find_first_not_of(" \t\r\n"), ahead.size());
-    // Blank lines are passed over as they come; blanks before a document may be its indentation.
+    // Skip blank lines as they arrive. Blanks before a document may be its indentation.
     const std::size_t lines = ahead.substr(0, blank).find_last_of("\r\n") + 1;
     const std::size_t indented = blank - lines;
     splitter_.skip(lines);
     if (blank == ahead.size() && indented < max_wait_bytes) return;
     const char first = blank == ahead.size() ? ' ' : ahead[blank];
     if (first == '<') {
-        end(undecodable(
-                "the answer is a web page, not a stream of events: is the address that of an API?",
-                splitter_.offset_bytes()),
+        end(undecodable("the response is a web page, not a stream of events. Check that the URL is "
+                        "that of an API",
+                        splitter_.offset_bytes()),
             batch);
         return;
     }
@@ -99,7 +98,7 @@ void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
             case SseSplitter::Found::nothing:
                 return;
             case SseSplitter::Found::too_long:
-                end(undecodable("an event is longer than the limit of " +
+                end(undecodable("an event is too large: more than the limit of " +
                                     std::to_string(splitter_.max_event_bytes()) + " bytes",
                                 splitter_.offset_bytes()),
                     batch);
@@ -108,8 +107,8 @@ void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
     }
 }
 
-/// Whole events that follow the latest template, with no search for their lines. True where what is
-/// left is the beginning of another one: the rest of it will tell, and nothing else is to be done.
+/// Reads whole events that match the latest template, without a line search. Returns true if the
+/// remaining bytes may begin another match, which only more bytes can decide.
 bool ChatDecoder::read_ahead(ChatBatch& batch) {
     const ChunkTemplate* const known = templates_ ? templates_->latest() : nullptr;
     if (known == nullptr) return false;
@@ -131,7 +130,7 @@ bool ChatDecoder::read_ahead(ChatBatch& batch) {
         templates_->hit();
         splitter_.skip(static_cast<std::size_t>(at - ahead.data()));
     }
-    // A long beginning is not compared again and again.
+    // Avoids comparing a long prefix repeatedly.
     const std::size_t max_bytes = std::min(max_wait_bytes, splitter_.max_event_bytes());
     return at < end && match.cut_off && static_cast<std::size_t>(end - at) <= max_bytes;
 }
@@ -161,7 +160,7 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
     }
 }
 
-/// Halves of characters are put together first, in bytes that nobody else has seen yet.
+/// Joins half surrogate pairs first, in bytes that no reader has seen yet.
 const ParsedChunk& ChatDecoder::parse(std::string_view json, ChunkParser& parser) {
     const ParsedChunk& parsed = parser.parse(json);
     if (!parsed.wrong_text) return parsed;
@@ -170,12 +169,12 @@ const ParsedChunk& ChatDecoder::parse(std::string_view json, ChunkParser& parser
     return mender_->mend(begin, json.size()) ? parser.parse(json) : parsed;
 }
 
-/// The bytes around the data are learned too, so that the next chunk is recognised in one go.
+/// Also stores the bytes around the data, to match the whole next event at once.
 void ChatDecoder::learn(const SseEvent& event, const ParsedChunk& parsed) {
     if (!templates_) return;
     const char* const begin = event.data.data();
     const char* const behind = begin + event.data.size();
-    const bool spaced = begin[-1] == ' ';  // A field's name stands before the data, at the least.
+    const bool spaced = begin[-1] == ' ';  // At least a field's name precedes the data.
     const bool crlf = behind[0] == '\r' && behind[1] == '\n';
     if (templates_->learn(event.data, parsed,
                           spaced ? "data: " : "data:", crlf ? "\r\n\r\n" : "\n\n")) {
@@ -197,7 +196,7 @@ void ChatDecoder::add_matched(const ChunkTraits& traits, std::string_view json, 
                               ChatBatch& batch) {
     add_record(traits, json, batch);
     ++counts_.matched;
-    if (traits.choice_index >= 0) {  // Templates are made of chunks of one choice.
+    if (traits.choice_index >= 0) {  // Templates are made only from chunks with one choice.
         begun_.add(traits.choice_index);
         if (traits.finish_reason != FinishReason::none) ended_choices_.add(traits.choice_index);
     }
@@ -223,7 +222,7 @@ void ChatDecoder::add_parsed(const ParsedChunk& parsed, std::string_view json, C
     set_text(batch.records_.back(), begin, batch);
 }
 
-/// The record's text is what was written into the batch since.
+/// Sets the record's text to the bytes written to the batch since `begin`.
 void ChatDecoder::set_text(ChatRecord& record, std::size_t begin, const ChatBatch& batch) {
     record.text_in_batch = true;
     record.text_offset = static_cast<std::uint32_t>(begin);
@@ -237,7 +236,7 @@ void ChatDecoder::finish(ChunkParser& parser, ChatBatch& batch) {
         return;
     }
     const std::string_view rest = splitter_.unfinished_data();
-    // Of several answers in one stream, each must have come to its end.
+    // If the stream has several choices, all of them must have ended.
     const bool whole = !ended_choices_.empty() && ended_choices_.holds(begun_);
     if (whole || is_done(rest)) {
         end({.state = StreamState::finished,
@@ -252,16 +251,15 @@ void ChatDecoder::finish(ChunkParser& parser, ChatBatch& batch) {
     }
     const std::uint64_t total = splitter_.total_bytes();
     end({.state = StreamState::interrupted,
-         .message = total == 0
-                        ? std::string("the answer is empty")
-                        : "the stream broke off after " + std::to_string(total) +
-                              " bytes, before the end of the answer: neither a finish_reason nor "
-                              "[DONE] had come",
+         .message = total == 0 ? std::string("the response is empty")
+                               : "the stream was cut off after " + std::to_string(total) +
+                                     " bytes, before the end of the response: neither a "
+                                     "finish_reason nor [DONE] was received",
          .offset_bytes = total},
         batch);
 }
 
-/// A server that does not stream answers with one object.
+/// A server that does not stream returns one object.
 void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
     const std::string_view json = splitter_.ahead();
     const std::uint64_t offset = splitter_.offset_bytes();
@@ -269,11 +267,11 @@ void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
     if (parsed.kind == ParsedChunk::Kind::error) {
         end(failure(json, parsed, offset), batch);
     } else if (parsed.kind == ParsedChunk::Kind::invalid) {
-        end(undecodable("the answer is no stream of events, and as JSON it " + parsed.reason,
+        end(undecodable("the response is not a stream of events, and as JSON it " + parsed.reason,
                         offset),
             batch);
     } else if (!parsed.has_choices) {
-        end(undecodable("the answer is JSON without choices: " + shortened(json), offset), batch);
+        end(undecodable("the response is JSON without choices: " + shortened(json), offset), batch);
     } else {
         add_parsed(parsed, json, batch);
         end({.state = StreamState::finished,

@@ -16,7 +16,7 @@ bool same(const ChunkTraits& left, const ChunkTraits& right) {
            left.has_tool_calls == right.has_tool_calls && left.has_usage == right.has_usage;
 }
 
-/// True where nothing ends or changes a string before the end of the bytes.
+/// True if no byte up to the end terminates or changes a string.
 bool reaches(const char* at, const char* end) {
     unsigned bits = 0;
     return find_special(at, bits) == end;
@@ -39,7 +39,7 @@ void ChunkTemplate::learn(std::string_view json, const std::vector<Token>& token
     build();
 }
 
-/// Literals and holes from the example.
+/// Builds literals and holes from the example.
 void ChunkTemplate::build() {
     parts_.clear();
     literals_.clear();
@@ -61,7 +61,7 @@ void ChunkTemplate::build() {
     close_literal(example_.size(), Hole::string);
 }
 
-/// The same but for the texts of tokens.
+/// Whether only the texts of tokens differ.
 bool ChunkTemplate::same_kind(std::string_view json, const std::vector<Token>& tokens) const {
     if (tokens.size() != tokens_.size()) return false;
     const std::string_view example = std::string_view(example_).substr(
@@ -124,7 +124,7 @@ Match ChunkTemplate::match(const char* at, const char* end, std::size_t skipped_
         const auto bytes = static_cast<std::size_t>(literal_end - literal);
         const auto left = static_cast<std::size_t>(end - at);
         if (left < bytes) {
-            // Line ends are for the splitter to judge: a CR alone may be one.
+            // The splitter decides line ends, because a CR alone may be one.
             const bool in_trail = last && left + trail_bytes_ >= bytes;
             return {.cut_off = !in_trail && std::memcmp(at, literal, left) == 0};
         }

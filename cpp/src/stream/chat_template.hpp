@@ -1,8 +1,8 @@
-// Chunks that are known: recognised by comparing bytes instead of parsing.
+// Templates: match chunks by comparing bytes instead of parsing.
 //
-// After a chunk was parsed, the bytes around its changing values are remembered. A later chunk with
-// the same bytes there, and a valid string or number in each place between, is a valid document
-// that means the same; anything else goes to the parser, so nothing is assumed.
+// After a chunk was parsed, the bytes around its changing values are stored. A later chunk with the
+// same bytes there, and a valid string or number in each gap, is a valid document with the same
+// meaning. Any other chunk goes to the parser, so nothing is assumed.
 #pragma once
 
 #include <array>
@@ -18,29 +18,29 @@
 
 namespace polymux::stream {
 
-/// What a template found.
+/// Result of a template match.
 struct Match {
-    const char* end = nullptr;      ///< Behind what was read; null where it did not match.
-    std::string_view content = {};  ///< As it stands: escapes are not resolved.
+    const char* end = nullptr;      ///< End of the matched bytes; null if it did not match.
+    std::string_view content = {};  ///< Raw text: escapes are not resolved.
     bool has_escapes = false;
-    bool cut_off =
-        false;  ///< The bytes matched as far as they went, which is not to the event's end.
+    bool cut_off = false;  ///< All available bytes matched, but the event is incomplete.
 };
 
 /// One kind of chunk.
 class ChunkTemplate {
 public:
-    /// From a chunk and its tokens. `lead` and `trail` stand around its JSON in the stream.
+    /// Stores a chunk and its tokens. `lead` and `trail` are the bytes around its JSON in the
+    /// stream.
     void learn(std::string_view json, const std::vector<Token>& tokens, const ChunkTraits& traits,
                std::string_view lead, std::string_view trail);
 
-    /// Opens the values in which a chunk of the same kind differs from the one learned from. False
-    /// where it is of another kind.
+    /// Turns the values that differ in a chunk of the same kind into holes. Returns false for a
+    /// chunk of another kind.
     bool widen(std::string_view json, const std::vector<Token>& tokens, const ChunkTraits& traits);
 
-    /// Reads lead, JSON and trail at the beginning of the bytes; zeros follow them.
+    /// Matches lead, JSON and trail at the start of the bytes; zeros must follow them.
     Match match_event(std::string_view bytes) const noexcept;
-    /// Reads JSON that ends with the bytes.
+    /// Matches JSON that ends at the end of the bytes.
     Match match_json(std::string_view json) const noexcept;
 
     const ChunkTraits& traits() const noexcept { return traits_; }
@@ -48,10 +48,10 @@ public:
     std::size_t trail_bytes() const noexcept { return trail_bytes_; }
 
 private:
-    /// What stands between two literals.
+    /// The value between two literals.
     enum class Hole : std::uint8_t { string, number, content };
 
-    /// A literal, and the hole behind it.
+    /// A literal, and the hole after it.
     struct Part {
         std::uint32_t offset = 0;
         std::uint32_t bytes = 0;
@@ -64,27 +64,27 @@ private:
     Match match(const char* at, const char* end, std::size_t skipped_lead,
                 std::size_t skipped_trail) const noexcept;
 
-    std::string example_;  // The chunk learned from, with lead and trail.
+    std::string example_;  // The example chunk, with lead and trail.
     std::vector<Token> tokens_;
-    std::vector<Part> parts_;  // The last one has no hole.
+    std::vector<Part> parts_;  // The last part has no hole.
     std::string literals_;
     std::size_t lead_bytes_ = 0;
     std::size_t trail_bytes_ = 0;
     ChunkTraits traits_;
 };
 
-/// The templates of one stream: a few, since choices, reasoning, text and tool calls differ.
+/// The templates of one stream: a few, because choices, reasoning, text and tool calls differ.
 class TemplateSet {
 public:
-    /// The template that matched last, most often the next too; null before the first is learned.
+    /// The template that matched last, and most likely matches next; null before the first exists.
     const ChunkTemplate* latest() const noexcept {
         return used_ == 0 ? nullptr : &templates_[latest_];
     }
 
-    /// Tries all, the latest first.
+    /// Tries all templates, the latest first.
     const ChunkTemplate* find(std::string_view json, Match& match) noexcept;
 
-    /// A chunk that no template matched. True where something was learned from it.
+    /// Adds a chunk that no template matched. Returns true if a template was added or changed.
     bool learn(std::string_view json, const ParsedChunk& parsed, std::string_view lead,
                std::string_view trail);
 
@@ -92,11 +92,11 @@ public:
 
 private:
     static constexpr std::size_t capacity = 8;
-    static constexpr int patience = 8;  // Misses without a hit between them.
+    static constexpr int patience = 8;  // Consecutive misses.
 
     std::array<ChunkTemplate, capacity> templates_;
     std::size_t used_ = 0;
-    std::size_t next_ = 0;  // The one to be replaced.
+    std::size_t next_ = 0;  // Index of the template to replace next.
     std::size_t latest_ = 0;
     int misses_ = 0;
     std::vector<Token> scratch_;

@@ -23,12 +23,12 @@ constexpr std::array<std::string_view, 7> finish_words = {
 constexpr std::array<std::string_view, 6> role_words = {"",       "assistant", "user",
                                                         "system", "tool",      ""};
 
-/// Some servers send an empty text for null.
+/// Some servers send an empty text instead of null.
 template <typename Enum, std::size_t N>
 Enum word_of(const std::array<std::string_view, N>& words, std::string_view text) {
     if (text.empty()) return Enum::none;
     const auto found = std::find(words.begin() + 1, words.end() - 1, text);
-    return static_cast<Enum>(found - words.begin());  // The last is `other`.
+    return static_cast<Enum>(found - words.begin());  // The last value is `other`.
 }
 
 std::string_view text_of(element value) {
@@ -36,7 +36,7 @@ std::string_view text_of(element value) {
     return value.get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
-/// Of a value that is known to be one.
+/// The value must be an object.
 object object_of(element value) {
     object members;
     return value.get(members) == simdjson::SUCCESS ? members : object();
@@ -47,7 +47,7 @@ array array_of(element value) {
     return value.get(items) == simdjson::SUCCESS ? items : array();
 }
 
-/// Of a name that stands twice the last counts; `at_key` would give the first.
+/// If a name occurs twice, the last counts; `at_key` would return the first.
 bool find_last(object members, std::string_view wanted, element& found) {
     bool is_there = false;
     for (const auto& [name, value] : members) {
@@ -64,7 +64,7 @@ std::string words_of(element value) {
     return value.get(number) == simdjson::SUCCESS ? std::to_string(number) : std::string();
 }
 
-/// Servers send `"error": null` and the like in good chunks.
+/// Servers send `"error": null` and similar values in valid chunks.
 bool says_error(element value) {
     object members;
     if (value.get(members) == simdjson::SUCCESS) return members.size() > 0;
@@ -74,9 +74,9 @@ bool says_error(element value) {
 std::string reason_of(simdjson::error_code code) {
     switch (code) {
         case simdjson::MEMALLOC:
-            return "needs more memory than there is";
+            return "needs more memory than available";
         case simdjson::DEPTH_ERROR:
-            return "is nested too deep";
+            return "is nested too deeply";
         default:
             return std::string(json_reason(code));
     }
@@ -143,7 +143,8 @@ private:
             } else if (name == "object") {
                 is_error = text_of(value) == "error";
             } else {
-                // Of an `event: error` whose data is the error itself, and beside `"error": text`.
+                // For an `event: error` whose data is the error itself, and for members next to
+                // `"error": text`.
                 read_error_field(name, value);
             }
         }

@@ -10,10 +10,10 @@ constexpr std::size_t max_document_bytes = std::size_t{16} << 10U;
 constexpr std::size_t max_tokens = 200;
 constexpr int deepest = 12;
 
-/// Which object or list of a chunk a value belongs to.
+/// The object or list of a chunk that a value belongs to.
 enum class Place : std::uint8_t { root, choices, choice, delta, calls, call, function, elsewhere };
 
-/// What lies under a key, and what to do with it if it is a text or a number.
+/// Meaning of a key's value, and how to handle it if it is a text or a number.
 struct Meaning {
     Place inside = Place::elsewhere;
     TokenUse use = TokenUse::free;
@@ -80,7 +80,7 @@ private:
 
     char peek() const { return at_ < json_.size() ? json_[at_] : '\0'; }
 
-    /// Passes over a character of the grammar and the blanks around it.
+    /// Skips a grammar character and the whitespace around it.
     bool pass(char character) {
         blanks();
         if (peek() != character) return false;

@@ -1,4 +1,4 @@
-// The values of a chunk and where they stand, for learning templates from it.
+// The values of a chunk with their positions, for making templates.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace polymux::stream {
 
-/// What a template may do with a value.
+/// How a template may treat a value.
 enum class TokenUse : std::uint8_t {
-    fixed,    ///< Decides what the chunk means: another value makes another template.
-    free,     ///< Means nothing to the decoder: open as soon as it was seen to change.
-    open,     ///< Known to change with every chunk: open from the first one on.
-    content,  ///< The text itself: open, and handed out.
+    fixed,    ///< Changes the meaning of the chunk: another value needs another template.
+    free,     ///< Unused by the decoder: becomes a hole after its first change.
+    open,     ///< Changes with every chunk: a hole from the start.
+    content,  ///< The text itself: a hole whose content is returned.
 };
 
 /// A string's body without its quotes, or a number.
@@ -24,9 +24,9 @@ struct Token {
     bool is_string = false;
 };
 
-/// The strings and numbers of a document that a parser has found valid, keys left out, in their
-/// order. False for documents that no template is made of: long, deep, of many values, or with keys
-/// that are escaped or stand twice in an object.
+/// Lists the strings and numbers of a valid document in order, without keys. Returns false for
+/// documents that are unsuitable for templates: long, deep, with many values, or with escaped or
+/// duplicate keys.
 bool list_tokens(std::string_view json, std::vector<Token>& tokens);
 
 }  // namespace polymux::stream

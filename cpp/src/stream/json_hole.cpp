@@ -20,7 +20,7 @@ unsigned hexadecimal_digit(char byte) noexcept {
     return not_hexadecimal;
 }
 
-/// The four digits behind `\u`; at or above `not_hexadecimal` where they are none.
+/// The four digits after `\u`; `not_hexadecimal` or more if they are invalid.
 unsigned code_unit(const char* at) noexcept {
     unsigned code = 0;
     for (int digit = 0; digit < 4; ++digit) {
@@ -42,7 +42,8 @@ constexpr unsigned joined(unsigned high, unsigned low) {
     return 0x10000 + ((high - 0xD800) << 10U) + (low - 0xDC00);
 }
 
-/// The end of the escape at a backslash, of a surrogate pair both; null where it is not valid.
+/// Returns the end of the escape at a backslash (for a surrogate pair, of both), or null if it is
+/// invalid.
 const char* read_escape(const char* at) noexcept {
     switch (at[1]) {
         case '"':
@@ -86,7 +87,7 @@ char* put_utf8(char* out, unsigned code) noexcept {
     return out;
 }
 
-/// Writes what the valid escape at a backslash stands for, and returns its end.
+/// Writes the character of the valid escape at a backslash, and returns the escape's end.
 const char* put_escape(char*& out, const char* at) noexcept {
     switch (at[1]) {
         case 'b':
@@ -145,7 +146,7 @@ StringBody read_string_body(const char* at) noexcept {
 
 void append_unescaped(json::Buffer& buffer, std::string_view body) {
     char* const begin =
-        buffer.reserve(body.size());  // No escape is shorter than what it stands for.
+        buffer.reserve(body.size());  // An escape is never shorter than its character.
     char* out = begin;
     const char* at = body.data();
     const char* const end = at + body.size();
@@ -161,13 +162,13 @@ void append_unescaped(json::Buffer& buffer, std::string_view body) {
 }
 
 bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
-    constexpr std::ptrdiff_t escape_bytes = 6;  // Of a code unit: \uXXXX.
+    constexpr std::ptrdiff_t escape_bytes = 6;  // Length of one code unit: \uXXXX.
     constexpr unsigned replacement = 0xFFFD;
     char* const end = json + bytes;
     char* out = json;
     bool mended = false;
     bool in_text = false;
-    const char* text = nullptr;  // Where it begins.
+    const char* text = nullptr;  // Start of the text.
     for (const char* at = json; at < end;) {
         if (!in_text || *at != '\\' || end - at < 2) {
             if (*at == '"') in_text = !in_text;
@@ -180,7 +181,7 @@ bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
         const char* const behind = at + escape_bytes;
         const bool high = is_high_surrogate(code);
         if (!high && !is_low_surrogate(code)) {
-            for (int i = 0; i < 2; ++i) *out++ = *at++;  // Of `\u0041` the rest follows by itself.
+            for (int i = 0; i < 2; ++i) *out++ = *at++;  // The rest of `\u0041` is copied.
             continue;
         }
         if (high && end - behind > escape_bytes && behind[0] == '\\' && behind[1] == 'u' &&
@@ -204,7 +205,7 @@ bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
 }
 
 const char* read_number(const char* at) noexcept {
-    constexpr std::ptrdiff_t max_digits = 17;  // Fewer than any 64-bit integer may have.
+    constexpr std::ptrdiff_t max_digits = 17;  // Fewer digits than any 64-bit integer may have.
     if (*at == '-') ++at;
     const char* const begin = at;
     at = skip_digits(at);

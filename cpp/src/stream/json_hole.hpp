@@ -1,4 +1,4 @@
-// The parts of a JSON document that a template leaves open: bodies of strings, and numbers.
+// Reads the parts of a JSON document that a template leaves open: bodies of strings, and numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,34 +8,35 @@
 
 namespace polymux::stream {
 
-/// The body of a JSON string, found at its beginning.
+/// The body of a JSON string, read from its start.
 struct StringBody {
-    const char* end = nullptr;  ///< The closing quote; null where there is no valid body.
+    const char* end = nullptr;  ///< The closing quote; null if the body is invalid.
     bool has_escapes = false;
 };
 
-/// Reads up to the closing quote and validates on the way: control bytes, escapes, UTF-8. What it
-/// cannot be sure of it refuses. A byte that is no part of a string must follow the text, such as
-/// the zeros behind a block's bytes.
+/// Reads up to the closing quote and validates control bytes, escapes and UTF-8. Rejects in doubt.
+/// A byte that cannot be part of a string must follow the text, such as the zeros after a block's
+/// bytes.
 StringBody read_string_body(const char* at) noexcept;
 
-/// Resolves the escapes of a body that was read.
+/// Resolves the escapes of a validated body.
 void append_unescaped(json::Buffer& buffer, std::string_view body);
 
-/// Makes texts of JSON readable that hold halves of surrogate pairs. Servers that think in UTF-16
-/// cut a character in two: the first half ends one chunk, the second begins a later one.
+/// Repairs JSON texts that contain half surrogate pairs. Servers that use UTF-16 split a character:
+/// the first half ends one chunk, the second begins a later one.
 class SurrogateMender {
 public:
-    /// Rewrites the document where it stands, filled up with spaces. A half at a text's end is kept
-    /// for the half that begins a later text, and is lost where none comes; any other becomes
-    /// U+FFFD. False where there was none: the document is as it was.
+    /// Rewrites the document in place, padded with spaces. A first half at the end of a text is
+    /// kept for a second half at the start of a later text, and is lost if none follows. Any other
+    /// half becomes U+FFFD. Returns false, and leaves
+    /// the document unchanged, if it had no halves.
     bool mend(char* json, std::size_t bytes) noexcept;
 
 private:
-    unsigned high_ = 0;  // The first half that waits.
+    unsigned high_ = 0;  // The pending first half.
 };
 
-/// The end of a JSON number that a 64-bit parser reads without overflow; null for any other text.
+/// The end of a JSON number that fits a 64-bit parser; null for any other text.
 const char* read_number(const char* at) noexcept;
 
 }  // namespace polymux::stream

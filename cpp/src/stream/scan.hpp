@@ -1,5 +1,5 @@
-// Searching bytes, sixteen at a time where the processor can. The plain versions are always built
-// and tested; everywhere, at least `Block::padding_bytes` readable bytes must follow the end.
+// Searches bytes, sixteen at a time if the processor supports it. The portable versions are always
+// built and tested. All versions need at least `Block::padding_bytes` readable bytes after the end.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ inline const char* find_line_end(const char* at, const char* end) noexcept {
 }
 
 /// The first byte that may end or change the body of a JSON string: a quote, a backslash or a
-/// control byte; one of them must come. `bits` collects the high bits on the way: 0x80 where one is
-/// not ASCII.
+/// control byte. One of them must exist. `bits` collects the high bits: 0x80 if any byte is not
+/// ASCII.
 inline const char* find_special(const char* at, unsigned& bits) noexcept {
     for (;; ++at) {
         const auto byte = static_cast<unsigned char>(*at);

@@ -11,7 +11,7 @@ namespace polymux::stream {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-// A quiet stream costs little, a busy one is read in large steps.
+// A quiet stream needs little memory; a busy one is read in large steps.
 constexpr std::size_t smallest_block_bytes = std::size_t{4} << 10U;
 constexpr std::size_t usual_block_bytes = std::size_t{64} << 10U;
 constexpr std::size_t steps_per_block = 4;
@@ -32,9 +32,9 @@ void SseSplitter::append(std::string_view bytes) {
     size_ += bytes.size();
 }
 
-/// Room behind the bytes at hand. What was read before the current event is given up: in place
-/// where nobody looks at the block, else by going on in another one. An event is moved only when at
-/// least as many bytes have come since it was last moved.
+/// Makes room after the current bytes. Drops the bytes before the current event: in place if no
+/// reader holds the block, otherwise by moving to another block. An event is moved only if at least
+/// as many bytes have arrived since its last move.
 void SseSplitter::make_room(std::size_t bytes) {
     const std::size_t kept = size_ - event_begin_;
     const bool writable = block_ && block_.unique();
@@ -58,8 +58,8 @@ void SseSplitter::make_room(std::size_t bytes) {
     event_begin_ = 0;
 }
 
-/// Passes over a byte order mark and over the LF of a CRLF that was cut apart. False while it takes
-/// more bytes to tell.
+/// Skips a byte order mark and the LF of a split CRLF. Returns false if more bytes are needed to
+/// decide.
 bool SseSplitter::settle() {
     if (at_start_) {
         const std::string_view head =
@@ -88,7 +88,7 @@ std::string_view SseSplitter::ahead() {
 
 std::string_view SseSplitter::unfinished_data() {
     if (!block_ || at_start_) return {};
-    // A last line without its end counts as one here.
+    // A last line without a line end counts here.
     const std::string_view line(block_->data() + line_begin_, size_ - line_begin_);
     if (!has_data_ && line.starts_with("data:"))
         return line.substr(line.starts_with("data: ") ? 6 : 5);
@@ -112,7 +112,7 @@ SseSplitter::Found SseSplitter::next(SseEvent& event) {
     return Found::nothing;
 }
 
-/// Reads the line that ends there. True where it was the blank one behind an event.
+/// Reads the line that ends there. Returns true if it was the blank line after an event.
 bool SseSplitter::end_line(std::size_t line_end, SseEvent& event) {
     const char* const bytes = block_->data();
     const std::string_view line(bytes + line_begin_, line_end - line_begin_);
@@ -131,8 +131,7 @@ bool SseSplitter::end_line(std::size_t line_end, SseEvent& event) {
         if (value.starts_with(' ')) value.remove_prefix(1);
         take_field(line.substr(0, colon), value);
     }
-    // CRLF at once where all of it is here, so that the caller sees the next event at its
-    // beginning.
+    // Consume a complete CRLF at once, so the caller sees the start of the next event.
     const bool crlf = cr && line_end + 1 < size_ && bytes[line_end + 1] == '\n';
     after_cr_ = cr && !crlf;
     line_begin_ = line_end + (crlf ? 2 : 1);
@@ -166,8 +165,8 @@ void SseSplitter::take_field(std::string_view name, std::string_view value) {
     }
 }
 
-/// Later lines are moved up to the first, over the field name between them, which is never shorter
-/// than the LF that takes its place.
+/// Moves later lines up to the first, over the field name between them, which is never shorter than
+/// the replacing LF.
 void SseSplitter::join_data(std::string_view value) {
     char* const event = block_->data() + event_begin_;
     if (!has_data_) {

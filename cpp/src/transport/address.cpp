@@ -11,13 +11,13 @@ namespace {
 consteval ReservedNetwork row(std::string_view text, std::string_view purpose,
                               std::string_view source) {
     return {.text = text,
-            .network = address_text::network(text).value(),  // A wrong row does not compile.
+            .network = address_text::network(text).value(),  // An invalid row does not compile.
             .purpose = purpose,
             .source = source};
 }
 
-// The special-purpose registries of IANA (RFC 6890 and its successors) without the few entries that
-// are reachable by everybody, and what came to be used apart from them.
+// IANA's special-purpose registries (RFC 6890 and its successors) without the few globally
+// reachable entries, plus networks with other established special uses.
 constexpr std::array table{
     row("0.0.0.0/8", "this host on this network", "RFC 791, 3.2"),
     row("10.0.0.0/8", "private use", "RFC 1918"),
@@ -57,7 +57,7 @@ constexpr std::array table{
     row("fe80::/10", "link-local", "RFC 4291, 2.5.6"),
     row("fec0::/10", "site-local, ended", "RFC 3879"),
     row("ff00::/8", "multicast", "RFC 4291, 2.7"),
-    // Asked last, and only of IPv6 addresses that are not in `global_unicast`.
+    // Checked last, and only for IPv6 addresses outside of `global_unicast`.
     row("::/0", "not global unicast", "IANA, IPv6 address space"),
 };
 
@@ -69,7 +69,7 @@ constexpr Network local_nat64 = address_text::network("64:ff9b:1::/48").value();
 constexpr Network six_to_four = address_text::network("2002::/16").value();
 constexpr Network teredo = address_text::network("2001::/32").value();
 
-/// The IPv4 address in four bytes of `outer`, from `offset` on; Teredo inverts them.
+/// The IPv4 address in four bytes of `outer`, from `offset`; Teredo inverts them.
 constexpr Address inner(const Address& outer, std::size_t offset, std::uint8_t inverted = 0) {
     Address found;
     for (std::size_t index = 0; index < 4; ++index) {
@@ -92,7 +92,7 @@ const ReservedNetwork* in_table(const Address& address) noexcept {
     return address.is_ipv6 && !global_unicast.contains(address) ? &table.back() : nullptr;
 }
 
-/// What the IPv4 addresses inside an address that is not judged by them alone are refused for.
+/// Why the embedded IPv4 addresses block an address that is not checked by them alone.
 const ReservedNetwork* why_inner_refused(const Address& address,
                                          std::span<const Network> allowed) noexcept {
     const ReservedNetwork* found = nullptr;

@@ -1,4 +1,4 @@
-// ResponseMode addresses, at compile time too: the table of networks is written as people write it.
+// Parses addresses, also at compile time: the table of networks is written as text.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ constexpr bool is_digit(char character) noexcept {
     return character >= '0' && character <= '9';
 }
 
-/// A decimal number without leading zeros; -1 where it is none or above `max_value`.
+/// A decimal number without leading zeros; -1 if invalid or above `max_value`.
 constexpr int decimal(std::string_view text, int max_value) noexcept {
     if (text.empty() || text.size() > 3 || (text.size() > 1 && text.front() == '0')) return -1;
     int value = 0;
@@ -43,7 +43,7 @@ constexpr std::optional<Address> ipv4(std::string_view text) noexcept {
     return address;
 }
 
-/// One group of up to four hexadecimal digits; -1 where it is none.
+/// One group of up to four hexadecimal digits; -1 if invalid.
 constexpr int group(std::string_view text) noexcept {
     if (text.empty() || text.size() > 4) return -1;
     int value = 0;
@@ -55,8 +55,8 @@ constexpr int group(std::string_view text) noexcept {
     return value;
 }
 
-/// Groups with ':' between them, the last of which may be an IPv4 address, into `bytes`; how many
-/// bytes they are, or -1. `text` has no "::".
+/// Parses groups separated by ':', the last of which may be an IPv4 address, into `bytes`. Returns
+/// the number of bytes, or -1. `text` has no "::".
 constexpr int groups(std::string_view text, std::array<std::uint8_t, 16>& bytes) noexcept {
     std::size_t count = 0;
     while (!text.empty()) {
@@ -76,7 +76,7 @@ constexpr int groups(std::string_view text, std::array<std::uint8_t, 16>& bytes)
         bytes[count++] = static_cast<std::uint8_t>(value & 0xff);
         if (end == std::string_view::npos) break;
         text.remove_prefix(end + 1);
-        if (text.empty()) return -1;  // It ended with a single ':'.
+        if (text.empty()) return -1;  // The text ended with a single ':'.
     }
     return static_cast<int>(count);
 }
@@ -109,7 +109,7 @@ constexpr std::optional<Address> address(std::string_view text) noexcept {
     return text.find(':') == std::string_view::npos ? ipv4(text) : ipv6(text);
 }
 
-/// Whether all bits behind the prefix are 0.
+/// Whether all bits after the prefix are 0.
 constexpr bool starts_network(const Network& network) noexcept {
     const int size_bits = network.first.is_ipv6 ? 128 : 32;
     for (int bit = network.prefix_bits; bit < size_bits; ++bit) {

@@ -12,11 +12,11 @@
 
 namespace polymux::transport {
 
-/// The functions that libcurl calls. Nothing is thrown through it.
+/// The functions that libcurl calls. They never throw.
 struct Callbacks {
     static Transfer& of(void* self) { return *static_cast<Transfer*>(self); }
 
-    /// Before the request is sent over a connection that is there.
+    /// Called before the request is sent over an existing connection.
     static int before_request(void* self, char*, char*, int, int local_port) {
         try {
             return of(self).before_send(local_port) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
@@ -85,8 +85,8 @@ struct Callbacks {
             context.record_close(socket, use);
             sockets.erase(found);
         }
-        // A child of a fork may have the socket as well. Then closing it here tells the peer
-        // nothing, and epoll would go on to tell of it.
+        // A forked child may also hold the socket. Closing it here then does not notify the peer,
+        // and epoll would still report it.
         epoll_ctl(context.epoll, EPOLL_CTL_DEL, socket, nullptr);
         ::shutdown(socket, SHUT_RDWR);
         unregister_descriptor(socket);

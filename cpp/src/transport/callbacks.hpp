@@ -1,13 +1,13 @@
-// libcurl's callbacks of a transfer.
+// libcurl's callbacks for a transfer.
 #pragma once
 
 #include "transport/transfer.hpp"
 
 namespace polymux::transport {
 
-/// Sets options, and remembers whether memory was out for one of them. Some are refused at some
-/// moments, such as another size of a buffer that another stream of the connection still uses: then
-/// the old one stays.
+/// Sets options, and records whether one of them ran out of memory. libcurl refuses some options in
+/// some states, such as another buffer size while another stream of the connection uses the buffer.
+/// The old value then stays.
 class Setter {
 public:
     explicit Setter(CURL* handle) noexcept : handle_(handle) {}
@@ -22,7 +22,7 @@ private:
     bool failed_ = false;
 };
 
-/// False where memory is out.
+/// Returns false if out of memory.
 bool set_callbacks(Transfer& transfer, EngineContext& context);
 
 }  // namespace polymux::transport

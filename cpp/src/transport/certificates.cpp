@@ -27,7 +27,7 @@ bool is_readable_file(const char* path) noexcept {
 Result<std::string> named_bundle(const std::string& path, const std::string& by) {
     if (is_readable_file(path.c_str())) return path;
     return Error{.code = ErrorCode::tls_failed,
-                 .message = "the certificate bundle that " + by + " names is no readable file",
+                 .message = "the certificate bundle that " + by + " names is not a readable file",
                  .input_name = path,
                  .stage = "tls"};
 }
@@ -42,8 +42,8 @@ Result<std::string> search() {
     }
     return Error{.code = ErrorCode::tls_failed,
                  .message =
-                     "this system has no bundle of certificate authorities; install its "
-                     "package ca-certificates, or name a bundle in SSL_CERT_FILE",
+                     "this system has no bundle of certificate authorities. Install its package "
+                     "ca-certificates, or set SSL_CERT_FILE to a bundle",
                  .stage = "tls"};
 }
 

@@ -1,7 +1,7 @@
-// Which certificate authorities TLS trusts: one bundle, chosen at run time.
+// Selects the certificate authorities that TLS trusts: one bundle, chosen at run time.
 //
-// CURLOPT_CAINFO gets the bundle and CURLOPT_CAPATH null: with a folder libcurl would look up files
-// for each connection, and a wheel's libcurl has the paths of the machine that built it.
+// CURLOPT_CAINFO gets the bundle and CURLOPT_CAPATH null. With a folder, libcurl would look up
+// files for each connection, and the libcurl in a wheel has the paths of its build machine.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace polymux::transport {
 
-/// Path of the bundle in PEM: `explicit_path`; else what SSL_CERT_FILE or CURL_CA_BUNDLE names;
-/// else the first of the files that systems keep. The search happens once for the process.
+/// Returns the path of the bundle in PEM: `explicit_path`; otherwise the value of SSL_CERT_FILE or
+/// CURL_CA_BUNDLE; otherwise the first of the systems' usual files. The search runs once per
+/// process.
 ///
-/// `tls_failed` where there is none, or where the one that was named is no readable file.
+/// Returns `tls_failed` if there is no bundle, or if the configured one is not a readable file.
 Result<std::string> certificate_bundle(const std::string& explicit_path = {});
 
 }  // namespace polymux::transport

@@ -1,6 +1,6 @@
 #include "transport/checked_url.hpp"
 
-#include <locale.h>  // newlocale, which <clocale> does not name
+#include <locale.h>  // newlocale, which <clocale> does not declare
 
 #include <algorithm>
 #include <charconv>
@@ -24,12 +24,12 @@ bool is_ascii(std::string_view text) noexcept {
                                [](char each) { return static_cast<unsigned char>(each) < 0x80; });
 }
 
-/// A part of the parsed URL; empty where it has none.
+/// A part of the parsed URL; empty if missing.
 std::string part(CURLU* handle, CURLUPart which, unsigned int flags = 0) {
     char* text = nullptr;
     const CURLUcode outcome = curl_url_get(handle, which, &text, flags);
     const CurlText owner(
-        text);  // Up to 8.x a host that is no IDN fails and leaves its text behind.
+        text);  // Up to 8.x, a host that is not a valid IDN fails but leaves its text behind.
     return outcome == CURLUE_OK ? std::string(text) : std::string();
 }
 
@@ -37,9 +37,9 @@ std::size_t labels(std::string_view name) noexcept {
     return static_cast<std::size_t>(std::ranges::count(name, '.')) + 1;
 }
 
-/// Whether each label with other characters than ASCII became an encoded one of its own, and each
-/// other label is as it was. Full-width digits, circled letters and other dots do not pass: IDNA
-/// turns them into plain ASCII, so they are a disguise and no internationalised name.
+/// Whether each label with non-ASCII characters became a separate encoded label, and each other
+/// label is unchanged. Rejects full-width digits, circled letters and other dots: IDNA maps them to
+/// plain ASCII, so they disguise a name and are not an internationalized one.
 bool is_honest_idn(std::string_view written, std::string_view encoded) {
     if (labels(written) != labels(encoded)) return false;
     while (!written.empty()) {
@@ -55,8 +55,8 @@ bool is_honest_idn(std::string_view written, std::string_view encoded) {
     return true;
 }
 
-/// libcurl's IDNA reads a host in the encoding of the thread's locale, whatever the program set it
-/// to; the host is UTF-8.
+/// libcurl's IDNA decodes a host in the encoding of the thread's locale. The host is UTF-8, so this
+/// sets a UTF-8 locale, whatever the program uses.
 class Utf8Locale {
 public:
     Utf8Locale()
@@ -76,7 +76,7 @@ private:
     locale_t before_;
 };
 
-/// The host in ASCII; empty where it is no name that could be one.
+/// The host in ASCII; empty if it cannot be a host name.
 std::string ascii_host(CURLU* handle) {
     std::string written = part(handle, CURLUPART_HOST);
     if (is_ascii(written)) return written;
@@ -93,15 +93,16 @@ Result<void> read_host(CheckedUrl& url) {
     std::string host = lower_case(ascii_host(url.handle.get()));
     if (host.empty()) {
         return refused_url(
-            "its host is no name; write an internationalised one in ASCII (xn--...)");
+            "its host is not a valid name; write an internationalized one in ASCII (xn--...)");
     }
     if (host.front() == '[') {
         url.host = host.substr(1, host.size() - 2);
         url.address = parse_address(url.host);
-        if (!url.address || !url.address->is_ipv6) return refused_url("its host is no address");
+        if (!url.address || !url.address->is_ipv6)
+            return refused_url("its host is not a valid address");
         return {};
     }
-    if (host.back() == '.') host.pop_back();  // The root, which changes nothing but the spelling.
+    if (host.back() == '.') host.pop_back();  // The root label, which does not change the name.
     url.address = parse_address(host);
     if (!url.address && !is_host_name(host)) {
         return refused_url("its host is neither a name nor an address");
@@ -152,7 +153,7 @@ Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy) {
     if (handle == nullptr) {
         return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a URL"};
     }
-    // URLENCODE is for letters beyond ASCII in path and query: blanks were refused before.
+    // URLENCODE is for non-ASCII letters in path and query; blanks were rejected before.
     if (curl_url_set(handle, CURLUPART_URL, std::string(text).c_str(),
                      CURLU_DISALLOW_USER | CURLU_URLENCODE) != CURLUE_OK) {
         return refused_url("it is not well-formed");
@@ -202,8 +203,8 @@ Result<void> check_addresses(std::span<const Address> addresses, const CheckedUr
 Result<AllowedHost> parse_allowed_host(std::string_view text) {
     const Error wrong{.code = ErrorCode::invalid_argument,
                       .message =
-                          "an allowed host is a name in ASCII or an address, an IPv6 "
-                          "address in brackets, with or without a port: media.example:8080"};
+                          "invalid allowed host: must be a name in ASCII or an address (IPv6 in "
+                          "brackets), with or without a port: media.example:8080"};
     AllowedHost allowed;
     std::string_view host = text;
     const std::size_t colon = text.rfind(':');

@@ -1,4 +1,5 @@
-// A URL of a stranger, parsed once by libcurl: the same parse is judged and connected by.
+// A URL from untrusted input. libcurl parses it once; both the checks and the connection use that
+// result.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,22 @@ namespace polymux::transport {
 
 struct CheckedUrl {
     UrlHandle handle;                ///< For CURLOPT_CURLU; without a fragment.
-    std::string text;                ///< What `handle` says.
-    std::string host;                ///< Name in lower case, or address without brackets.
-    std::optional<Address> address;  ///< Of a host that is written as an address.
+    std::string text;                ///< The text of `handle`.
+    std::string host;                ///< Lower-case name, or address without brackets.
+    std::optional<Address> address;  ///< For a host given as an address.
     std::uint16_t port = 0;
     bool is_https = false;
-    /// The policy names this host: its addresses are not judged.
+    /// The policy allows this host by name: its addresses are not checked.
     bool host_allowed = false;
 };
 
-/// Checks all that can be known without a resolver, an address in the place of a name too.
+/// Checks everything that needs no resolver, including a host given as an address.
 Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy);
 
-/// Where a redirect from `from` leads: absolute text, which `check_url` has yet to judge.
+/// The target of a redirect from `from`, as absolute text. Pass it to `check_url` next.
 Result<std::string> resolve_location(const CheckedUrl& from, std::string_view location);
 
-/// Refuses all of them when one is not public. The words never name an address.
+/// Refuses the whole list if any address is not public. The message never contains an address.
 Result<void> check_addresses(std::span<const Address> addresses, const CheckedUrl& url,
                              const FetchPolicy& policy);
 

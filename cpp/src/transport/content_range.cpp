@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t max_etag_bytes = 512;
 constexpr std::string_view unit = "bytes ";
 
-/// All of `text` as a number: digits alone, without a sign or a blank.
+/// The whole `text` as a number: digits only, without a sign or a blank.
 std::optional<std::uint64_t> number(std::string_view text) noexcept {
     std::uint64_t value = 0;
     const char* const end = text.data() + text.size();
@@ -62,10 +62,10 @@ std::optional<std::uint64_t> matching_range_bytes(
     if (ranges != 1 || is_encoded(headers)) return std::nullopt;
     const auto range = parse_content_range(*find_header(headers, "content-range"));
     if (!range || range->first != resume.offset_bytes) return std::nullopt;
-    // All up to the end was asked for: one that stops before it would be no whole.
+    // The request asked for everything up to the end; a range that stops earlier is incomplete.
     if (range->whole && *range->whole - 1 != range->last) return std::nullopt;
     if (resume.total_bytes && *resume.total_bytes != range->last + 1) return std::nullopt;
-    // A server that does not know If-Range sends the rest of whatever is there now.
+    // A server without support for If-Range sends a range of whatever it has now.
     const std::string* const etag = find_header(headers, "etag");
     if (is_strong_etag(resume.etag) && etag != nullptr && *etag != resume.etag) return std::nullopt;
     return range->last - range->first + 1;

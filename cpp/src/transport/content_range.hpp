@@ -1,5 +1,4 @@
-// Whether an answer is the rest of a body that the caller has the beginning of (RFC 9110, 14 and
-// 15).
+// Checks whether a response is the requested remainder of a body (RFC 9110, 14 and 15).
 #pragma once
 
 #include <cstdint>
@@ -13,25 +12,25 @@
 
 namespace polymux::transport {
 
-/// Which bytes of the whole a part is: "bytes 5-9/10", or "bytes 5-9/*".
+/// The byte range of a part: "bytes 5-9/10", or "bytes 5-9/*".
 struct ContentRange {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    std::optional<std::uint64_t> whole{};  ///< Nobody knows it where it is empty.
+    std::optional<std::uint64_t> whole{};  ///< Empty if unknown.
 };
 
-/// Nullopt for all that is no range of bytes, or none that can be.
+/// Returns nullopt for text that is not a possible byte range.
 [[nodiscard]] std::optional<ContentRange> parse_content_range(std::string_view text);
 
-/// A quoted entity tag of printable ASCII, at most 512 bytes, that promises the same bytes: a weak
-/// one does not. Longer ones, and those with other bytes, count as none.
+/// A quoted entity tag of printable ASCII, at most 512 bytes, that guarantees identical bytes (not
+/// a weak one). Longer tags, and tags with other bytes, do not count.
 [[nodiscard]] bool is_strong_etag(std::string_view text) noexcept;
 
-/// Whether a body is encoded, so that it is not the bytes that a range counts.
+/// Whether a body is content-encoded, so ranges do not refer to its decoded bytes.
 [[nodiscard]] bool is_encoded(const std::vector<std::pair<std::string, std::string>>& headers);
 
-/// How many bytes an answer with status 206 adds, where it is exactly the rest that was asked for,
-/// to the end of the whole; else nullopt.
+/// Number of bytes that a response with status 206 adds, if it is exactly the requested remainder
+/// up to the end; otherwise nullopt.
 [[nodiscard]] std::optional<std::uint64_t> matching_range_bytes(
     const std::vector<std::pair<std::string, std::string>>& headers, const FetchResume& resume);
 

@@ -8,11 +8,11 @@ namespace polymux::transport {
 Result<void> initialise_curl() {
     static std::once_flag once;
     static CURLcode outcome = CURLE_OK;
-    // Never undone: OpenSSL and libcurl may be in use by others of this process at its end.
+    // Never undone, because other users of OpenSSL and libcurl may run until the process ends.
     std::call_once(once, [] { outcome = curl_global_init(CURL_GLOBAL_DEFAULT); });
     if (outcome != CURLE_OK) {
         return Error{.code = ErrorCode::internal,
-                     .message = std::string("libcurl cannot be initialised: ") +
+                     .message = std::string("libcurl cannot be initialized: ") +
                                 curl_easy_strerror(outcome)};
     }
     return {};

@@ -1,4 +1,4 @@
-// Owners of libcurl's handles, and libcurl's one-time initialisation.
+// Owners of libcurl's handles, and libcurl's one-time initialization.
 #pragma once
 
 #include <curl/curl.h>
@@ -9,10 +9,10 @@
 
 namespace polymux::transport {
 
-/// Initialises libcurl, once for the process; every maker of a handle calls it first. Any thread.
+/// Initializes libcurl once per process. Call it before creating any handle. Any thread.
 Result<void> initialise_curl();
 
-/// libcurl's handles are `void` to C++, so that each owner names its function.
+/// libcurl's handles are `void` in C++, so each owner names its cleanup function.
 template <auto Free>
 struct FreedBy {
     template <typename T>

@@ -15,16 +15,17 @@ namespace polymux::transport {
 
 namespace {
 
-/// By number, in blocks that are made when they are needed and never freed. A fork may come between
-/// any two instructions of another thread: so there is no lock, and nothing is ever moved.
+/// Indexed by descriptor number, in blocks that are created on demand and never freed. A fork may
+/// happen between any two instructions of another thread, so there is no lock, and nothing is ever
+/// moved.
 constexpr std::size_t block_size = 1024;
 constexpr std::size_t block_count = 1024;
 using Block = std::array<std::atomic<std::uint64_t>, block_size>;
 
 std::array<std::atomic<Block*>, block_count> blocks;
 
-/// The process in the upper half, the inode in the lower one: libcurl closes a socket that never
-/// connected without a word, and its number may be that of something else by now. 0 is nobody's.
+/// The process in the upper half, the inode in the lower half. libcurl closes a socket that never
+/// connected without a callback, and its number may then belong to something else. 0 means unused.
 std::uint64_t mark_of(int descriptor) noexcept {
     constexpr std::uint64_t lower = 0xffffffffU;
     struct stat state{};
@@ -32,7 +33,7 @@ std::uint64_t mark_of(int descriptor) noexcept {
     return ((std::uint64_t{process_generation()} + 1) << 32U) | (state.st_ino & lower);
 }
 
-/// Null where there is none, and memory is out.
+/// Returns null if there is no entry, or if out of memory.
 std::atomic<std::uint64_t>* place_of(int descriptor, bool make) noexcept {
     const auto number = static_cast<std::size_t>(descriptor);
     if (descriptor < 0 || number >= block_size * block_count) return nullptr;
@@ -56,7 +57,7 @@ void unregister_descriptor(int descriptor) noexcept {
 }
 
 void close_inherited() noexcept {
-    static std::atomic<unsigned> closed_for = 0;  // The process that no fork has made has none.
+    static std::atomic<unsigned> closed_for = 0;  // The initial process inherits nothing.
     const unsigned process = process_generation();
     if (closed_for.exchange(process) == process) return;
     for (std::size_t i = 0; i < block_size * block_count; ++i) {
@@ -68,7 +69,7 @@ void close_inherited() noexcept {
         auto* const place = place_of(descriptor, false);
         std::uint64_t mark = place->load();
         if (mark == 0 || (mark >> 32U) == std::uint64_t{process} + 1) continue;
-        // Where another thread of this process has the number meanwhile, it is not the parent's.
+        // If another thread of this process has reused the number, it is no longer the parent's.
         if (!place->compare_exchange_strong(mark, 0)) continue;
         constexpr std::uint64_t lower = 0xffffffffU;
         if (((mark_of(descriptor) ^ mark) & lower) == 0) ::close(descriptor);

@@ -23,7 +23,7 @@ constexpr std::size_t kept_handles = 256;
 
 std::uint32_t random_seed() noexcept {
     std::uint32_t bits = 0;
-    // Without it the jitter is the same in every process, and nothing worse.
+    // If this fails, the only effect is that the jitter is the same in every process.
     [[maybe_unused]] const int filled = getentropy(&bits, sizeof bits);
     return bits;
 }
@@ -43,11 +43,11 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<SessionCommon> se
     auto mailbox = Mailbox::create();
     if (!mailbox) return std::move(mailbox.error());
     FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll.is_open()) return system_error("no epoll descriptor");
+    if (!epoll.is_open()) return system_error("cannot create an epoll descriptor");
     epoll_event event{.events = EPOLLIN, .data = {}};
     event.data.u64 = std::bit_cast<std::uint64_t>(EpollKey{0, (*mailbox)->descriptor()});
     if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, (*mailbox)->descriptor(), &event) != 0) {
-        return system_error("epoll takes no descriptor");
+        return system_error("cannot add a descriptor to epoll");
     }
     return std::make_unique<Engine>(std::move(session), *std::move(mailbox), std::move(epoll),
                                     kept_connections);
@@ -70,13 +70,13 @@ Engine::~Engine() {
     for (const auto& transfer : slots_) {
         if (transfer && transfer->phase() != Phase::idle) remove(*transfer);
     }
-    // Closes the connections, which needs what is destroyed after this.
+    // Closes the connections, which use members destroyed later.
     for (Multi& multi : multis_) multi.handle.reset();
     unregister_descriptor(epoll_.get());
 }
 
-/// Makes what libcurl needs for it, once: most engines use one of them alone. False where memory is
-/// out.
+/// Creates libcurl's state for it once, because most engines use only one of them. Returns false if
+/// out of memory.
 bool Engine::open(Multi& multi) noexcept {
     if (multi.handle) return true;
     multi.handle.reset(curl_multi_init());
@@ -86,7 +86,7 @@ bool Engine::open(Multi& multi) noexcept {
     curl_multi_setopt(handle, CURLMOPT_SOCKETDATA, &multi);
     curl_multi_setopt(handle, CURLMOPT_TIMERFUNCTION, &Engine::on_timer);
     curl_multi_setopt(handle, CURLMOPT_TIMERDATA, &multi);
-    // Unset, it follows the number of exchanges down, and closes warm connections.
+    // If unset, it shrinks with the number of exchanges and closes warm connections.
     curl_multi_setopt(handle, CURLMOPT_MAXCONNECTS, kept_connections_);
     const bool is_shared = &multi == multis_.data();
     curl_multi_setopt(handle, CURLMOPT_PIPELINING,
@@ -96,7 +96,7 @@ bool Engine::open(Multi& multi) noexcept {
 
 void Engine::abandon(std::unique_ptr<Engine> engine) noexcept {
     close_inherited();
-    // Leaked on purpose, with all that it owns.
+    // Leaked on purpose, with everything that it owns.
     [[maybe_unused]] const Engine* const leaked = engine.release();
 }
 
@@ -111,7 +111,7 @@ int Engine::on_socket(CURL*, curl_socket_t socket, int what, void* self, void* k
 
 bool Engine::watch(const Multi& multi, curl_socket_t socket, int what, bool known) noexcept {
     if (what == CURL_POLL_REMOVE) {
-        // Fails where the socket is closed already, which is as well.
+        // Fails if the socket is already closed, which is fine.
         if (known) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
         return true;
     }
@@ -146,9 +146,9 @@ const Engine::Multi& Engine::multi_for(const Exchange& exchange) const noexcept 
     return multis_[Transfer::needs_own_connection(exchange.task(), *context_.session) ? 1 : 0];
 }
 
-/// The end of a stream's answer comes right behind the event that ends the stream. Where nothing
-/// else is at work, that is awaited for a moment: else the next request would open a connection of
-/// its own. With another multi handle it would need one anyway.
+/// The end of a stream's response arrives right after the event that ends the stream. If nothing
+/// else runs, wait briefly for it; otherwise the next request would open a new connection. A
+/// request that uses another multi handle needs a new connection anyway.
 bool Engine::defer_while_draining(const std::shared_ptr<Exchange>& exchange) {
     constexpr milliseconds max_deferral{5};
     const std::size_t draining = multi_for(*exchange).draining;
@@ -176,7 +176,7 @@ void Engine::start_deferred() {
 
 void Engine::begin(std::shared_ptr<Exchange> exchange) {
     if (exchange->cancel_asked_.load(std::memory_order_relaxed)) {
-        exchange->end({.failure = cancelled("the request was cancelled")});
+        exchange->end({.failure = cancelled("the request was canceled")});
         return;
     }
     const SessionCommon& session = *context_.session;
@@ -319,13 +319,14 @@ void Engine::end_draining(milliseconds max_wait) {
 }
 
 bool Engine::run_once(milliseconds max_wait) {
-    // What ends at once, such as a request that must not begin, is told before anything is awaited.
+    // Report exchanges that end at once, such as a request that must not begin, before any wait.
     const bool was_asked = read_mailbox();
     if (was_asked) flush_notifiers();
     if (stopped_) return true;
     context_.now = steady_clock::now();
     const bool was_due = run_curl_timers();
-    // Either may have ended what the caller waits for, who looks between two rounds.
+    // Do not block after either did something: it may have ended the exchange that the caller
+    // waits for, and the caller checks only between two rounds.
     const bool waited = wait(was_asked || was_due ? milliseconds{0} : max_wait);
     run_curl_timers();
     for (Transfer* const transfer : context_.draining) {
@@ -383,7 +384,7 @@ int Engine::wait_ms(milliseconds max_wait) {
     if (!timers_.empty()) until = std::min(until, timers_.top().at);
     std::int64_t wait = max_wait.count() < 0 ? std::numeric_limits<int>::max() : max_wait.count();
     if (until != steady_clock::time_point::max()) {
-        // Rounded up: a wait that ends too early is followed by another.
+        // Rounded up, because a wait that ends too early needs another.
         const auto left = std::chrono::ceil<milliseconds>(until - context_.now);
         wait = std::clamp<std::int64_t>(left.count(), 0, wait);
     } else if (max_wait.count() < 0) {
@@ -395,7 +396,7 @@ int Engine::wait_ms(milliseconds max_wait) {
 bool Engine::read_mailbox() {
     items_.clear();
     stopped_ = mailbox_->take(items_) || stopped_;
-    // A list of its own: what is done for one item may post another.
+    // A local list, because handling one item may post another.
     std::vector<Mailbox::Item> items;
     items.swap(items_);
     for (const Mailbox::Item& item : items) execute(item);
@@ -426,15 +427,15 @@ void Engine::execute(const Mailbox::Item& item) {
 void Engine::cancel(Exchange& exchange) {
     Transfer* const transfer = exchange.transfer_;
     if (transfer == nullptr) {
-        // It waits, or has ended.
+        // It is deferred, or has ended.
         const auto waits = [&exchange](const auto& one) { return one.get() == &exchange; };
         if (std::erase_if(deferred_, waits) > 0) {
-            exchange.end({.failure = cancelled("the request was cancelled")});
+            exchange.end({.failure = cancelled("the request was canceled")});
         }
         return;
     }
     remove(*transfer);
-    end(*transfer, cancelled("the request was cancelled"));
+    end(*transfer, cancelled("the request was canceled"));
 }
 
 void Engine::resume(Exchange& exchange) {
@@ -456,12 +457,12 @@ void Engine::arm(Transfer& transfer) {
     timers_.push({.at = at, .slot = transfer.slot, .serial = transfer.serial});
 }
 
-/// Deadlines move with every byte. A timer stays where it was armed, and looks then whether there
-/// is still time: so bytes cost nothing.
+/// Deadlines move with every byte. A timer stays at its armed time and checks then whether time
+/// remains, so bytes cost nothing.
 void Engine::check_deadlines() {
     start_deferred();
     if (active_ == 0) {
-        timers_ = {};  // Nobody is to be woken for what has ended.
+        timers_ = {};  // Do not wake up for an exchange that has ended.
         return;
     }
     while (!timers_.empty() && timers_.top().at <= context_.now) {
@@ -484,7 +485,7 @@ void Engine::handle_timeout(Transfer& transfer, const PendingTimeout& timeout) {
         begin_try(transfer);
         return;
     }
-    if (!transfer.exchange()) {  // Drained for long enough.
+    if (!transfer.exchange()) {  // The time for draining has passed.
         remove(transfer);
         end(transfer);
         return;

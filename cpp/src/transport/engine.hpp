@@ -1,5 +1,5 @@
-// libcurl's multi interface over epoll, driven by whoever owns it: a calling thread, or a thread of
-// its own. It knows exchanges, and nothing of Python.
+// Runs libcurl's multi interface over epoll. A calling thread or a dedicated thread drives it. It
+// handles exchanges and is independent of Python.
 #pragma once
 
 #include <array>
@@ -17,38 +17,38 @@
 
 namespace polymux::transport {
 
-/// One thread at a time, but for the mailbox.
+/// Used by one thread at a time, except for the mailbox.
 class Engine {
 public:
-    /// `kept_connections`: how many stay open between exchanges.
+    /// `kept_connections`: number of connections that stay open between exchanges.
     static Result<std::unique_ptr<Engine>> create(std::shared_ptr<SessionCommon> session,
                                                   long kept_connections);
     Engine(std::shared_ptr<SessionCommon> session, std::shared_ptr<Mailbox> mailbox,
            FileDescriptor epoll, long kept_connections);
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
-    /// Ends what still runs.
+    /// Ends all exchanges.
     ~Engine();
 
     void start(std::shared_ptr<Exchange> exchange);
 
-    /// Waits for something to do, at most so long, and does it. False where a signal came instead.
+    /// Waits at most that long for work and does it. Returns false if a signal arrived instead.
     bool run_once(milliseconds max_wait);
 
-    /// Cancels every exchange; streams that have ended go on draining.
+    /// Cancels every exchange. Streams that have ended continue draining.
     void cancel_all(const std::string& message);
 
-    /// Drains for so long at most, and drops the connections on which more is to come.
+    /// Drains for at most that long, and drops connections that are still incomplete.
     void end_draining(milliseconds max_wait);
 
     [[nodiscard]] const std::shared_ptr<Mailbox>& mailbox() const noexcept { return mailbox_; }
-    /// True once the mailbox was told to stop.
+    /// True after the mailbox received a stop command.
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-    /// True while nothing is at work.
+    /// True while no exchange runs.
     [[nodiscard]] bool idle() const noexcept { return active_ == 0; }
 
-    /// In a forked child, of the parent's engine: closes the parent's descriptors here and touches
-    /// nothing of it ever again. A shutdown of TLS, say, would end the parent's connections.
+    /// In a forked child, for the parent's engine: closes the parent's descriptors here and never
+    /// touches its other data. A TLS shutdown, for example, would end the parent's connections.
     static void abandon(std::unique_ptr<Engine> engine) noexcept;
 
 private:
@@ -59,16 +59,16 @@ private:
         bool operator>(const Timer& other) const noexcept { return at > other.at; }
     };
 
-    /// One of libcurl's multi handles, with the timer that it asked for. Transfers of two of them
-    /// never share a connection.
+    /// One of libcurl's multi handles, with its requested timer. Transfers of different multi
+    /// handles never share a connection.
     struct Multi {
         Engine* engine = nullptr;
-        MultiHandle handle;  ///< Null until it is needed.
+        MultiHandle handle;  ///< Null until first use.
         steady_clock::time_point timer = steady_clock::time_point::max();
         std::size_t draining = 0;  ///< Transfers whose exchange has ended.
     };
 
-    /// What epoll keeps for a descriptor, in the eight bytes that it has for it.
+    /// The eight bytes of data that epoll stores for a descriptor.
     struct EpollKey {
         std::uint32_t multi;
         curl_socket_t socket;
@@ -83,7 +83,7 @@ private:
     [[nodiscard]] const Multi& multi_for(const Exchange& exchange) const noexcept;
     bool open(Multi& multi) noexcept;
     bool watch(const Multi& multi, curl_socket_t socket, int what, bool known) noexcept;
-    /// Does what was asked for; whether anything was.
+    /// Executes posted commands. Returns whether there were any.
     bool read_mailbox();
     void execute(const Mailbox::Item& item);
     void cancel(Exchange& exchange);
@@ -92,10 +92,10 @@ private:
     void begin_try(Transfer& transfer);
     void read_messages();
     void finish_try(Transfer& transfer, CURLcode code);
-    /// Tells of the end, where nobody has been told yet, and makes the transfer free.
+    /// Reports the end unless already reported, and frees the transfer.
     void end(Transfer& transfer, std::optional<Error> failure = {});
     void remove(Transfer& transfer) noexcept;
-    /// Whether any of libcurl's timers was due.
+    /// Returns whether any of libcurl's timers was due.
     bool run_curl_timers();
     void arm(Transfer& transfer);
     void check_deadlines();
@@ -111,12 +111,12 @@ private:
     EngineContext context_;
     std::shared_ptr<Mailbox> mailbox_;
     FileDescriptor epoll_;
-    std::vector<std::unique_ptr<Transfer>> slots_;  // Before `multis_`, which know their handles.
-    /// The second is for transfers that have their connection to themselves.
+    std::vector<std::unique_ptr<Transfer>> slots_;  // `multis_` use their handles.
+    /// The second is for transfers that need a separate connection.
     std::array<Multi, 2> multis_;
     std::vector<std::uint32_t> free_;
-    std::size_t active_ = 0;  // Transfers that are at work, or wait to be.
-    // Exchanges that give a draining transfer the time to free its connection.
+    std::size_t active_ = 0;  // Transfers that run or wait.
+    // Exchanges that wait for a draining transfer to free its connection.
     std::vector<std::shared_ptr<Exchange>> deferred_;
     steady_clock::time_point deferred_until_;
     std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;

@@ -17,7 +17,7 @@ curl_socket_t EngineContext::socket_at(int local_port) noexcept {
             sockaddr_storage address{};
             socklen_t size = sizeof address;
             if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
-            // The port stands at the same place in both families.
+            // The port is at the same offset in both families.
             if (address.ss_family == AF_INET || address.ss_family == AF_INET6) {
                 use.local_port = ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
             }

@@ -1,4 +1,4 @@
-// What the transfers of one engine share.
+// State shared by the transfers of one engine.
 #pragma once
 
 #include <curl/curl.h>
@@ -16,32 +16,33 @@ namespace polymux::transport {
 
 class Transfer;
 
-/// Of an open socket: whose request went over it last, and what was known of it before that.
+/// For an open socket: the transfer whose request used it last, and the connection's state before
+/// that.
 struct SocketUse {
     Transfer* user = nullptr;
-    int local_port = 0;  ///< 0: not asked for yet.
-    bool kept = false;   ///< Another request went over it before.
+    int local_port = 0;  ///< 0: not queried yet.
+    bool kept = false;   ///< Another request used it before.
     TcpFacts before;
-    /// A stream ended over it then, and nothing has been answered since.
+    /// When a stream ended on it, if no response has completed since.
     std::optional<steady_clock::time_point> stream_ended;
 };
 
 struct EngineContext {
     std::shared_ptr<SessionCommon> session;
-    steady_clock::time_point now = steady_clock::now();  ///< Of this round.
+    steady_clock::time_point now = steady_clock::now();  ///< Time of the current round.
     stream::ChunkParser parser;
-    int epoll = -1;  ///< Where the sockets are watched.
+    int epoll = -1;  ///< The epoll instance of the sockets.
     std::unordered_map<curl_socket_t, SocketUse> sockets;
-    /// The socket with that port on this side: libcurl tells nothing else of a connection before it
-    /// sends. CURL_SOCKET_BAD where there is none.
+    /// Finds the socket with that local port, which is all that libcurl reports about a connection
+    /// before sending. CURL_SOCKET_BAD if there is none.
     curl_socket_t socket_at(int local_port) noexcept;
-    /// A connection closes: where the server closed it as soon as a stream had ended, it will do so
-    /// again.
+    /// Records a close: if the server closed the connection right after a stream ended, it will do
+    /// so again.
     void record_close(curl_socket_t socket, const SocketUse& use) noexcept;
 
-    std::vector<Transfer*> draining;                        ///< Began to in this round.
-    std::optional<steady_clock::time_point> stream_ended;   ///< The last one.
-    std::optional<steady_clock::time_point> last_hold_off;  ///< A request waited for that.
+    std::vector<Transfer*> draining;                        ///< Started draining in this round.
+    std::optional<steady_clock::time_point> stream_ended;   ///< When the last stream ended.
+    std::optional<steady_clock::time_point> last_hold_off;  ///< When a request last waited.
 };
 
 }  // namespace polymux::transport

@@ -12,12 +12,12 @@ namespace polymux::transport {
 
 namespace {
 
-/// Undelivered bytes at which the engine stops reading for an exchange. It goes on when the
+/// Undelivered bytes at which the engine pauses reading for an exchange. It resumes when the
 /// consumer takes them, all at once.
 constexpr std::size_t high_water_bytes = std::size_t{1} << 20U;
 
-/// The next field of that name, without what stands around its value, which may be empty; `rest` is
-/// what comes behind it.
+/// Returns the trimmed value of the next field with that name, which may be empty. `rest` becomes
+/// the text after it.
 std::optional<std::string_view> next_field(std::string_view& rest, std::string_view name) noexcept {
     while (!rest.empty()) {
         const std::size_t end = rest.find("\r\n");

@@ -8,7 +8,7 @@ namespace polymux::transport {
 
 namespace {
 
-/// As people write it: "5 s", "0.25 s".
+/// Readable: "5 s", "0.25 s".
 std::string seconds(milliseconds length) {
     std::array<char, 32> text{};
     constexpr double milliseconds_per_second = 1000;
@@ -26,43 +26,43 @@ std::string words_of(const CurlFailure& failure) {
 Error connect_error(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
     return {.code = ErrorCode::connect_failed,
             .message = "cannot connect to " + origin + ": " + words_of(failure) +
-                       ". Is the address right, and does the server run?",
+                       ". Check the URL, and that the server is running",
             .os_errno = failure.os_errno == 0 ? std::nullopt : std::optional<int>(failure.os_errno),
             .stage = stage};
 }
 
 Error lost(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
-    const std::string when = failure.answered    ? "in the middle of its answer"
-                             : failure.connected ? "before it answered"
+    const std::string when = failure.answered    ? "in the middle of its response"
+                             : failure.connected ? "before it responded"
                                                  : "before the request was sent";
     return {.code = ErrorCode::connection_lost,
-            .message = origin + " broke the connection off " + when + ": " + words_of(failure),
+            .message = origin + " closed the connection " + when + ": " + words_of(failure),
             .os_errno = failure.os_errno == 0 ? std::nullopt : std::optional<int>(failure.os_errno),
             .stage = stage};
 }
 
 Error too_large(const std::string& origin) {
     return {.code = ErrorCode::answer_too_large,
-            .message = "the answer of " + origin + " is refused: a line of its head is too long",
+            .message = "the response of " + origin + " is invalid: a header line is too large",
             .stage = "receive"};
 }
 
-/// libcurl keeps what its user does not take, up to a limit of its own.
+/// libcurl buffers data that its user does not accept, up to an internal limit.
 Error not_read(const std::string& origin) {
     return {.code = ErrorCode::connection_lost,
             .message = "a stream of " + origin +
-                       " was broken off: more of it came than can wait while nobody reads it. Read "
-                       "each stream as it comes, or close it",
+                       " was closed: too much unread data arrived. Read each stream as it arrives, "
+                       "or close it",
             .stage = "receive"};
 }
 
 std::string_view meaning_of(std::string_view name) noexcept {
-    if (name == "connect") return "there was no connection";
-    if (name == "write") return "nothing of the request could be sent any more";
-    if (name == "first_byte") return "no answer had begun";
-    if (name == "idle") return "nothing more of the answer came";
-    if (name == "event") return "no further chunk of the stream came";
-    return "the answer was not complete";
+    if (name == "connect") return "connecting timed out";
+    if (name == "write") return "sending the request timed out";
+    if (name == "first_byte") return "waiting for the response timed out";
+    if (name == "idle") return "receiving the response timed out";
+    if (name == "event") return "waiting for the next chunk of the stream timed out";
+    return "the request timed out";
 }
 
 }  // namespace
@@ -93,9 +93,9 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
     switch (failure.code) {
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:
-            if (failure.connected) break;  // HTTP/0.9, which says nothing of what it is.
+            if (failure.connected) break;  // HTTP/0.9, which has no status or headers.
             return {.code = ErrorCode::invalid_argument,
-                    .message = "'" + origin + "' is no URL of a server: " + words_of(failure)};
+                    .message = "'" + origin + "' is not a valid server URL: " + words_of(failure)};
         case CURLE_COULDNT_RESOLVE_HOST:
             return connect_error(failure, origin, "resolve");
         case CURLE_COULDNT_RESOLVE_PROXY:
@@ -133,14 +133,14 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
 #endif
         case CURLE_OUT_OF_MEMORY:
             if (failure.unread) return not_read(origin);
-            // So older versions say that a line of the head is too long for them, 100 KiB.
+            // Older versions report a header line over their limit of 100 KiB this way.
             if (failure.connected && !failure.answered) return too_large(origin);
             return no_memory();
         default:
             break;
     }
     return {.code = ErrorCode::undecodable_answer,
-            .message = origin + " does not answer as a server of HTTP does: " + words_of(failure),
+            .message = origin + " did not send a valid HTTP response: " + words_of(failure),
             .stage = "receive"};
 }
 

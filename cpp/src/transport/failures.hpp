@@ -1,4 +1,4 @@
-// What went wrong, in words for people.
+// Readable messages for failures.
 #pragma once
 
 #include <curl/curl.h>
@@ -13,22 +13,22 @@ namespace polymux::transport {
 Error no_memory();
 Error cancelled(std::string message);
 
-/// "https://server:8443" of a URL: without path, query, and whatever stands before an "@".
+/// "https://server:8443" from a URL: without path, query, and anything before an "@".
 std::string origin_of(std::string_view url);
 
-/// What libcurl says of a transfer that failed. `detail` is its own text, empty where it gave none.
+/// libcurl's result for a failed transfer. `detail` is its text, empty if missing.
 struct CurlFailure {
     CURLcode code = CURLE_OK;
     std::string_view detail;
     long os_errno = 0;
-    bool connected = false;  ///< The request was on its way.
-    bool answered = false;   ///< Some of an answer had come.
-    bool unread = false;     ///< What came of it waited for its reader.
+    bool connected = false;  ///< The request was already being sent.
+    bool answered = false;   ///< A part of the response had arrived.
+    bool unread = false;     ///< Received data was waiting for its reader.
 };
 
 Error error_of(const CurlFailure& failure, const Request& request, const Deadlines& deadlines);
 
-/// The deadline of that name has passed. `name` is a literal.
+/// The error for an expired timeout with that name. `name` is a literal.
 Error deadline_passed(std::string_view name, milliseconds length, const Request& request);
 
 }  // namespace polymux::transport

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::uint64_t max_ms = 7ULL * 24 * 3600 * 1000;
 
-/// A refusal of the `redirects`-th target says so; the URL that was given needs no more words.
+/// Adds the redirect to the error for the `redirects`-th target; the original URL needs no
+/// addition.
 Error at_redirect(Error error, std::uint32_t redirects) {
     if (redirects > 0 && error.code == ErrorCode::url_refused) {
         error.message = "redirect " + std::to_string(redirects) + " is refused: " + error.message;
@@ -28,13 +29,12 @@ Error at_redirect(Error error, std::uint32_t redirects) {
 }
 
 Error too_many(std::uint32_t redirects) {
-    Error error =
-        refused_url("it leads on through more than " + std::to_string(redirects) + " redirects");
+    Error error = refused_url("too many redirects (limit " + std::to_string(redirects) + ")");
     error.stage = "redirects";
     return error;
 }
 
-/// All addresses of a URL's host, when they may be connected to.
+/// Returns all addresses of a URL's host if connections to all are allowed.
 Result<std::vector<Address>> checked_addresses(const CheckedUrl& url, const FetchOptions& options,
                                                int call, Clock::time_point deadline,
                                                FetchMonitor& monitor) {
@@ -64,7 +64,7 @@ public:
     Result<Fetched> run(const std::string& text) {
         auto fetched = follow(text);
         if (fetched && !*fetched) {
-            // Without a rest to ask for there is none that does not fit.
+            // Without a requested remainder, no response can mismatch.
             resume_ = {};
             fetched = follow(text);
         }
@@ -73,14 +73,15 @@ public:
     }
 
 private:
-    /// Nullopt where a rest was asked for, and the answer is neither that nor all.
+    /// Returns nullopt if a remainder was requested, and the response is neither that nor the whole
+    /// body.
     Result<std::optional<Fetched>> follow(std::string text) {
         came_by_https_ = false;
         for (std::uint32_t redirects = 0;; ++redirects) {
             auto url = check_url(text, options_.policy);
             if (!url) return at_redirect(url.error(), redirects);
             if (came_by_https_ && !url->is_https) {
-                return at_redirect(refused_url("it leads from https to http"), redirects);
+                return at_redirect(refused_url("it redirects from https to http"), redirects);
             }
             came_by_https_ = url->is_https;
             auto response = hop(*url);
@@ -165,7 +166,7 @@ Result<void> validate(const FetchLimits& limits) {
         if (range.value < range.min || range.value > range.max) {
             return Error{.code = ErrorCode::invalid_argument,
                          .message = std::string("the limit ") + range.name + " is " +
-                                    std::to_string(range.value) + " and must be from " +
+                                    std::to_string(range.value) + " but must be from " +
                                     std::to_string(range.min) + " to " + std::to_string(range.max)};
         }
     }

@@ -21,38 +21,37 @@ Error curl_error(CURLcode outcome) {
                            "resolve");
         case CURLE_COULDNT_CONNECT:
         case CURLE_INTERFACE_FAILED:
-            return failure(ErrorCode::connect_failed,
-                           "the host of the URL does not take connections", "connect");
+            return failure(ErrorCode::connect_failed, "the host of the URL refused the connection",
+                           "connect");
         case CURLE_OPERATION_TIMEDOUT:
             return timeout_error("connect");
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_SSL_ISSUER_ERROR:
             return failure(ErrorCode::tls_failed,
-                           "the server's certificate is not one that can be trusted for this host",
-                           "tls");
+                           "the server's certificate is not trusted for this host", "tls");
         case CURLE_SSL_CONNECT_ERROR:
         case CURLE_SSL_CIPHER:
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ENGINE_INITFAILED:
-            return failure(ErrorCode::tls_failed, "TLS could not be agreed on with the server",
+            return failure(ErrorCode::tls_failed, "the TLS handshake with the server failed",
                            "tls");
         case CURLE_SEND_ERROR:
             return failure(ErrorCode::connection_lost,
-                           "the connection broke off while the request was sent", "send");
+                           "the connection was closed while the request was sent", "send");
         case CURLE_PARTIAL_FILE:
             return failure(ErrorCode::connection_lost,
-                           "the connection ended before the answer was whole", "receive");
+                           "the connection was closed before the response was complete", "receive");
         case CURLE_GOT_NOTHING:
         case CURLE_RECV_ERROR:
             return failure(ErrorCode::connection_lost,
-                           "the connection broke off before the answer was whole", "receive");
+                           "the connection was lost before the response was complete", "receive");
         case CURLE_BAD_CONTENT_ENCODING:
             return failure(ErrorCode::connection_lost,
-                           "the answer's Content-Encoding is broken or not one that is known",
+                           "the response's Content-Encoding is invalid or not supported",
                            "receive");
         case CURLE_WEIRD_SERVER_REPLY:
         case CURLE_UNSUPPORTED_PROTOCOL:
-            return failure(ErrorCode::connection_lost, "the server's answer is not HTTP",
+            return failure(ErrorCode::connection_lost, "the server's response is not HTTP",
                            "receive");
         case CURLE_OUT_OF_MEMORY:
             return no_memory();
@@ -64,7 +63,7 @@ Error curl_error(CURLcode outcome) {
 }
 
 Error timeout_error(std::string_view limit) {
-    const std::string_view what = limit == "connect" ? "there was no connection in time"
+    const std::string_view what = limit == "connect" ? "connecting timed out"
                                   : limit == "idle"  ? "the server sent nothing for too long"
                                   : limit == "rate"  ? "the server sent too slowly"
                                                      : "the fetch took too long";

@@ -1,4 +1,4 @@
-// libcurl's outcomes in our words. Its own texts name addresses; these are fixed.
+// polymux messages for libcurl's results. libcurl's texts contain addresses; these are fixed.
 #pragma once
 
 #include <curl/curl.h>
@@ -7,7 +7,7 @@
 
 namespace polymux::transport {
 
-/// The error for an outcome other than CURLE_OK that is libcurl's own finding.
+/// The error for a result other than CURLE_OK that libcurl itself detected.
 [[nodiscard]] Error curl_error(CURLcode outcome);
 
 }  // namespace polymux::transport

@@ -13,12 +13,12 @@ namespace polymux::transport {
 namespace {
 
 Error head_too_large(const std::string& what) {
-    return {.code = ErrorCode::answer_too_large, .message = "the answer " + what};
+    return {.code = ErrorCode::answer_too_large, .message = "the response " + what};
 }
 
 Error wrong_length(const std::string& what) {
     return {.code = ErrorCode::connection_lost,
-            .message = "the answer's Content-Length " + what,
+            .message = "the response's Content-Length " + what,
             .stage = "receive"};
 }
 
@@ -29,7 +29,7 @@ std::string_view trimmed(std::string_view text) noexcept {
     return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// The code of "HTTP/1.1 200 OK"; 0 where there is none.
+/// The code of "HTTP/1.1 200 OK"; 0 if missing.
 int status_of(std::string_view line) noexcept {
     const std::size_t blank = line.find(' ');
     int status = 0;
@@ -99,7 +99,7 @@ Result<void> FetchHead::finish() {
 
 void FetchHead::check_range() {
     constexpr int partial_content = 206;
-    // Some who know no ranges say so by these, and not by sending all.
+    // Some servers without range support return these instead of the whole body.
     constexpr std::array refusals_of_ranges{400, 412, 416, 501};
     range_refused_ = std::ranges::find(refusals_of_ranges, status_) != refusals_of_ranges.end();
     if (status_ != partial_content) return;
@@ -128,11 +128,12 @@ Result<void> FetchHead::read_length() {
         if (outcome == std::errc::result_out_of_range) {
             length = std::numeric_limits<std::uint64_t>::max();
         } else if (outcome != std::errc() || stopped != end) {
-            // libcurl would take the number in front of what follows it.
-            return wrong_length("is no number");
+            // libcurl would accept the number before the trailing text.
+            return wrong_length("is not a number");
         }
-        // libcurl would take the last (RFC 9112, 6.3).
-        if (length_ && *length_ != length) return wrong_length("is said twice, and differs");
+        // libcurl would use the last value (RFC 9112, 6.3).
+        if (length_ && *length_ != length)
+            return wrong_length("is duplicated with different values");
         length_ = length;
     }
     return {};

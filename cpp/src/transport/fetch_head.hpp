@@ -1,4 +1,4 @@
-// Status line, headers and trailers of an answer, as libcurl hands over their lines.
+// Status line, headers and trailers of a response, from libcurl's lines.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ public:
     FetchHead(const FetchLimits& limits, const FetchResume& resume)
         : limits_(limits), resume_(resume) {}
 
-    /// The next line with its end. True where it ended the head of the final answer, which may be
-    /// too large by its own words. Trailers are counted and forgotten.
+    /// Adds the next line, including its line end. Returns true if it ended the head of the final
+    /// response. Fails if the declared size is too large. Trailers are counted and dropped.
     Result<bool> take_line(std::string_view line);
 
-    /// Whether libcurl gave up on a line, which is longer than it takes.
+    /// If false at the end, libcurl rejected a line over its limit.
     [[nodiscard]] bool complete() const noexcept { return complete_; }
     [[nodiscard]] int status() const noexcept { return status_; }
-    /// Of the body that comes, as declared.
+    /// Declared size of this body.
     [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }
-    /// Of the whole, where the body begins.
+    /// Start of the body in the whole content.
     [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-    /// Whether it is a redirect that says where to.
+    /// Whether it is a redirect with a target.
     [[nodiscard]] bool is_redirect() const;
-    /// Whether a rest was asked for and this is something else than it, or than all.
+    /// Whether a remainder was requested, and this is neither that nor the whole body.
     [[nodiscard]] bool range_refused() const noexcept { return range_refused_; }
-    /// What whoever takes the body is told before it.
+    /// The values that the receiver gets before the body.
     [[nodiscard]] FetchStart start() const;
 
     std::vector<std::pair<std::string, std::string>> headers;

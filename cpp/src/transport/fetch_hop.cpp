@@ -21,8 +21,7 @@
 namespace polymux::transport {
 namespace {
 
-/// What libcurl tries one after the other; a name with thousands of addresses gains nothing by
-/// more.
+/// The maximum number of addresses that libcurl tries in turn; more do not help.
 constexpr std::size_t max_addresses = 16;
 constexpr long receive_bytes = 64 * 1024;
 /// CURLE_TOO_LARGE, which headers before 8.6 lack.
@@ -30,8 +29,8 @@ constexpr auto curle_too_large = static_cast<CURLcode>(100);
 
 using HeaderList = std::unique_ptr<curl_slist, FreedBy<&curl_slist_free_all>>;
 
-/// One easy handle driven by a multi handle of its own, so that nothing of it outlives it and no
-/// connection is ever used again.
+/// One easy handle with a dedicated multi handle: nothing outlives it, and its connection is never
+/// reused.
 class Hop {
 public:
     Hop(const HopRequest& request, FetchSink sink, FetchMonitor& monitor)
@@ -86,7 +85,7 @@ private:
     const HopRequest& request_;
     FetchSink sink_;
     FetchMonitor& monitor_;
-    HeaderList pinned_;  // Before the handles, which refer to it.
+    HeaderList pinned_;  // Declared before the handles, which refer to it.
     HeaderList headers_;
     EasyHandle easy_;
     MultiHandle multi_;
@@ -95,7 +94,7 @@ private:
     bool connected_ = false;
     bool stopped_at_head_ = false;
     std::uint64_t body_bytes_ = 0;
-    std::uint64_t seen_bytes_ = 0;  // Of the body, at the last look.
+    std::uint64_t seen_bytes_ = 0;  // Body bytes at the last check.
     std::uint64_t window_bytes_ = 0;
     Clock::time_point last_byte_;
     Clock::time_point window_start_;
@@ -112,7 +111,7 @@ std::size_t Hop::on_body(char* data, std::size_t, std::size_t size, void* self) 
     return hop.guarded([&] { return hop.take_body(piece); }) ? size : 0;
 }
 
-/// The last word on where this goes, whatever libcurl made of the URL.
+/// The final check of the destination address, independent of libcurl's URL parsing.
 curl_socket_t Hop::on_socket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
     Hop& hop = *static_cast<Hop*>(self);
     const auto peer = endpoint(&address->addr, address->addrlen);
@@ -128,14 +127,14 @@ curl_socket_t Hop::on_socket(void* self, curlsocktype, curl_sockaddr* address) n
     return opened;
 }
 
-/// A child of a fork may have the socket as well: then closing it here tells the peer nothing.
+/// A forked child may also hold the socket; closing it here then does not notify the peer.
 int Hop::on_close(void*, curl_socket_t opened) noexcept {
     shutdown(opened, SHUT_RDWR);
     unregister_descriptor(opened);
     return close(opened);
 }
 
-/// Before the request is sent, on whatever connection that is.
+/// Called before the request is sent, on any connection.
 int Hop::on_connected(void* self, char* peer, char*, int port, int) noexcept {
     Hop& hop = *static_cast<Hop*>(self);
     return hop.guarded([&] { return hop.check_peer(peer, port); }) ? CURL_PREREQFUNC_OK
@@ -163,7 +162,7 @@ bool Hop::take_header(std::string_view line) {
     return !*ended || take_head();
 }
 
-/// False where its body is not read: of a redirect, and of what is no rest.
+/// Returns false if the body must not be read: for a redirect, and for a wrong range.
 bool Hop::take_head() {
     stopped_at_head_ = head_.is_redirect() || head_.range_refused();
     if (stopped_at_head_) return false;
@@ -186,7 +185,7 @@ bool Hop::take_body(std::span<const std::byte> piece) {
     body_bytes_ += piece.size();
     if (body_bytes_ > max_bytes || received() > max_bytes) {
         fail({.code = ErrorCode::answer_too_large,
-              .message = "the answer has more than the " + std::to_string(allowed) +
+              .message = "the response is too large: more than the " + std::to_string(allowed) +
                          " bytes that are allowed, decoded or as received"});
         return false;
     }
@@ -229,7 +228,7 @@ Result<void> Hop::pin_addresses() {
 Result<void> Hop::request_range() {
     const FetchResume& resume = request_.resume;
     if (resume.offset_bytes == 0) return {};
-    // Not CURLOPT_RESUME_FROM, which ends in an error where a server answers with all of it.
+    // Not CURLOPT_RESUME_FROM, which fails if a server sends the whole body.
     const std::string range = std::to_string(resume.offset_bytes) + '-';
     if (curl_easy_setopt(easy_.get(), CURLOPT_RANGE, range.c_str()) != CURLE_OK) {
         return no_memory();
@@ -256,12 +255,12 @@ Result<void> Hop::set_up() {
     set(CURLOPT_CURLU, request_.url.handle.get());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_FOLLOWLOCATION, 0L);  // Each hop is judged first, so the caller follows.
+    set(CURLOPT_FOLLOWLOCATION, 0L);  // The caller checks each hop first.
     set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    set(CURLOPT_PROXY, "");  // Those of the environment too.
+    set(CURLOPT_PROXY, "");  // Also ignore proxies from the environment.
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-    // Asked for as it is, and decoded where a server compresses it all the same.
+    // Requests an unencoded body, but decodes it if the server compresses it anyway.
     set(CURLOPT_ACCEPT_ENCODING, "identity");
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_FORBID_REUSE, 1L);
@@ -286,7 +285,7 @@ Result<void> Hop::set_up() {
     set(CURLOPT_PREREQFUNCTION, &Hop::on_connected);
     set(CURLOPT_PREREQDATA, this);
     if (!done) {
-        return Error{.code = ErrorCode::internal, .message = "libcurl lacks what a fetch needs"};
+        return Error{.code = ErrorCode::internal, .message = "libcurl lacks a required feature"};
     }
     if (auto asked = request_range(); !asked) return asked;
     return pin_addresses();
@@ -318,7 +317,7 @@ Result<void> Hop::check_clocks() {
 Result<void> Hop::drive() {
     for (int running = 1;;) {
         if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) {
-            return Error{.code = ErrorCode::internal, .message = "libcurl cannot go on"};
+            return Error{.code = ErrorCode::internal, .message = "libcurl failed to continue"};
         }
         if (running == 0) return {};
         if (auto goes_on = monitor_.check(); !goes_on) return goes_on;
@@ -329,10 +328,11 @@ Result<void> Hop::drive() {
 }
 
 Error Hop::failure_of(CURLcode outcome) const {
-    // A header line longer than libcurl takes ends like this, before any of it was handed over.
+    // A header line over libcurl's limit ends like this, before any part of it was delivered.
     const bool in_head = connected_ && !head_.complete();
     if (in_head && (outcome == CURLE_OUT_OF_MEMORY || outcome == curle_too_large)) {
-        return {.code = ErrorCode::answer_too_large, .message = "the answer has a header too long"};
+        return {.code = ErrorCode::answer_too_large,
+                .message = "the response has a header that is too large"};
     }
     return curl_error(outcome);
 }
@@ -340,9 +340,9 @@ Error Hop::failure_of(CURLcode outcome) const {
 Result<HopResponse> Hop::finish(CURLcode outcome) {
     if (failure_) return *failure_;
     if (outcome != CURLE_OK && !stopped_at_head_) return failure_of(outcome);
-    // libcurl takes a head that breaks off for one that ended.
+    // libcurl treats an incomplete head as complete.
     if (!head_.complete()) return curl_error(CURLE_RECV_ERROR);
-    // Of a rest without a Content-Length nobody but its Content-Range knows where it ends.
+    // For a remainder without Content-Length, only its Content-Range shows where it ends.
     const bool is_rest = head_.offset() > 0 && !stopped_at_head_;
     if (is_rest && body_bytes_ != head_.content_length()) return curl_error(CURLE_PARTIAL_FILE);
     HopResponse response{.status = head_.status(),
@@ -357,14 +357,14 @@ Result<HopResponse> Hop::finish(CURLcode outcome) {
     const auto locations = std::ranges::count_if(response.headers, [](const auto& header) {
         return lower_case(header.first) == "location";
     });
-    if (locations > 1) return refused_url("a redirect leads to several places");
+    if (locations > 1) return refused_url("a redirect has several targets");
     return response;
 }
 
 Result<HopResponse> Hop::run() {
     if (auto ready = set_up(); !ready) return ready.error();
     if (curl_multi_add_handle(multi_.get(), easy_.get()) != CURLM_OK) {
-        return Error{.code = ErrorCode::internal, .message = "libcurl does not take a transfer"};
+        return Error{.code = ErrorCode::internal, .message = "libcurl did not accept a transfer"};
     }
     auto driven = drive();
     int left = 0;

@@ -1,4 +1,4 @@
-// One request of a fetch and its answer, redirect or not.
+// One request of a fetch and its response, redirect or not.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,33 @@
 
 namespace polymux::transport {
 
-/// What a hop connects to and is bounded by. All of it outlives the hop.
+/// Destination and limits of a hop. All of it must outlive the hop.
 struct HopRequest {
     const CheckedUrl& url;
-    std::span<const Address> addresses;  ///< Judged; nothing else is connected to.
+    std::span<const Address> addresses;  ///< Checked; connections go only to these.
     const FetchOptions& options;
-    const FetchResume& resume;       ///< What is asked for: that of the options, or all.
-    std::string certificate_bundle;  ///< Empty where nothing is verified, or needs to be.
+    const FetchResume& resume;       ///< The requested range: that of the options, or everything.
+    std::string certificate_bundle;  ///< Empty if nothing is verified, or needs to be.
     Clock::time_point connect_deadline;
-    bool verified = true;  ///< False: any certificate will do.
+    bool verified = true;  ///< False: accept any certificate.
 };
 
 struct HopResponse {
     int status = 0;
-    std::optional<std::string> location;  ///< Of a redirect, whose body was not read.
-    bool range_refused = false;  ///< Nor was the body: a rest was asked for, and it is none.
+    std::optional<std::string> location;  ///< For a redirect; its body was not read.
+    bool range_refused = false;           ///< A wrong range; the body was not read.
     std::vector<std::pair<std::string, std::string>> headers;
     std::uint64_t body_bytes = 0;
     std::uint64_t received_bytes = 0;
-    std::uint64_t offset = 0;  ///< Where the body begins.
+    std::uint64_t offset = 0;  ///< Start of the body.
 };
 
-/// Value of the first header of that name, in any case; null where there is none.
+/// Value of the first header with that name, in any case; null if missing.
 [[nodiscard]] const std::string* find_header(
     const std::vector<std::pair<std::string, std::string>>& headers, std::string_view name);
 
-/// Sends GET and reads the answer on the calling thread. The connection is new and ends with it.
+/// Sends GET and reads the response on the calling thread. Uses a new connection and closes it at
+/// the end.
 Result<HopResponse> run_hop(const HopRequest& request, FetchSink sink, FetchMonitor& monitor);
 
 }  // namespace polymux::transport

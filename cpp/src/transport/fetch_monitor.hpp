@@ -1,4 +1,4 @@
-// The clock of one fetch, the caller's wish to end it, and the caller's turns.
+// Tracks the deadline of one fetch and its cancellation, and calls the caller's callback.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@ namespace polymux::transport {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How long anything waits before it looks at the monitor again.
+/// Maximum time that any wait lasts before it checks the monitor again.
 inline constexpr milliseconds check_interval{20};
 
-/// A deadline that passed; `limit` is its name, a literal.
+/// The error for an expired deadline; `limit` is its name, a literal.
 [[nodiscard]] Error timeout_error(std::string_view limit);
 
 class FetchMonitor {
@@ -21,17 +21,17 @@ public:
     FetchMonitor(milliseconds total, FetchCallback callback, const CancelToken& cancel)
         : end_(Clock::now() + total), callback_(callback), cancel_(cancel) {}
 
-    /// Cancellation, the deadline of it all, and the caller, who may end it.
+    /// Checks cancellation and the total deadline, and calls the callback, which may end the fetch.
     Result<void> check() {
         const Clock::time_point now = Clock::now();
         last_check_ = now;
         if (cancel_.cancelled()) {
-            return Error{.code = ErrorCode::cancelled, .message = "the fetch was cancelled"};
+            return Error{.code = ErrorCode::cancelled, .message = "the fetch was canceled"};
         }
         if (now >= end_) return timeout_error("total");
         return callback_(progress);
     }
-    /// The same where the last look is a while ago.
+    /// The same, if the last check was some time ago.
     Result<void> check_if_due() {
         if (Clock::now() - last_check_ < check_interval) return {};
         return check();

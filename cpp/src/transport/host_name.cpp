@@ -16,7 +16,7 @@ constexpr bool is_label_character(char character) noexcept {
            character == '-' || character == '_';
 }
 
-/// Resolvers take such a last label for an address: decimal, octal or hexadecimal.
+/// Resolvers treat such a last label as an address: decimal, octal or hexadecimal.
 bool is_number(std::string_view label) noexcept {
     constexpr std::string_view decimal = "0123456789";
     constexpr std::string_view hexadecimal = "0123456789abcdef";

@@ -14,7 +14,7 @@ Result<std::unique_ptr<IoThread>> IoThread::start(std::unique_ptr<Engine> engine
     thread->mailbox_ = engine->mailbox();
     thread->shared_->engine = std::move(engine);
     auto handed_over = std::make_unique<std::shared_ptr<Shared>>(thread->shared_);
-    // Signals are for the threads that know what to do with them.
+    // Signals are for the threads that handle them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -24,7 +24,7 @@ Result<std::unique_ptr<IoThread>> IoThread::start(std::unique_ptr<Engine> engine
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (failed != 0) {
         return Error{.code = ErrorCode::internal,
-                     .message = "no thread: " + std::generic_category().message(failed),
+                     .message = "cannot start a thread: " + std::generic_category().message(failed),
                      .os_errno = failed};
     }
     [[maybe_unused]] const auto* const taken = handed_over.release();

@@ -9,19 +9,18 @@
 
 namespace polymux::transport {
 
-/// It takes no lock of anybody else, above all not Python's, so that whoever holds one may wait for
-/// it.
+/// It takes no lock of other code, in particular not Python's, so a lock holder may wait for it.
 class IoThread {
 public:
     static Result<std::unique_ptr<IoThread>> start(std::unique_ptr<Engine> engine);
 
     void post(std::shared_ptr<Exchange> exchange);
 
-    /// Ends everything that runs, then the thread. One that does not end in time is left behind.
+    /// Ends all exchanges, then the thread. A thread that does not end in time is abandoned.
     void stop(milliseconds max_wait) noexcept;
 
 private:
-    /// Shared with the thread, which may be left behind.
+    /// Shared with the thread, which may be abandoned.
     struct Shared {
         std::unique_ptr<Engine> engine;
         std::mutex mutex;

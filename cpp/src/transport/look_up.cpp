@@ -26,11 +26,11 @@ namespace {
 
 using Addresses = std::vector<Address>;
 
-/// The process in the upper half, its look-ups under way in the lower one: a child of a fork has
-/// none of its parent's threads, which would never count down there.
+/// The process in the upper half, its running lookups in the lower half. A forked child has none of
+/// its parent's threads, which would never decrement the count there.
 std::atomic<std::uint64_t> look_ups_under_way{0};
 
-/// False where there are too many already.
+/// Returns false if there are too many already.
 bool count_look_up() noexcept {
     constexpr unsigned half = 32;
     const std::uint64_t none = std::uint64_t{process_generation()} << half;
@@ -51,7 +51,7 @@ struct FreeAddresses {
 };
 
 Result<Addresses> ask_system(const std::string& name) {
-    // Without AI_ADDRCONFIG: what this machine cannot reach now is judged all the same.
+    // Without AI_ADDRCONFIG: check addresses that this machine cannot reach now too.
     const addrinfo hints{.ai_flags = 0,
                          .ai_family = AF_UNSPEC,
                          .ai_socktype = SOCK_STREAM,
@@ -66,23 +66,25 @@ Result<Addresses> ask_system(const std::string& name) {
     if (outcome == EAI_MEMORY) {
         return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a name"};
     }
-    if (outcome == EAI_AGAIN) return failed("the resolver could not tell the host's address");
+    if (outcome == EAI_AGAIN)
+        return failed("the resolver could not resolve the host; try again later");
     if (outcome != 0) return failed("the host of the URL has no address; check its name");
     Addresses addresses;
     for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
         const auto found = endpoint(each->ai_addr, each->ai_addrlen);
-        if (!found) return failed("the host of the URL has an address of an unknown kind");
+        if (!found) return failed("the host of the URL has an address of an unsupported kind");
         addresses.push_back(found->address);
     }
     return addresses;
 }
 
-/// Shared by the thread that waits and the one that asks, whichever ends last.
+/// Shared by the waiting thread and the resolving thread; the last one frees it.
 struct Question {
     std::string name;
     Resolver injected;
     int call = 0;
-    /// Written to once there is an answer. A condition would not do: no signal ends its wait.
+    /// Written to when there is a result. A condition variable would not do, because signals do not
+    /// interrupt its wait.
     FileDescriptor answered;
     std::mutex mutex;
     std::optional<Result<Addresses>> answer;
@@ -92,7 +94,7 @@ struct Question {
         try {
             found = injected ? injected(name, call) : ask_system(name);
         } catch (const std::exception&) {
-            // What it was initialised with.
+            // The initial value.
         }
         {
             const std::scoped_lock lock(mutex);
@@ -104,7 +106,7 @@ struct Question {
     }
 };
 
-/// No signal is ever delivered to the new thread: its owner would handle none in there.
+/// Blocks signals for the new thread, because its owner could not handle them there.
 class SignalsBlocked {
 public:
     SignalsBlocked() {
@@ -122,14 +124,14 @@ private:
 
 Result<void> start(const std::shared_ptr<Question>& question) {
     if (!count_look_up()) {
-        return failed("too many names are being looked up already; try again later");
+        return failed("too many names are being resolved. Try again later");
     }
     try {
         const SignalsBlocked blocked;
         std::thread([question] { question->ask(); }).detach();
-    } catch (const std::exception&) {  // std::system_error where there is no thread to have.
+    } catch (const std::exception&) {  // std::system_error if no thread is available.
         look_ups_under_way.fetch_sub(1);
-        return failed("no thread is left to look a name up; try again later");
+        return failed("no thread is available to resolve a name. Try again later");
     }
     return {};
 }
@@ -144,7 +146,7 @@ Result<std::vector<Address>> look_up(const std::string& name, const Resolver& in
     question->call = call;
     question->answered = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!question->answered.is_open()) {
-        return failed("no descriptor is left to look a name up; try again later");
+        return failed("no file descriptor is available to resolve a name. Try again later");
     }
     if (auto started = start(question); !started) return started.error();
     for (;;) {

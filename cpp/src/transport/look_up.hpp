@@ -1,4 +1,4 @@
-// Names to addresses, on a thread that nobody has to wait for.
+// Resolves names on a thread that the caller can abandon.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace polymux::transport {
 
-/// Look-ups under way in this process at most: those that a silent resolver holds are left behind,
-/// and they may not pile up.
+/// Maximum lookups running in this process. Lookups blocked by a silent resolver are abandoned, and
+/// must not accumulate.
 inline constexpr int max_look_ups = 64;
 
-/// All addresses of `name` by the system's resolver, or by `injected` where it is not empty.
+/// Resolves all addresses of `name` with the system's resolver, or with `injected` if given.
 ///
-/// `connect_failed` with stage "resolve"; `timed_out` with stage "connect" at `deadline`; what
-/// `monitor` says. It returns then whether the resolver does or not.
+/// Errors: `connect_failed` with stage "resolve"; `timed_out` with stage "connect" at `deadline`;
+/// errors of `monitor`. It returns on time even if the resolver does not.
 Result<std::vector<Address>> look_up(const std::string& name, const Resolver& injected, int call,
                                      Clock::time_point deadline, FetchMonitor& monitor);
 

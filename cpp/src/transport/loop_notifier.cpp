@@ -32,7 +32,7 @@ void LoopNotifier::take(std::vector<std::shared_ptr<Exchange>>& ready) {
 
 void LoopNotifier::close() {
     std::vector<std::shared_ptr<Exchange>>
-        forgotten;  // Behind the lock: the last of one may free this.
+        forgotten;  // Destroyed after unlocking; this may free the notifier.
     const std::scoped_lock lock(mutex_);
     closed_ = true;
     forgotten.swap(ready_);

@@ -12,7 +12,8 @@ Result<FileDescriptor> make_event() {
     FileDescriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!event.is_open()) {
         return Error{.code = ErrorCode::internal,
-                     .message = "no event descriptor: " + std::generic_category().message(errno),
+                     .message = "cannot create an event descriptor: " +
+                                std::generic_category().message(errno),
                      .os_errno = errno};
     }
     return event;
@@ -20,7 +21,7 @@ Result<FileDescriptor> make_event() {
 
 void raise_event(const FileDescriptor& event) noexcept {
     const std::uint64_t one = 1;
-    // Fails only when it was raised 2^64 - 1 times, and is readable then.
+    // Fails only at a count of 2^64 - 1, and the descriptor is readable then.
     [[maybe_unused]] const auto written = ::write(event.get(), &one, sizeof one);
 }
 

@@ -13,7 +13,7 @@ namespace polymux::transport {
 
 class Exchange;
 
-/// A new eventfd: readable once something was written to it.
+/// A new eventfd: readable after a write.
 Result<FileDescriptor> make_event();
 void raise_event(const FileDescriptor& event) noexcept;
 void clear_event(const FileDescriptor& event) noexcept;
@@ -24,8 +24,8 @@ public:
     enum class Command : std::uint8_t {
         start,
         cancel,
-        resume_receiving,  ///< The consumer has taken what it was given.
-        resume_sending,    ///< The body, which had run dry, has more.
+        resume_receiving,  ///< The consumer has taken the delivered data.
+        resume_sending,    ///< The starved body has more data.
         close_all,         ///< Ends every exchange; has no exchange itself.
     };
     struct Item {
@@ -40,7 +40,8 @@ public:
     /// Asks the thread that drives the engine to return.
     void stop();
 
-    /// Exchanges `items`, which must be empty, for what was posted. True once `stop` was called.
+    /// Swaps `items`, which must be empty, with the posted items. Returns true after `stop` was
+    /// called.
     bool take(std::vector<Item>& items);
 
     [[nodiscard]] int descriptor() const noexcept { return event_.get(); }

@@ -1,9 +1,9 @@
-// Which process this is, for the cost of a look at memory.
+// Identifies the current process with a single memory read.
 #pragma once
 
 namespace polymux::transport {
 
-/// Differs in a child of a fork from its parent's.
+/// Differs between a forked child and its parent.
 [[nodiscard]] unsigned process_generation() noexcept;
 
 }  // namespace polymux::transport

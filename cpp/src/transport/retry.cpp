@@ -12,7 +12,7 @@ namespace polymux::transport {
 
 namespace {
 
-/// A decimal number that is the whole text; none for signs, exponents and all else.
+/// A decimal number that spans the whole text; none for signs, exponents and other text.
 std::optional<double> decimal(std::string_view text) noexcept {
     double value = 0;
     const auto [end, error] =
@@ -23,12 +23,12 @@ std::optional<double> decimal(std::string_view text) noexcept {
 }
 
 std::optional<milliseconds> of_milliseconds(std::optional<double> count) noexcept {
-    constexpr double max_ms = 1e12;  // 31 years: it is compared, never waited for.
+    constexpr double max_ms = 1e12;  // 31 years: only compared, never waited for.
     if (!count) return std::nullopt;
     return milliseconds(static_cast<milliseconds::rep>(std::min(*count, max_ms)));
 }
 
-/// Seconds since 1970; none where it is no date. libcurl reads all three forms of HTTP.
+/// Seconds since 1970; none if invalid. libcurl parses all three date formats of HTTP.
 std::optional<std::time_t> date(std::string_view text) {
     constexpr std::size_t max_length = 64;
     if (text.empty() || text.size() > max_length) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<milliseconds> delay_before_retry(const RetryPolicy& policy, unsign
     if (head != nullptr) {
         if (const auto asked = retry_after(*head)) {
             if (*asked > policy.max_retry_after) return std::nullopt;
-            // Those who were all told the same must not all come back at once.
+            // Spreads the retries of clients that received the same delay.
             constexpr double spread_ms = 250;
             return *asked + milliseconds(static_cast<milliseconds::rep>(fraction * spread_ms));
         }

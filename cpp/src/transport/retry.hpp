@@ -1,4 +1,4 @@
-// When a request is sent again, and how long to wait before.
+// Decides whether to retry a request, and how long to wait before.
 #pragma once
 
 #include <chrono>
@@ -10,24 +10,24 @@
 
 namespace polymux::transport {
 
-/// How long the server asks to be left alone: `retry-after-ms`, or `Retry-After` in seconds, whole
-/// or with a fraction, or as a date (RFC 9110, 10.2.3), which is measured from the answer's own
-/// `Date` where it has one. None where there is none that makes sense.
+/// The server's requested delay: `retry-after-ms`, or `Retry-After` in seconds, whole or with a
+/// fraction, or as a date (RFC 9110, 10.2.3), which is relative to the response's own `Date` if
+/// present. None if missing or invalid.
 std::optional<milliseconds> retry_after(const ResponseHead& head);
 
-/// What one try came to.
+/// Result of one attempt.
 struct TryResult {
-    const Error* failure = nullptr;      ///< Null where there was an answer.
-    const ResponseHead* head = nullptr;  ///< Null where there was none.
+    const Error* failure = nullptr;      ///< Null if there was a response.
+    const ResponseHead* head = nullptr;  ///< Null if there was no response.
     bool nothing_sent = false;           ///< The server cannot have received the whole request.
-    bool repeatable = false;             ///< A repetition does no harm.
+    bool repeatable = false;             ///< A repetition is safe.
 };
 
-/// True where another try may come to something better, whatever the number of tries.
+/// True if another attempt may succeed, whatever the number of attempts.
 bool should_retry(const TryResult& result) noexcept;
 
-/// Time to wait before try number `tries` + 1; `random` chooses from full jitter. None where the
-/// server wants to be left alone for longer than the policy allows.
+/// Delay before attempt number `tries` + 1; `random` selects from full jitter. None if the server
+/// asks for a longer delay than the policy allows.
 std::optional<milliseconds> delay_before_retry(const RetryPolicy& policy, unsigned tries,
                                                const ResponseHead* head, std::uint32_t random);
 

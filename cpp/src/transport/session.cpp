@@ -11,13 +11,13 @@ namespace polymux::transport {
 
 namespace {
 
-/// Of an engine that one thread drives, and of the one that serves all event loops.
+/// For an engine driven by one thread, and for the engine of all event loops.
 constexpr long kept_by_caller = 8;
 constexpr long kept_by_thread = 2048;
-/// More are closed when they come back: nobody had so many threads call at once for long.
+/// More engines are closed on return, because so many threads rarely call at once for long.
 constexpr std::size_t max_idle_engines = 64;
-/// Nobody drives an engine that is given back, and so nobody would see that a stream's answer goes
-/// on and on behind its last event. Its end comes with that event as a rule.
+/// A returned engine is not driven, so a response that continues after its last event would go
+/// unnoticed. Usually its end arrives together with that event.
 constexpr milliseconds max_drain_time{20};
 
 Error closed_error() {
@@ -26,13 +26,13 @@ Error closed_error() {
 
 }  // namespace
 
-/// What a session has in one process.
+/// A session's state in one process.
 struct Session::State {
     std::shared_ptr<SessionCommon> common;
     const unsigned process = process_generation();
     std::mutex mutex;
     std::vector<std::unique_ptr<Engine>> idle;
-    std::vector<std::shared_ptr<Mailbox>> leased;  // Of the engines that are out.
+    std::vector<std::shared_ptr<Mailbox>> leased;  // Of the leased engines.
     std::unique_ptr<IoThread> thread;
     bool closed = false;
 
@@ -62,8 +62,8 @@ Session::~Session() {
     const std::unique_ptr<std::shared_ptr<State>> last(state_.load());
 }
 
-/// The state of this process. A forked child finds its parent's, whose mutex may be locked for
-/// ever: it gets a new one, and the old one is neither looked at nor destroyed.
+/// The state of this process. A forked child sees its parent's state, whose mutex may be locked
+/// forever. It creates a new one, and neither uses nor destroys the old one.
 std::shared_ptr<Session::State> Session::state() {
     std::shared_ptr<State>* found = state_.load();
     if ((*found)->process == process_generation()) return *found;
@@ -170,7 +170,7 @@ void Lease::end() noexcept {
         Engine::abandon(std::move(engine_));
         return;
     }
-    engine_->cancel_all("the request was cancelled");
+    engine_->cancel_all("the request was canceled");
     engine_->end_draining(max_drain_time);
     state->return_engine(std::move(engine_));
 }

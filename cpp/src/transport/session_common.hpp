@@ -1,4 +1,4 @@
-// What a session's engines have in common.
+// State shared by a session's engines.
 #pragma once
 
 #include <curl/curl.h>
@@ -13,14 +13,14 @@
 
 namespace polymux::transport {
 
-/// Header fields as libcurl wants them, without a copy of the text: a list whose end may be another
-/// list. The strings must stay where they are for as long as it is used.
+/// Header fields as a libcurl list, without copying text. Its end may be another list. The strings
+/// must stay in place as long as it is used.
 class HeaderChain {
 public:
     void add(const char* field) {
         nodes_.push_back({const_cast<char*>(field), nullptr});  // NOLINT: libcurl reads it.
     }
-    /// The first node, once nothing more is added.
+    /// Returns the first node. Call it after the last addition.
     curl_slist* link(curl_slist* tail) noexcept {
         for (std::size_t i = nodes_.size(); i-- > 0;) {
             nodes_[i].next = tail;
@@ -34,22 +34,22 @@ private:
     std::vector<curl_slist> nodes_;
 };
 
-/// What a server does to a connection once a stream over it has ended.
+/// What a server does to a connection after a stream on it has ended.
 enum class AfterStreams : std::uint8_t { unknown, keeps, closes };
 
-/// What a session's engines have in common; it outlives them.
+/// State shared by a session's engines; it outlives them.
 struct SessionCommon {
     explicit SessionCommon(SessionOptions given);
 
     const SessionOptions options;
-    std::string certificates;              ///< The file that is trusted.
-    std::optional<Error> no_certificates;  ///< Why there is none: matters over TLS alone.
+    std::string certificates;              ///< Path of the trusted bundle.
+    std::optional<Error> no_certificates;  ///< Why there is no bundle: matters only for TLS.
     HeaderChain header_nodes;
     curl_slist* headers = nullptr;
-    std::atomic<bool> multiplexes = true;  ///< Until the server has answered without HTTP/2.
-    std::atomic<bool> repeatable = false;  ///< The server has promised it.
+    std::atomic<bool> multiplexes = true;  ///< Until the server has responded without HTTP/2.
+    std::atomic<bool> repeatable = false;  ///< The server supports safe repetition.
     std::atomic<AfterStreams> after_streams = AfterStreams::unknown;
-    std::atomic<steady_clock::time_point> closed_after_stream;  ///< When it last did.
+    std::atomic<steady_clock::time_point> closed_after_stream;  ///< When it last did so.
 };
 
 }  // namespace polymux::transport

@@ -1,4 +1,4 @@
-// From the system's socket addresses to ours.
+// Converts the system's socket addresses.
 #pragma once
 
 #include <netinet/in.h>
@@ -16,7 +16,7 @@ struct Endpoint {
     std::uint16_t port = 0;
 };
 
-/// Nothing for other families than IPv4 and IPv6.
+/// Returns nothing for families other than IPv4 and IPv6.
 inline std::optional<Endpoint> endpoint(const sockaddr* generic, std::size_t size) noexcept {
     Endpoint found;
     if (generic->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {

@@ -1,4 +1,4 @@
-// Alone in its file: the C library's own header of TCP knows less, and does not go with the
+// In a separate file, because the C library's TCP header lacks fields and conflicts with the
 // kernel's.
 #include "transport/tcp_facts.hpp"
 
@@ -10,7 +10,7 @@
 namespace polymux::transport {
 
 TcpFacts tcp_facts(curl_socket_t socket) noexcept {
-    // Older kernels know fewer members: what they do not fill stays 0.
+    // Older kernels have fewer members; missing ones stay 0.
     tcp_info info{};
     socklen_t size = sizeof info;
     if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
@@ -21,7 +21,7 @@ TcpFacts tcp_facts(curl_socket_t socket) noexcept {
 }
 
 bool is_reset(curl_socket_t socket, std::chrono::milliseconds max_wait) noexcept {
-    // An end of the peer's alone is no POLLHUP: this side could go on.
+    // A close by the peer alone is not POLLHUP, because this side could still send.
     pollfd watched{.fd = socket, .events = 0, .revents = 0};
     return ::poll(&watched, 1, static_cast<int>(max_wait.count())) > 0 &&
            (watched.revents & (POLLHUP | POLLERR)) != 0;

@@ -21,35 +21,35 @@ namespace {
 
 constexpr long stream_buffer_bytes = 16L << 10U;
 constexpr long file_buffer_bytes = 256L << 10U;
-/// The fastest size on two of three kinds of machine, and near the best on the third.
+/// The fastest size on two of three kinds of machine, and close to the fastest on the third.
 constexpr long upload_buffer_bytes = 80L << 10U;
 constexpr milliseconds drain_time{1000};
-constexpr const char* no_expect = "Expect:";  // Else libcurl waits a second for servers without it.
+constexpr const char* no_expect = "Expect:";  // Avoids a wait of a second.
 constexpr const char* chunked = "Transfer-Encoding: chunked";
-constexpr const char* no_content_type = "Content-Type:";  // Else libcurl says it were a form.
-/// What libcurl takes for no limit is 300 s, and what does not fit in an int wraps: 24 days are
-/// none.
+constexpr const char* no_content_type = "Content-Type:";  // libcurl would declare a form.
+/// libcurl's default limit is 300 s, and values that exceed an int wrap around. 24 days count as no
+/// limit.
 constexpr std::int64_t max_connect_ms = std::numeric_limits<int>::max();
 
-/// Of streams: an event comes when it is sent, and not when a coding has filled a block.
+/// For streams: an event must arrive when it is sent, not when a compression block is full.
 constexpr std::string_view no_coding = "Accept-Encoding: identity";
 
 constexpr std::size_t max_field_bytes = std::size_t{256} << 10U;
 constexpr std::size_t max_fields = 1000;
-/// Of an answer whose status is no success.
+/// For a response with an unsuccessful status.
 constexpr std::size_t max_error_bytes = std::size_t{1} << 20U;
 constexpr std::size_t max_drained_bytes = std::size_t{64} << 10U;
 
-/// How long a reset may take to follow an end. Whoever waits holds up all others of the thread, so
-/// that it is done only where the request has just been sent.
+/// Maximum delay between a close and the reset that follows it. The wait blocks the thread's other
+/// exchanges, so it happens only if the request has just been sent.
 constexpr milliseconds reset_wait{5};
 constexpr milliseconds just_sent{200};
-/// Within what a server closes after a stream that is going to.
+/// A server that closes the connection after a stream does so within this time.
 constexpr milliseconds hold_off{50};
 constexpr milliseconds hold_off_interval{1000};
 constexpr milliseconds close_memory{60'000};
 
-/// Whether one of the header fields has this one's name.
+/// Whether one of the header fields has this name.
 bool has_field(const std::vector<std::string>& fields, std::string_view wanted) noexcept {
     const std::size_t length = wanted.find(':');
     return std::ranges::any_of(fields, [&](const std::string& field) {
@@ -60,12 +60,12 @@ bool has_field(const std::vector<std::string>& fields, std::string_view wanted) 
 
 Error too_large(std::string_view what, std::size_t limit_bytes) {
     return {.code = ErrorCode::answer_too_large,
-            .message = "the answer is refused: " + std::string(what) + " more than " +
+            .message = "the response is too large: " + std::string(what) + " exceed " +
                        std::to_string(limit_bytes),
             .stage = "receive"};
 }
 
-/// "HTTP/1.1 200 OK" to 11 and 200.
+/// Parses "HTTP/1.1 200 OK" to 11 and 200.
 void read_status_line(std::string_view line, ResponseHead& head) {
     constexpr std::size_t version_begins = 5;  // After "HTTP/".
     constexpr int tens = 10;
@@ -84,8 +84,7 @@ bool is_coded(const ResponseHead& head) {
     return !coding.empty() && coding != "identity";
 }
 
-/// Without TLS nobody speaks HTTP/2, and for as long as libcurl hopes for it, it lets one request
-/// wait for another.
+/// HTTP/2 is not used without TLS, and while libcurl hopes for it, requests wait for each other.
 bool offers_http2(const Task& task, const SessionCommon& session) noexcept {
     return session.options.http2 && task.request.url.starts_with("https:");
 }
@@ -114,17 +113,17 @@ bool Transfer::set_constants() {
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    // Set, even to nothing, they keep libcurl from asking the environment.
+    // Set explicitly, even to empty, to keep libcurl from reading the environment.
     set(CURLOPT_PROXY, options.proxy.c_str());
     set(CURLOPT_NOPROXY, options.no_proxy.c_str());
-    // A folder of certificates would be read anew for each connection.
+    // libcurl would read a folder of certificates again for each connection.
     set(CURLOPT_CAPATH, nullptr);
     set(CURLOPT_CAINFO, nullptr);
     const bool trusts = options.verify && !session.certificates.empty();
     if (trusts && !trust(handle(), session.certificates)) return false;
     if (!options.client_certificate.empty()) {
         set(CURLOPT_SSLCERT, options.client_certificate.c_str());
-        // Else OpenSSL would ask whoever sits before the terminal for the key's pass phrase.
+        // Otherwise OpenSSL would prompt on the terminal for the key's passphrase.
         set(CURLOPT_KEYPASSWD, "");
     }
     set(CURLOPT_SSL_VERIFYPEER, options.verify ? 1L : 0L);
@@ -176,13 +175,13 @@ Result<void> Transfer::configure() {
 }
 
 bool Transfer::needs_own_connection(const Task& task, const SessionCommon& session) noexcept {
-    // An answer that is read in pieces may have to wait for its reader. On a connection with others
-    // libcurl would go on reading, and keep all that the server sends of it.
+    // A response that is read in pieces may have to wait for its reader. On a shared connection,
+    // libcurl would continue reading and buffer everything that the server sends for it.
     return task.response_mode != ResponseMode::buffered && offers_http2(task, session) &&
            session.multiplexes.load(std::memory_order_relaxed);
 }
 
-/// Where the request goes, in which version of HTTP, and over whose connection.
+/// Sets where the request goes, with which version of HTTP, and over which connection.
 void Transfer::set_route(Setter& set) {
     const Task& task = exchange_->task();
     const SessionCommon& session = *context_.session;
@@ -194,13 +193,13 @@ void Transfer::set_route(Setter& set) {
         set(CURLOPT_HTTP_VERSION,
             static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     }
-    // Requests that start together wait for the first one's connection, and share it. Where that is
-    // known to be impossible, each has one of its own.
+    // Requests that start together wait for the first one's connection, and share it. If sharing is
+    // impossible, each gets its own connection.
     const bool shares = session.multiplexes.load(std::memory_order_relaxed);
     set(CURLOPT_PIPEWAIT, shares && !own_connection_ ? 1L : 0L);
 }
 
-/// The request's header fields, and those of the session whose names it has not.
+/// The request's header fields, and those of the session with other names.
 curl_slist* Transfer::header_list() {
     const SessionCommon& session = *context_.session;
     const auto& given = exchange_->task().request.headers;
@@ -218,7 +217,7 @@ Result<void> Transfer::set_body() {
     const Request& request = exchange_->task().request;
     Setter set(handle());
     exchange_->sent_bytes_.store(0, std::memory_order_relaxed);
-    // A handle keeps what it was told for its last request.
+    // A handle keeps the options of its last request.
     const bool removes = request.method == "DELETE";
     set(CURLOPT_CUSTOMREQUEST, removes ? "DELETE" : nullptr);
     if (request.method == "GET" || removes) {
@@ -265,7 +264,7 @@ std::optional<PendingTimeout> Transfer::next_timeout() const {
     if (paused_) return first;
     const bool chat =
         exchange_->task().response_mode == ResponseMode::chat && (!head_ || succeeded());
-    // libcurl's own count stops while a request waits for the connection that another begins.
+    // libcurl's timer stops while a request waits for another's connection.
     if (phase_ == Phase::connecting) consider(try_began_, "connect", deadlines.connect);
     if (phase_ == Phase::sending) consider(last_sent_, "write", deadlines.write);
     const bool in_head = phase_ == Phase::waiting && has_response_byte();
@@ -277,7 +276,7 @@ std::optional<PendingTimeout> Transfer::next_timeout() const {
         const auto last = context_.now - tcp_facts(socket_).since_last_byte;
         consider(std::max(last_received_, last), "idle", deadlines.idle);
     }
-    // A server may send its head at once, and think for as long as it likes about the first chunk.
+    // A server may send its head at once and take long before the first chunk.
     if (phase_ == Phase::receiving && (any_chunk_ || !chat)) {
         consider(last_received_, "idle", deadlines.idle);
         if (any_chunk_) consider(last_chunk_, "event", deadlines.event);
@@ -314,9 +313,10 @@ bool Transfer::succeeded() const noexcept {
     return head_ && head_->status >= first && head_->status <= last;
 }
 
-/// Whether a byte of an answer has come: of half a line libcurl hands nothing over. It takes the
-/// first byte of a body that it asks for in pieces for one, so that the kernel is asked there;
-/// over TLS that does not know what of it is an answer, and half of a first line counts for none.
+/// Whether a byte of a response has arrived. libcurl delivers no incomplete lines, so its callbacks
+/// are not enough. If the request body is sent in pieces, libcurl's first-byte time counts the
+/// first byte of that body, so the kernel is queried instead. Over TLS, the kernel cannot tell
+/// which bytes are response data, so half of a first line does not count.
 bool Transfer::has_response_byte() const noexcept {
     if (head_bytes_ > 0) return true;
     if (!sends_in_one_call()) {
@@ -346,7 +346,7 @@ bool Transfer::take_stale_connection() noexcept {
 
 std::optional<Error> Transfer::failure_of(CURLcode code) {
     if (own_failure_) return std::exchange(own_failure_, std::nullopt);
-    // A status that is no success says what is wrong, however its body ended.
+    // An unsuccessful status is the result, however its body ended.
     if (head_ && (code == CURLE_OK || !succeeded())) return std::nullopt;
     long os_errno = 0;
     curl_easy_getinfo(handle(), CURLINFO_OS_ERRNO, &os_errno);
@@ -381,7 +381,7 @@ void Transfer::end(std::optional<Error> failure) {
     exchange->transfer_ = nullptr;
     if (phase_ == Phase::receiving && !failure &&
         exchange->task().response_mode == ResponseMode::chat) {
-        // The rest of the answer is a few bytes as a rule; with them the connection is free.
+        // The rest of the response is usually a few bytes; reading them frees the connection.
         phase_ = Phase::draining;
         until_ = context_.now + drain_time;
         context_.draining.push_back(this);
@@ -406,7 +406,7 @@ void Transfer::reset() noexcept {
     armed_at = steady_clock::time_point::max();
 }
 
-// What libcurl's callbacks do: the body goes out, the answer comes in.
+// libcurl's callbacks: send the body, receive the response.
 
 bool Transfer::sends_in_one_call() const noexcept {
     const Request& request = exchange_->task().request;
@@ -427,7 +427,7 @@ std::size_t Transfer::read(char* buffer, std::size_t size) {
     if (std::holds_alternative<std::string>(request.body)) return read_text(buffer, size);
     auto& form = *std::get<std::shared_ptr<request::MultipartBody>>(request.body);
     const auto count = form.read(std::as_writable_bytes(std::span(buffer, size)));
-    // Not the round's time: a source of the caller's may have waited meanwhile.
+    // Not the round's time, because the caller's source may have blocked meanwhile.
     last_sent_ = steady_clock::now();
     if (!count) {
         own_failure_ = count.error();
@@ -470,7 +470,7 @@ std::size_t Transfer::on_header_line(std::string_view line) {
     got_informational_ = false;
     std::string_view field = line;
     while (!field.empty() && (field.back() == '\n' || field.back() == '\r')) field.remove_suffix(1);
-    // Informational answers and trailers count as well: there may be any number of them.
+    // Informational responses and trailers count too, because their number is unlimited.
     head_bytes_ += line.size();
     if (head_complete_) return on_trailer(field, line.size());
     if (head_bytes_ > max_field_bytes) {
@@ -491,7 +491,7 @@ std::size_t Transfer::on_header_line(std::string_view line) {
     return own_failure_ ? 0 : line.size();
 }
 
-/// The interface has none. libcurl keeps each of them for as long as the transfer lasts.
+/// The polymux API has no trailers. libcurl stores each of them for the whole transfer.
 std::size_t Transfer::on_trailer(std::string_view field, std::size_t line_bytes) {
     if (phase_ == Phase::draining) return drain(line_bytes);
     const bool too_many = !field.empty() && ++field_count_ > max_fields;
@@ -516,12 +516,12 @@ void Transfer::on_head() {
     }
     if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
         fail({.code = ErrorCode::undecodable_answer,
-              .message = "the answer is refused: it declares two lengths of its body",
+              .message = "the response is invalid: it declares two different body lengths",
               .stage = "receive"});
     } else if (task.response_mode == ResponseMode::chat && succeeded() && is_coded(*head_)) {
         fail({.code = ErrorCode::undecodable_answer,
-              .message = "the stream is compressed, which it was asked not to be: is there a "
-                         "proxy on the way that compresses what passes?",
+              .message = "the stream is compressed, although the request asked for no compression. "
+                         "Check for a proxy that compresses responses",
               .stage = "receive"});
     } else if (is_buffered()) {
         curl_off_t length = -1;
@@ -557,14 +557,14 @@ std::size_t Transfer::collect(std::string_view bytes) {
     if (!succeeded()) {
         const std::size_t room = max_error_bytes - collected_.size();
         collected_.append(bytes.substr(0, room));
-        // What comes beyond that tells nobody anything; without it the status still counts.
+        // Bytes beyond the limit are not needed; the status still counts.
         return bytes.size() > room ? 0 : bytes.size();
     }
     const std::size_t max_bytes = exchange_->task().max_answer_bytes;
     const std::size_t size = collected_.size() + bytes.size();
     if (size > max_bytes) return fail(too_large("bytes of body", max_bytes));
-    // Left alone it would grow to twice of what is allowed. A large one gets its room in one step:
-    // pages that nothing is written to take no memory, and buffers left behind would.
+    // The string would otherwise grow to twice the limit. A large body gets its room in one step:
+    // untouched pages use no memory, but outgrown buffers would.
     if (size > collected_.capacity()) {
         constexpr std::size_t large = std::size_t{1} << 20U;
         constexpr std::size_t room = std::size_t{64} << 20U;
@@ -587,16 +587,16 @@ std::size_t Transfer::decode(std::string_view bytes) {
     const bool well = decoded.end == stream::StreamState::finished;
     end({});
     if (well) return bytes.size();
-    phase_ = Phase::receiving;  // Nothing of the rest is wanted.
+    phase_ = Phase::receiving;  // The remaining data is not needed.
     return 0;
 }
 
-// A connection that was used before may be closed by the server in the moment of the next request.
-// What the kernel knows of it then tells whether the server can have read that request: only where
-// it cannot is the request sent again.
+// The server may close a reused connection at the moment of the next request. The kernel's
+// information then shows whether the server can have read that request. The request is sent again
+// only if it cannot.
 
-/// libcurl sends a request again by itself when a connection that it used before turns out to be
-/// closed. That is right only where the server has seen nothing of it.
+/// libcurl resends a request if a reused connection turns out to be closed. That is safe only if
+/// the server has received nothing of it.
 bool Transfer::before_send(int local_port) {
     if (std::exchange(send_attempted_, true) && sent_all_ && !peer_got_nothing_ && !repeatable()) {
         own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
@@ -630,9 +630,9 @@ bool Transfer::before_send(int local_port) {
     return true;
 }
 
-/// A kept connection on which the server has something to say before it was asked, or which it has
-/// closed: whatever comes over it next would be taken for the answer. Over TLS there may be
-/// tickets, which are no answer.
+/// True for a kept connection on which the server has sent data before a request, or which it has
+/// closed. Data on it would be taken for the response. Over TLS, such data may be session tickets,
+/// which are not a response.
 bool Transfer::is_connection_stale() const noexcept {
     const auto found = context_.sockets.find(socket_);
     if (found == context_.sockets.end() || found->second.user != this) return false;
@@ -642,26 +642,27 @@ bool Transfer::is_connection_stale() const noexcept {
     return count == 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-/// Before an answer has begun, a kept connection closes: what had the peer of the request?
+/// A kept connection closes before a response has begun. Determine how much of the request the peer
+/// received.
 void Transfer::on_socket_closed(curl_socket_t socket, const SocketUse& use) noexcept {
     peer_got_nothing_ = false;
     if (!use.kept || head_bytes_ > 0) return;
     const TcpFacts facts = tcp_facts(socket);
     if (use.before.sent_bytes > 0 && facts.sent_bytes == use.before.sent_bytes) {
-        peer_got_nothing_ = true;  // Not a byte has left.
+        peer_got_nothing_ = true;  // No byte was sent.
         return;
     }
-    // A reset alone says nothing: it may come from whoever has read all of it.
+    // A reset alone proves nothing, because the peer may have read the whole request.
     if (detail_[0] != '\0') return;
-    // The peer's end of the connection acknowledges all that it received: where it came first, and
-    // acknowledges nothing of the request, the peer had given up before.
+    // The peer's FIN acknowledges all bytes that it received. If it arrived first and acknowledges
+    // nothing of the request, the peer closed before the request.
     if (use.before.acknowledged_bytes > 0 &&
         facts.acknowledged_bytes == use.before.acknowledged_bytes) {
         peer_got_nothing_ = true;
         return;
     }
-    // Where the end is followed by a reset, a part of the request was there unread, or came later
-    // (RFC 2525, 2.17). Over HTTP/2 that may be something else of ours.
+    // If a reset follows the close, a part of the request was unread or arrived later (RFC 2525,
+    // 2.17). Over HTTP/2 that may be other data of this client.
     if (!has_ended(socket)) return;
     const SessionCommon& session = *context_.session;
     if (!url_.starts_with("http:") && session.multiplexes.load(std::memory_order_relaxed)) return;
@@ -669,10 +670,10 @@ void Transfer::on_socket_closed(curl_socket_t socket, const SocketUse& use) noex
     peer_got_nothing_ = is_reset(socket, just_now ? reset_wait : milliseconds{0});
 }
 
-/// Some servers, llama.cpp's among them, close after each stream though they promise to keep the
-/// connection, and first read what came meanwhile, so that nobody can tell whether they worked on
-/// it. So the first request that follows a stream at once waits until the server shows what it
-/// does; that is known then.
+/// Some servers (including llama.cpp's) close the connection after each stream although they
+/// promise to keep it, and first read data that has arrived, so it is unknown whether they
+/// processed it. The first request right after a stream therefore waits until the server's behavior
+/// is known.
 std::optional<steady_clock::time_point> Transfer::hold_off_until() noexcept {
     const SessionCommon& session = *context_.session;
     if (!context_.stream_ended || repeatable() ||
@@ -696,7 +697,7 @@ void Transfer::record_response() noexcept {
     context_.session->after_streams.store(AfterStreams::keeps, std::memory_order_relaxed);
 }
 
-/// As far as is known: it may have been a restart, so that what was learned is tried anew.
+/// As far as known: the close may have been a restart, so the observation expires.
 bool Transfer::server_closes_after_streams() const noexcept {
     SessionCommon& session = *context_.session;
     if (session.after_streams.load(std::memory_order_relaxed) != AfterStreams::closes) return false;
@@ -706,7 +707,7 @@ bool Transfer::server_closes_after_streams() const noexcept {
     return false;
 }
 
-/// A connection that is kept has no user: whoever closes it later tells nobody of this exchange.
+/// A kept connection has no user; a later close must not be reported to this exchange.
 void Transfer::release_socket() noexcept {
     const auto found = context_.sockets.find(socket_);
     if (found != context_.sockets.end() && found->second.user == this) {

@@ -1,4 +1,4 @@
-// One easy handle: its options, its callbacks, and where its exchange stands.
+// One easy handle: its options, its callbacks, and the state of its exchange.
 #pragma once
 
 #include <array>
@@ -20,26 +20,27 @@ enum class Phase : std::uint8_t {
     idle,
     connecting,
     sending,
-    waiting,  ///< For the answer's first byte.
+    waiting,  ///< For the first byte of the response.
     receiving,
-    draining,  ///< The exchange has ended well; what remains of the answer frees the connection.
-    backoff,   ///< Before another try.
+    draining,  ///< The exchange has succeeded; reading the rest of the response frees the
+               ///< connection.
+    backoff,   ///< Before another attempt.
 };
 
-/// A deadline, with its name and length for messages. Without a name it is no failure.
+/// A deadline, with its name and length for messages. Without a name, its expiry is not a failure.
 struct PendingTimeout {
     steady_clock::time_point at;
     std::string_view name;
     milliseconds length{0};
 };
 
-/// Bodies of text up to this size go out in one system call with the request's head.
+/// Text bodies up to this size are sent in one system call with the request's head.
 inline constexpr std::size_t small_body_bytes = std::size_t{64} << 10U;
 
-/// Used by the engine's thread alone, and again for one exchange after another.
+/// Used only by the engine's thread, and reused for consecutive exchanges.
 class Transfer {
 public:
-    /// Null where memory is out.
+    /// Returns null if out of memory.
     static std::unique_ptr<Transfer> create(EngineContext& context);
     Transfer(EasyHandle easy, EngineContext& context) : easy_(std::move(easy)), context_(context) {}
     Transfer(const Transfer&) = delete;
@@ -49,49 +50,48 @@ public:
     [[nodiscard]] CURL* handle() const noexcept { return easy_.get(); }
     [[nodiscard]] Phase phase() const noexcept { return phase_; }
     [[nodiscard]] const std::shared_ptr<Exchange>& exchange() const noexcept { return exchange_; }
-    /// The next thing that time will bring.
+    /// The next deadline.
     [[nodiscard]] std::optional<PendingTimeout> next_timeout() const;
-    /// When to look at `next_timeout` again at the latest: whatever happens until then, it is not
-    /// earlier.
+    /// When to check `next_timeout` again at the latest: it cannot become earlier until then.
     [[nodiscard]] steady_clock::time_point next_check() const;
-    /// True where it has its connection to itself, in the current try.
+    /// True if the current attempt has a separate connection.
     [[nodiscard]] bool has_own_connection() const noexcept { return own_connection_; }
-    /// Whether a try that began now would have its connection to itself.
+    /// Whether an attempt that began now would get a separate connection.
     static bool needs_own_connection(const Task& task, const SessionCommon& session) noexcept;
-    /// True where the answer is a chat stream, and one it can be.
+    /// True if the task is a chat stream, and the response can be one.
     [[nodiscard]] bool decodes() const noexcept;
 
-    /// Takes an exchange on.
+    /// Starts an exchange.
     void begin(std::shared_ptr<Exchange> exchange);
-    /// Sets the options for the next try.
+    /// Sets the options for the next attempt.
     Result<void> configure();
-    /// Goes on where a callback paused. What was held back is read at once; where that fails,
-    /// libcurl says so here alone, and goes on.
+    /// Resumes after a callback paused. Reads held-back data at once. If that fails, only this
+    /// return value reports it, and libcurl continues.
     [[nodiscard]] CURLcode resume() noexcept;
 
-    /// True where a try has ended before it began, over a connection that is closed now: it is
-    /// begun anew, and does not count.
+    /// True if an attempt failed before it began, because its kept connection was closed. It is
+    /// repeated and does not count.
     bool take_stale_connection() noexcept;
-    /// What a try that libcurl has ended came to; none where there is an answer.
+    /// The failure of an attempt that libcurl has ended; none if there is a response.
     std::optional<Error> failure_of(CURLcode code);
-    /// Time until the next try, where there is to be one.
+    /// Delay before the next attempt; none if there is no retry.
     std::optional<milliseconds> retry_delay(const Error* failure, std::uint32_t random) const;
     void wait_until(steady_clock::time_point when) {
         phase_ = Phase::backoff;
         until_ = when;
     }
-    /// Ends the exchange, which this no longer knows afterwards.
+    /// Ends the exchange and drops the reference to it.
     void end(std::optional<Error> failure);
-    /// Ready for another exchange.
+    /// Prepares for another exchange.
     void reset() noexcept;
 
-    /// Before a try: until when it rests, where a stream has just ended over a connection that it
-    /// may get and nobody knows yet whether the server will close that.
+    /// Call before an attempt. Returns the time to wait until if a stream has just ended on a
+    /// connection that the attempt may get, and the server may still close that connection.
     std::optional<steady_clock::time_point> hold_off_until() noexcept;
-    /// The socket that its request went over closes.
+    /// Called when the socket of its request closes.
     void on_socket_closed(curl_socket_t socket, const SocketUse& use) noexcept;
 
-    /// For the engine: the slot, and whether a timer is armed for it.
+    /// Used by the engine: the slot, and whether a timer is armed for it.
     std::uint32_t slot = 0;
     std::uint32_t serial = 0;
     bool counted_as_draining = false;
@@ -133,29 +133,29 @@ private:
     std::shared_ptr<Exchange> exchange_;
     Phase phase_ = Phase::idle;
 
-    // Of the exchange.
+    // Start of the exchange.
     steady_clock::time_point began_;
     unsigned tries_ = 0;
 
-    // Of the current try.
+    // Start of the current attempt.
     steady_clock::time_point try_began_;
     steady_clock::time_point last_sent_;
     steady_clock::time_point last_received_;
     steady_clock::time_point last_chunk_;
-    steady_clock::time_point until_;     // Of draining and backoff.
-    std::uint64_t received_before_ = 0;  // On its connection; of a body that goes in pieces.
+    steady_clock::time_point until_;     // End of draining or backoff.
+    std::uint64_t received_before_ = 0;  // On its connection, for a body sent in pieces.
     bool own_connection_ = false;
     bool any_chunk_ = false;
-    bool paused_ = false;  // For somebody here: no fault of the server.
+    bool paused_ = false;  // Paused by the client, which is not a fault of the server.
     bool sent_all_ = false;
-    bool send_attempted_ = false;  // libcurl has begun to send once in this try.
+    bool send_attempted_ = false;  // libcurl has begun to send in this attempt.
     bool peer_got_nothing_ = false;
     bool head_complete_ = false;
     bool got_informational_ =
-        false;  // An answer before the answer has come whole, and nothing since.
-    bool stale_connection_ = false;           // The kept connection was no good.
-    bool streamed_ = false;                   // Its answer is a stream.
-    curl_socket_t socket_ = CURL_SOCKET_BAD;  // That the request went over last.
+        false;  // An informational response is complete, and nothing followed it yet.
+    bool stale_connection_ = false;           // The kept connection was closed.
+    bool streamed_ = false;                   // Its response is a stream.
+    curl_socket_t socket_ = CURL_SOCKET_BAD;  // Socket of the last request.
     ResponseHead head_in_progress_;
     std::size_t field_count_ = 0;
     std::size_t head_bytes_ = 0;
@@ -165,7 +165,7 @@ private:
     std::size_t text_offset_ = 0;
     std::optional<Error> own_failure_;  // Why a callback stopped the transfer.
 
-    std::string url_;  // That libcurl has.
+    std::string url_;  // The URL passed to libcurl.
     HeaderChain header_nodes_;
     std::array<char, CURL_ERROR_SIZE> detail_{};
 };

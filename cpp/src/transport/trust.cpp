@@ -32,7 +32,7 @@ struct StoreFree {
 };
 using Store = std::unique_ptr<X509_STORE, StoreFree>;
 
-/// Tells that a file was written, or another one put in its place.
+/// Detects that a file was modified or replaced.
 struct Stamp {
     dev_t device = 0;
     ino_t number = 0;
@@ -48,18 +48,18 @@ struct Parsed {
     Store store;
 };
 
-/// More bundles than this are in use nowhere but in tests; the connections have their own hold.
+/// Only tests use more bundles than this; connections hold their own references.
 constexpr std::size_t max_bundles = 16;
 
-/// All that was parsed in one process.
+/// All parsed bundles of one process.
 struct Shelf {
     const unsigned process = process_generation();
     std::mutex mutex;
     std::map<std::string, Parsed, std::less<>> parsed;
 };
 
-/// The child of a fork finds its parent's, whose locks may be held for ever: it gets a new one, and
-/// the old one is left where it is.
+/// A forked child sees its parent's state, whose locks may be held forever. It creates a new one
+/// and leaves the old one unused.
 Shelf& shelf() {
     static std::atomic<Shelf*> current = std::make_unique<Shelf>().release();
     Shelf* found = current.load();
@@ -69,19 +69,19 @@ Shelf& shelf() {
     return *found;
 }
 
-/// Null where the file has no certificate that can be read.
+/// Returns null if the file has no readable certificate.
 Store parse(const std::string& bundle) {
     Store store(X509_STORE_new());
     if (store == nullptr || X509_STORE_load_locations(store.get(), bundle.c_str(), nullptr) != 1) {
         ERR_clear_error();
         return nullptr;
     }
-    // As libcurl has it: an authority that another one has signed is trusted where it is named.
+    // As in libcurl: an authority signed by another one is trusted if listed.
     X509_STORE_set_flags(store.get(), X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
     return store;
 }
 
-/// Of this file as it is now; null where there is none.
+/// For the file's current content; null if it has no certificates.
 Store parsed_once(const std::string& bundle) {
     struct stat status{};
     if (stat(bundle.c_str(), &status) != 0) return nullptr;
@@ -91,7 +91,7 @@ Store parsed_once(const std::string& bundle) {
                       .modified_s = status.st_mtim.tv_sec,
                       .modified_ns = status.st_mtim.tv_nsec};
     Shelf& all = shelf();
-    // Whoever comes meanwhile waits: parsing it a second time would take as long.
+    // Other callers wait, because parsing a second time would take as long.
     const std::scoped_lock lock(all.mutex);
     auto known = all.parsed.find(bundle);
     if (known == all.parsed.end() || known->second.stamp != stamp) {
@@ -116,8 +116,8 @@ CURLcode use_store(CURL* /*easy*/, void* context, void* data) noexcept {
     }
 }
 
-/// Whether libcurl speaks TLS by the OpenSSL that this was compiled for; another one's objects are
-/// others.
+/// Whether libcurl uses the OpenSSL that this was compiled for; objects of another one are
+/// incompatible.
 bool is_by_this_openssl() noexcept {
     static const bool found = [] {
         const char* const version = curl_version_info(CURLVERSION_NOW)->ssl_version;

@@ -1,5 +1,5 @@
-// Certificate authorities that are parsed once for the process. libcurl parses a bundle anew for
-// each of its multi handles, and polymux has one for each thread that calls: 20 ms every time.
+// Certificate authorities, parsed once per process. libcurl would parse a bundle for each of its
+// multi handles, and polymux has one per calling thread, at 20 ms each.
 #pragma once
 
 #include <curl/curl.h>
@@ -8,11 +8,10 @@
 
 namespace polymux::transport {
 
-/// Lets connections of `easy` trust the authorities in `bundle` (PEM). The file is looked at when
-/// one is made, and parsed where it has changed since the last time.
+/// Makes connections of `easy` trust the authorities in `bundle` (PEM). Each new connection checks
+/// the file and parses it again if it has changed.
 ///
-/// @param bundle Path; it must live as long as `easy`.
-/// @return False where libcurl refuses to be set up.
+/// @param bundle Path; it must live as long as `easy`. @return False if libcurl refuses the setup.
 [[nodiscard]] bool trust(CURL* easy, const std::string& bundle);
 
 }  // namespace polymux::transport

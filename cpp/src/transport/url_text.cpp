@@ -14,8 +14,8 @@ namespace {
 
 constexpr char32_t broken = 0x110000;
 
-/// The code point at the start of `text`, which is cut off; `broken` where it is not UTF-8
-/// (RFC 3629: no overlong form, no half of a pair, nothing above U+10FFFF).
+/// Removes the code point at the start of `text` and returns it; `broken` for invalid UTF-8 (RFC
+/// 3629: no overlong form, no half of a pair, nothing above U+10FFFF).
 char32_t take_code_point(std::string_view& text) noexcept {
     const auto first = static_cast<std::uint8_t>(text.front());
     const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -38,7 +38,8 @@ char32_t take_code_point(std::string_view& text) noexcept {
     return code;
 }
 
-/// Controls, spaces, separators, joiners, marks of direction, and what has no place in text.
+/// Controls, spaces, separators, joiners, direction marks, and characters that have no place in
+/// text.
 bool does_not_show(char32_t code) noexcept {
     constexpr std::array<std::pair<char32_t, char32_t>, 16> ranges{{{0x80, 0xa0},
                                                                     {0xad, 0xad},
@@ -90,11 +91,11 @@ Result<void> check_url_bytes(std::string_view text) {
     while (!text.empty()) {
         const char32_t code = take_code_point(text);
         if (code <= 0x20 || code == 0x7f) {
-            return refused_url("it holds a blank or a control character; percent-encode it");
+            return refused_url("it contains a space or a control character; percent-encode it");
         }
-        if (code == '\\') return refused_url("it holds a backslash");
+        if (code == '\\') return refused_url("it contains a backslash");
         if (code == broken) return refused_url("it is not UTF-8");
-        if (does_not_show(code)) return refused_url("it holds a character that does not show");
+        if (does_not_show(code)) return refused_url("it contains an invisible character");
     }
     return {};
 }
@@ -105,13 +106,13 @@ Result<void> check_url_form(std::string_view text) {
     if (scheme_bytes == 0) return refused_url("it must begin with http:// or https://");
     const std::string_view rest = text.substr(scheme_bytes);
     const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
-    if (authority.empty() || authority.front() == ':') return refused_url("it names no host");
-    // Up to the first slash, wherever a parser sees the host end.
+    if (authority.empty() || authority.front() == ':') return refused_url("it has no host");
+    // Up to the first slash, whichever end of the host a parser sees.
     if (rest.substr(0, rest.find('/')).find('@') != std::string_view::npos) {
-        return refused_url("it holds a user name, or a '@' before its path");
+        return refused_url("it contains a user name, or a '@' before its path");
     }
     if (authority.find('%') != std::string_view::npos) {
-        return refused_url("its host holds a percent code or a zone");
+        return refused_url("its host contains a percent code or a zone");
     }
     if (authority.back() == ':') return refused_url("its port is empty");
     return {};

@@ -1,4 +1,4 @@
-// What reading and writing a video check alike.
+// Argument checks for reading and writing a video.
 #pragma once
 
 #include <string>

@@ -16,12 +16,12 @@ namespace {
 using media::Dictionary;
 using media::UniqueCodecContext;
 
-/// x264's scale: 46 is hardly recognisable, 18 looks like the original.
+/// x264's scale: 46 is hardly recognizable, 18 looks like the original.
 int rate_factor(int quality) {
     return static_cast<int>(std::lround(46.0 - 0.37 * quality));
 }
 
-/// The same look on VP9's scale, which ends at 63.
+/// The same quality on VP9's scale, which ends at 63.
 int vp9_rate_factor(int quality) {
     return std::min(63, static_cast<int>(std::lround(1.35 * rate_factor(quality))));
 }
@@ -30,18 +30,18 @@ void set_number(Dictionary& options, const char* key, int value) {
     options.set(key, std::to_string(value).c_str());
 }
 
-/// Pixels of a row of blocks, of so many as the widest registers hold.
+/// Pixels of a row of blocks that fills the widest registers.
 constexpr int whole_row = 16 * 16;
 
 void prepare_x264(AVCodecContext& /*encoder*/, Dictionary& options, const EncoderConfig& config) {
     options.set("preset", "medium");
     set_number(options, "crf", rate_factor(config.quality));
-    // Its trees of blocks read beyond the end of other rows, what was in the memory before: the
-    // same frames would make another file each time.
+    // mbtree reads past the end of other rows, into uninitialized memory; the same frames would
+    // produce different files.
     if (config.width % whole_row != 0) options.set("mbtree", "0");
 }
 
-/// It knows bit rates alone; six of x264's steps are twice the bits.
+/// It supports only bit rates; six of x264's steps double the bits.
 void prepare_openh264(AVCodecContext& encoder, Dictionary& /*options*/,
                       const EncoderConfig& config) {
     const double bits_per_pixel = 0.15 * std::exp2((23.0 - rate_factor(config.quality)) / 6.0);
@@ -60,7 +60,7 @@ void prepare_vp9(AVCodecContext& encoder, Dictionary& options, const EncoderConf
     set_number(options, "crf", vp9_rate_factor(config.quality));
     options.set("deadline", "good");
     options.set("cpu-used", "4");
-    // By columns of 256 pixels and more: threads that share rows may make another file each time.
+    // Columns of at least 256 pixels, because threads that share rows may produce different files.
     options.set("tile-columns", "2");
 }
 
@@ -70,8 +70,8 @@ struct Candidate {
     void (*prepare)(AVCodecContext&, Dictionary&, const EncoderConfig&);
 };
 
-// Those of software first: they make the same file each time. Taken is what this FFmpeg has; none
-// but VP9's is asked for when polymux builds one.
+// Software encoders first, because their files are reproducible. Uses the ones that this FFmpeg
+// has; polymux's own build requests only VP9's.
 constexpr std::array<Candidate, 4> candidates = {{
     {.name = "libx264", .codec = VideoCodec::h264, .prepare = &prepare_x264},
     {.name = "libopenh264", .codec = VideoCodec::h264, .prepare = &prepare_openh264},
@@ -95,7 +95,7 @@ void describe(AVCodecContext& encoder, const EncoderConfig& config) {
     if (config.global_header) encoder.flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
 }
 
-/// Empty where it does not start: no such hardware, a size that it does not take.
+/// Returns empty if it does not start: missing hardware, unsupported size.
 UniqueCodecContext try_to_open(const Candidate& candidate, const EncoderConfig& config) {
     const AVCodec* codec = avcodec_find_encoder_by_name(candidate.name);
     if (codec == nullptr) return nullptr;
@@ -122,7 +122,7 @@ Result<UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderConfig& c
                  .message = "this FFmpeg has no encoder that can write a video of " +
                             std::to_string(config.width) + "x" + std::to_string(config.height) +
                             " pixels (tried: " + tried + "); " +
-                            (only_h264 ? "ask for vp9 or auto" : "install one with libvpx")};
+                            (only_h264 ? "use vp9 or auto" : "install one with libvpx")};
 }
 
 }  // namespace polymux::video

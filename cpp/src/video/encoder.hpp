@@ -1,4 +1,4 @@
-// Which encoder of the FFmpeg at hand writes a video, and how it is told what quality is wanted.
+// Selects the FFmpeg encoder of a video, and sets the requested quality.
 #pragma once
 
 #include "media/ffmpeg.hpp"
@@ -6,7 +6,7 @@
 
 namespace polymux::video {
 
-/// What an encoder is opened with; width and height are even.
+/// Parameters for opening an encoder; width and height are even.
 struct EncoderConfig {
     int width = 0;
     int height = 0;
@@ -16,7 +16,7 @@ struct EncoderConfig {
     bool global_header = false;
 };
 
-/// Opens the first encoder that starts. Errors: encoder_failed, which names what was tried.
+/// Opens the first encoder that starts. Errors: encoder_failed, which names the attempted ones.
 Result<media::UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderConfig& config);
 
 }  // namespace polymux::video

@@ -12,7 +12,7 @@ namespace polymux::video {
 
 namespace {
 
-/// From here on, pictures that say nothing of their colours are taken for television's of today.
+/// From this height on, images without color metadata count as HDTV.
 constexpr int high_definition_rows = 720;
 
 const int* coefficients_of(const AVFrame& frame) {
@@ -35,7 +35,7 @@ const int* coefficients_of(const AVFrame& frame) {
     }
 }
 
-/// Some decoders say it by the pixel format alone.
+/// Some decoders report it only by the pixel format.
 bool has_full_range(const AVFrame& frame) {
     if (frame.color_range == AVCOL_RANGE_JPEG) return true;
     switch (frame.format) {
@@ -50,7 +50,7 @@ bool has_full_range(const AVFrame& frame) {
     }
 }
 
-/// Down to where colours of neighbours are not shared.
+/// Rounds down to a position where neighbors do not share colors.
 int to_boundary(int position, int shared_bits) {
     return position & ~((1 << shared_bits) - 1);
 }
@@ -84,9 +84,9 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
         av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
     if (pixels == nullptr || sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) == 0) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "the video's pixels are of a kind that cannot be converted"};
+                     .message = "the video's pixel format is not supported"};
     }
-    // Before the cut, which colours do not depend on.
+    // Before cropping, on which colors do not depend.
     const int* colours = coefficients_of(frame);
     const bool full_range = has_full_range(frame);
     const Crop cut = center_crop(frame.width, frame.height, pixel_aspect, width, height);
@@ -98,7 +98,7 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
     frame.crop_bottom = static_cast<std::size_t>(frame.height - cut.height - top);
     if (av_frame_apply_cropping(&frame, AV_FRAME_CROP_UNALIGNED) < 0) return no_memory_for_frame();
     if (Result<void> ready = prepare(frame, width, height); !ready) return ready.error();
-    // Not for pixels that are red, green and blue already.
+    // Not for pixels that are already RGB.
     sws_setColorspaceDetails(scaler_.get(), colours, full_range ? 1 : 0,
                              sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, unchanged, unchanged);
     const int rows = sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height,
@@ -126,8 +126,9 @@ Result<void> FrameFitter::prepare(const AVFrame& frame, int width, int height) {
     if (scaler_) return {};
     return Error{.code = ErrorCode::undecodable,
                  .message = "a frame of " + std::to_string(frame.width) + "x" +
-                            std::to_string(frame.height) + " pixels cannot be made one of " +
-                            std::to_string(width) + "x" + std::to_string(height)};
+                            std::to_string(frame.height) +
+                            " pixels cannot be converted to one of " + std::to_string(width) + "x" +
+                            std::to_string(height)};
 }
 
 }  // namespace polymux::video

@@ -1,4 +1,4 @@
-// A decoded frame of any kind to red, green and blue of the size that is wanted.
+// Converts a decoded frame of any kind to RGB of the requested size.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace polymux::video {
 
-/// The part of a picture that is kept.
+/// The part of an image that is kept.
 struct Crop {
     int left = 0;
     int top = 0;
@@ -19,18 +19,18 @@ struct Crop {
     int height = 0;
 };
 
-/// The largest part in the middle of a picture of `width` x `height` pixels, each
-/// `pixel_aspect` times as wide as high, that has the proportions of the size wanted.
+/// The largest centered part of an image of `width` x `height` pixels, each `pixel_aspect` times as
+/// wide as high, with the proportions of the requested size.
 [[nodiscard]] Crop center_crop(int width, int height, double pixel_aspect, int wanted_width,
                                int wanted_height) noexcept;
 
-/// Keeps libswscale's tables from frame to frame. One thread at a time.
+/// Keeps libswscale's tables between frames. One thread at a time.
 class FrameFitter {
 public:
     FrameFitter(int width, int height) noexcept : width_(width), height_(height) {}
 
-    /// The frame, which is cut in place, turned and fitted: valid until the next call.
-    /// Errors: unsupported_media, undecodable, out_of_memory.
+    /// Returns the frame cropped in place, rotated and fitted: valid until the next call. Errors:
+    /// unsupported_media, undecodable, out_of_memory.
     Result<std::span<const std::byte>> fit(AVFrame& frame, double pixel_aspect,
                                            const Orientation& orientation);
 

@@ -10,19 +10,19 @@ namespace polymux::video {
 namespace {
 
 constexpr double usual_rate_hz = 25.0;
-/// Decoders count columns that only alignment adds: 63 at most in each of so many rows.
+/// Decoders count columns that only alignment adds: at most 63 in each of so many rows.
 constexpr std::int64_t alignment_pixels = 63 * 16'384;
-/// Beyond that a pixel's shape is not told but made up.
+/// A more extreme pixel aspect ratio is not credible.
 constexpr double widest_pixel = 16.0;
 
-// What people's videos are made of. Whoever sends a stranger's file chooses among these decoders,
-// so they are those that have been looked at most.
+// Codecs of common videos. Untrusted files can select any of these decoders, so the list has only
+// widely reviewed ones.
 constexpr std::array decodable = {AV_CODEC_ID_AV1,        AV_CODEC_ID_GIF,   AV_CODEC_ID_H264,
                                   AV_CODEC_ID_HEVC,       AV_CODEC_ID_MJPEG, AV_CODEC_ID_MPEG1VIDEO,
                                   AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_VP8,
                                   AV_CODEC_ID_VP9};
 
-/// A decoder of software, which needs nothing but the bytes; null without one.
+/// A software decoder, which needs only the bytes; null if there is none.
 const AVCodec* find_decoder(AVCodecID id) {
     if (std::find(decodable.begin(), decodable.end(), id) == decodable.end()) return nullptr;
     constexpr int elsewhere = AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID;
@@ -30,7 +30,7 @@ const AVCodec* find_decoder(AVCodecID id) {
     while (const AVCodec* found = av_codec_iterate(&state)) {
         if (found->id != id || av_codec_is_decoder(found) == 0) continue;
         if ((found->capabilities & elsewhere) != 0) continue;
-        // FFmpeg's own reads headers and leaves the pictures to hardware.
+        // FFmpeg's own decoder parses headers and leaves the images to hardware.
         if (std::strcmp(found->name, "av1") == 0) continue;
         return found;
     }
@@ -92,7 +92,7 @@ Result<void> FrameDecoder::open_decoder() {
         return Error{.code = ErrorCode::unsupported_media,
                      .message = "videos of the codec '" +
                                 std::string(avcodec_get_name(parameters.codec_id)) +
-                                "' are not decoded; send H.264, HEVC, VP8, VP9, MPEG-4 or GIF",
+                                "' are not supported. Use H.264, HEVC, VP8, VP9, MPEG-4 or GIF",
                      .input_name = input_.name()};
     }
     decoder_.reset(avcodec_alloc_context3(codec));
@@ -140,7 +140,7 @@ Result<void> FrameDecoder::feed() {
     if (status == AVERROR(EAGAIN) && ++empty_reads_ < media::max_empty_reads) return {};
     if (status < 0) {
         packets_ended_ = true;
-        // Damage at the end of a file is an end too.
+        // Damage at the end of a file also counts as the end.
         avcodec_send_packet(decoder_.get(), nullptr);
         return {};
     }
@@ -173,14 +173,15 @@ Result<void> FrameDecoder::accept(const AVFrame& frame) {
     double found_s = expected_s;
     if (frame.best_effort_timestamp != AV_NOPTS_VALUE) {
         if (!first_timestamp_) first_timestamp_ = frame.best_effort_timestamp;
-        // As numbers with a fraction: the difference of two forged ones has no integer.
+        // Computed as floating point, because the difference of two forged timestamps may overflow
+        // an integer.
         found_s = (static_cast<double>(frame.best_effort_timestamp) -
                    static_cast<double>(*first_timestamp_)) *
                   av_q2d(stream_->time_base);
     } else if (!first_timestamp_) {
         first_timestamp_ = 0;
     }
-    // Time that goes back is damage.
+    // Time that runs backward is damage.
     time_s_ = found_s > time_s_ || decoded_frames_ == 1 ? found_s : expected_s;
 #if LIBAVUTIL_VERSION_MAJOR < 58
     const std::int64_t duration = frame.pkt_duration;

@@ -1,4 +1,4 @@
-// Demux and decode: the frames of one video stream, in the order in which they are shown.
+// Demuxes and decodes one video stream; returns its frames in display order.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ public:
     static Result<std::unique_ptr<FrameDecoder>> open(media::OpenedInput& input,
                                                       const VideoLimits& limits);
 
-    /// The next frame, the caller's to move away; null at the end.
+    /// Returns the next frame, which the caller may move from; null at the end.
     Result<AVFrame*> next();
 
     /// Seconds after the first frame, never going back.
     [[nodiscard]] double time_s() const noexcept { return time_s_; }
-    /// How long the frame is shown, in seconds, as far as that can be told.
+    /// Display duration of the frame in seconds, as far as known.
     [[nodiscard]] double length_s() const noexcept { return length_s_; }
     [[nodiscard]] double pixel_aspect(AVFrame& frame) const;
     [[nodiscard]] Orientation orientation(const AVFrame& frame) const;
@@ -38,7 +38,7 @@ private:
     Result<void> choose_stream();
     Result<void> open_decoder();
     Result<void> check_size(int width, int height) const;
-    /// Gives the decoder another packet, or the end.
+    /// Sends another packet, or the end, to the decoder.
     Result<void> feed();
     Result<void> accept(const AVFrame& frame);
     [[nodiscard]] double usual_length_s() const;

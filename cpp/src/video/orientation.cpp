@@ -8,7 +8,7 @@
 
 namespace polymux::video {
 
-// A point (x, y) of the picture is shown at (a x + c y, b x + d y), and moved into the view.
+// A point (x, y) of the image is shown at (a x + c y, b x + d y), and moved into the view.
 Orientation orientation_of(std::span<const std::uint8_t> matrix) noexcept {
     std::array<std::int32_t, 9> numbers{};
     if (matrix.size() < sizeof numbers) return {};

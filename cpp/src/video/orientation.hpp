@@ -1,4 +1,4 @@
-// How a decoded picture is to be turned before it is shown.
+// How to rotate a decoded image for display.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace polymux::video {
 
-/// First rows become columns, or not; then sides are changed.
+/// Optionally transpose rows and columns first, then flip sides.
 struct Orientation {
     bool transposed = false;
     bool left_is_right = false;
@@ -17,8 +17,8 @@ struct Orientation {
     }
 };
 
-/// Of a display matrix as containers have it: nine numbers of 32 bits, in the machine's order. The
-/// nearest of the eight ways that keep pixels whole; upright where it is no such matrix.
+/// From a container's display matrix: nine 32-bit numbers in native byte order. The nearest of the
+/// eight orientations that keep pixels whole; upright if invalid.
 [[nodiscard]] Orientation orientation_of(std::span<const std::uint8_t> matrix) noexcept;
 
 /// Pixels of three bytes in rows `row_bytes` apart.
@@ -29,7 +29,7 @@ struct Pixels {
     int height = 0;
 };
 
-/// Writes the turned picture to `to`, row by row with nothing between; `to` has room for it.
+/// Writes the rotated image to `to`, row by row without padding; `to` must be large enough.
 void turn(const Pixels& from, const Orientation& orientation, std::span<std::byte> to) noexcept;
 
 }  // namespace polymux::video

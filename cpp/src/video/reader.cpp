@@ -18,12 +18,12 @@ using media::LogCapture;
 using media::OpenedInput;
 
 constexpr int max_frames_allowed = 100'000;
-/// Containers round times to a millisecond: a moment counts as reached a little before.
+/// Containers round times to a millisecond, so a time counts as reached slightly before.
 constexpr double rounding_s = 0.001;
 
 Result<void> check(const FrameOptions& options) {
     if (!is_side(options.width) || !is_side(options.height)) {
-        return invalid("the frames are to have " + std::to_string(options.width) + "x" +
+        return invalid("invalid frame size: " + std::to_string(options.width) + "x" +
                        std::to_string(options.height) + " pixels; each side must be from 1 to " +
                        std::to_string(max_side));
     }
@@ -38,7 +38,7 @@ Result<void> check(const FrameOptions& options) {
     return {};
 }
 
-/// Holds the frame that is on the screen until it is known how long it stays there.
+/// Holds the shown frame until its display duration is known.
 class FrameReader {
 public:
     FrameReader(FrameDecoder& decoder, const FrameSink& sink, const FrameOptions& options,
@@ -57,7 +57,7 @@ public:
 
 private:
     [[nodiscard]] bool complete() const noexcept { return frames_ >= options_.max_frames; }
-    /// Gives the shown frame as often as it is seen before `end_s`.
+    /// Delivers the shown frame for each output time before `end_s`.
     Result<void> give_until(double end_s);
 
     FrameDecoder& decoder_;
@@ -94,7 +94,7 @@ Result<void> FrameReader::run() {
     }
     if (any) return give_until(shown_end_s_);
     return Error{.code = ErrorCode::undecodable,
-                 .message = "nothing of the video could be decoded",
+                 .message = "no frame of the video could be decoded",
                  .input_name = name_};
 }
 
@@ -102,7 +102,7 @@ Result<void> FrameReader::give_until(double end_s) {
     const double per_second = options_.fps.per_second();
     const double tolerance_s = std::min(rounding_s, 0.25 / per_second);
     const auto moment_s = [&] { return frames_ / per_second; };
-    // The first frame is always seen, however short it is said to be.
+    // The first frame is always shown, even with a tiny duration.
     const auto seen = [&] { return frames_ == 0 || moment_s() < end_s - tolerance_s; };
     if (complete() || !seen()) return {};
     Result<std::span<const std::byte>> fitted =
@@ -114,7 +114,7 @@ Result<void> FrameReader::give_until(double end_s) {
     while (!complete() && seen()) {
         if (!sink_(*fitted)) {
             return Error{.code = ErrorCode::callback_failed,
-                         .message = "the receiver of the frames stopped the decoding",
+                         .message = "the frame callback stopped the decoding",
                          .input_name = name_};
         }
         ++frames_;

@@ -47,7 +47,7 @@ Result<void> check(const media::ByteSink& sink, const VideoFormat& format,
     if (!format.fps.usable()) {
         return invalid("fps is " + std::to_string(format.fps.numerator) + "/" +
                        std::to_string(format.fps.denominator) +
-                       "; it must be from 0.01 to 1000, and no finer a fraction than "
+                       "; it must be from 0.01 to 1000, with a fraction no finer than "
                        "1000000/100000");
     }
     if (options.quality < 1 || options.quality > 100) {
@@ -60,12 +60,12 @@ Result<void> check(const media::ByteSink& sink, const VideoFormat& format,
     }
     if (!sink.can_patch() || !sink.can_read_back()) {
         return invalid(
-            "the video must go to a file: its index is written last and stands at the front");
+            "the output must be a file, because its index is written last but placed at the front");
     }
     return {};
 }
 
-/// RGB to what the codecs take: BT.709 in limited range.
+/// Converts RGB to the codecs' format: BT.709 in limited range.
 UniqueScaler new_converter(int width, int height) {
     UniqueScaler scaler(sws_getContext(width, height, AV_PIX_FMT_RGB24, width, height,
                                        AV_PIX_FMT_YUV420P, scaler_flags, nullptr, nullptr,
@@ -84,7 +84,7 @@ public:
         : sink_(sink), format_(format), token_(token) {}
 
     ~Mp4Writer() override {
-        // Encoders report when they are closed.
+        // Encoders log when they are closed.
         const LogCapture capture;
         encoder_.reset();
     }
@@ -146,7 +146,7 @@ Result<void> Mp4Writer::open_muxer(const VideoWriterOptions& options) {
         return no_memory_to_write();
     muxer_.reset(context);
     io_->attach(*context);
-    // No clock and no version: the same frames make the same file.
+    // No clock and no version: the same frames produce the same file.
     context->flags |= AVFMT_FLAG_BITEXACT;
     const int threads = options.threads > 0 ? options.threads : available_cores();
     const EncoderConfig config{
@@ -174,13 +174,13 @@ Result<void> Mp4Writer::begin() {
     media::Dictionary options;
     options.set("movflags", "+faststart");
     const int status = avformat_write_header(muxer_.get(), options.address());
-    if (status < 0) return explain("the MP4 cannot be begun", status);
+    if (status < 0) return explain("the MP4 cannot be started", status);
     return {};
 }
 
 Result<void> Mp4Writer::check_usable() const {
     if (token_.cancelled()) {
-        return Error{.code = ErrorCode::cancelled, .message = "the operation was cancelled"};
+        return Error{.code = ErrorCode::cancelled, .message = "the operation was canceled"};
     }
     if (usable_) return {};
     return invalid("the video is finished, or writing it failed before");
@@ -216,7 +216,7 @@ Result<void> Mp4Writer::convert(std::span<const std::byte> rgb) {
             std::memcpy(to + row_bytes, to + row_bytes - bytes_per_pixel, bytes_per_pixel);
         }
     }
-    // The encoder may still look at the frame before.
+    // The encoder may still use the previous frame.
     if (av_frame_make_writable(yuv_.get()) < 0) return no_memory_to_write();
     yuv_->color_range = encoder_->color_range;
     yuv_->colorspace = encoder_->colorspace;
@@ -246,24 +246,24 @@ Result<void> Mp4Writer::drain() {
         int status = avcodec_receive_packet(encoder_.get(), packet_.get());
         if (status == AVERROR(EAGAIN) || status == AVERROR_EOF) return {};
         if (status < 0) return explain("the encoder " + encoder_name_ + " failed", status);
-        // The muxer takes the last frame's length from here.
+        // The muxer takes the last frame's duration from here.
         packet_->duration = 1;
         packet_->stream_index = 0;
         av_packet_rescale_ts(packet_.get(), encoder_->time_base, stream.time_base);
         status = av_write_frame(muxer_.get(), packet_.get());
         av_packet_unref(packet_.get());
-        if (status < 0) return explain("a frame cannot be put into the MP4", status);
+        if (status < 0) return explain("a frame cannot be written to the MP4", status);
     }
 }
 
 Result<VideoReport> Mp4Writer::finish() try {
     if (Result<void> ready = check_usable(); !ready) return ready.error();
-    if (frames_ == 0) return invalid("no frame was written, and a video has at least one");
+    if (frames_ == 0) return invalid("no frame was written: a video needs at least one");
     const LogCapture capture;
     usable_ = false;
     if (Result<void> encoded = encode(nullptr); !encoded) return encoded.error();
     const int status = av_write_trailer(muxer_.get());
-    // The muxer itself does not look at what its last writes gave.
+    // The muxer itself ignores the results of its last writes.
     if (std::optional<Error> failure = io_->failure()) return *failure;
     if (status < 0) return explain("the MP4 cannot be completed", status);
     if (Result<void> committed = sink_.commit(); !committed) return committed.error();

@@ -1,4 +1,5 @@
-// Whether a request keeps the contract: all its problems at once, each with field, value and rule.
+// Checks a request against the contract. Reports all problems at once, each with field, value and
+// rule.
 //
 //     contract::Report report = contract::check(operation, variant, body, Side::client);
 //     if (!report.ok()) throw error(report.message());
@@ -16,67 +17,66 @@
 
 namespace polymux::contract {
 
-/// Who checks: a client refuses fields that the contract does not have, since they are most likely
-/// misspelt; a server leaves them out and says so. On the chat operations both pass them on.
+/// Who checks. A client rejects unknown fields, because they are most likely misspelled. A server
+/// drops them and adds a warning. Both pass unknown fields through on chat operations.
 enum class Side : std::uint8_t { client, server };
 
-/// One thing that is wrong.
 struct Problem {
     std::string field;    ///< Path of the field: `messages[0].role`.
     std::string message;  ///< Field, value and rule: `width=100: must be at least 256`.
 };
 
-/// What a check found.
+/// Result of a check.
 struct Report {
-    std::vector<Problem> problems;      ///< The first `max_problems` of them.
-    std::size_t count = 0;              ///< All of them, or where the check ended.
-    std::vector<std::string> warnings;  ///< Such as fields that are left out.
+    std::vector<Problem> problems;      ///< The first `max_problems` problems.
+    std::size_t count = 0;              ///< All problems, or `max_counted_problems`.
+    std::vector<std::string> warnings;  ///< For example dropped fields.
 
     static constexpr std::size_t max_problems = 20;
-    /// The check ends when so many have been found.
+    /// The check stops after this many problems.
     static constexpr std::size_t max_counted_problems = 10'000;
 
     bool ok() const noexcept { return count == 0; }
-    /// One text of all problems, at most 1,900 bytes.
+    /// One text that lists all problems, at most 1,900 bytes.
     std::string message(const Operation& operation) const;
 };
 
-/// A field that passed, and its value. A form's text is read already.
+/// A valid field and its value. Texts of form fields are already parsed.
 struct Accepted {
     const Field& field;
     const ValueSource& value;
-    std::optional<Number> number = {};  ///< Read from a text that stands for one.
-    std::optional<bool> boolean = {};   ///< Read from a text that stands for one.
+    std::optional<Number> number = {};  ///< Parsed from a text that stands for a number.
+    std::optional<bool> boolean = {};   ///< Parsed from a text that stands for a boolean.
 };
 using Accept = FunctionRef<void(const Accepted& accepted)>;
-/// A member that the contract does not have and that is passed on.
+/// An unknown member that is passed through.
 using PassOn = FunctionRef<void(std::string_view name, const ValueSource& value)>;
 
-/// Checks a request's body. `accept` and `pass_on` get what is to be used, in the body's order;
-/// JSON's null and a form's empty text mean that an optional field is absent, and are left out.
+/// Checks a request's body. `accept` and `pass_on` receive the usable fields in the order of the
+/// body. JSON null and empty form fields mean that an optional field is absent; they are skipped.
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,
              Accept accept, PassOn pass_on);
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
              Side side);
 
-/// Gives `accept` and `pass_on` what `check` would give them, of a body that it has found good:
-/// nothing is judged again.
+/// Calls `accept` and `pass_on` as `check` would, for a body that `check` accepted. Does not
+/// validate again.
 void hand_on(const Variant& variant, const ValueSource& body, Accept accept, PassOn pass_on);
 
-/// The encoding that a received request's header field Content-Type names (null where it is
-/// missing): `application/json`, in UTF-8 if it says a charset, or `multipart/form-data` with a
-/// boundary. Anything else is refused: a page of another origin can send forms and plain text
-/// without asking, but neither of these with a token. Source: RFC 9110, 8.3.
+/// Parses the Content-Type header of a request (null if missing): `application/json`, in UTF-8 if
+/// it names a charset, or `multipart/form-data` with a boundary. Rejects all other types, because a
+/// page of another origin can send forms and plain text without a CORS preflight, but cannot send
+/// these two with a token. Source: RFC 9110, 8.3.
 Result<Encoding> encoding_of(std::optional<std::string_view> content_type);
 
-/// Which variant a request is for, from the query parameter `model` (null where it is missing) and
-/// the body's encoding; or what is wrong.
+/// Selects the variant from the query parameter `model` (null if missing) and the body's encoding.
+/// Returns an error if none matches.
 Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model, Encoding encoding);
 
-/// Which variant a client means: that of the model if one is named, else the first one that one of
-/// the given fields chooses, else the operation's first. `is_given`: whether a field, by its wire
-/// name, has a value.
+/// Selects the variant that a client means: the variant of `model` if given, otherwise the first
+/// one that a given field selects, otherwise the operation's first. `is_given` reports whether a
+/// field, by its wire name, has a value.
 Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given);

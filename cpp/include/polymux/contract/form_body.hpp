@@ -1,4 +1,4 @@
-// A received form, its fields as text, ready for the checker.
+// A received form, whose fields are text, as input of the checker.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,13 @@
 
 namespace polymux::contract {
 
-/// One part of a form.
 struct FormPart {
     std::string_view name;
-    std::string_view text = {};  ///< UTF-8; of a field that is no file.
+    std::string_view text = {};  ///< UTF-8; empty for a file.
     bool is_file = false;
 };
 
-/// The parts as an object: each a member whose value is text or a file. The parts outlive it.
+/// The parts as an object, each a member whose value is text or a file. The parts must outlive it.
 class FormBody final : public ValueSource {
 public:
     explicit FormBody(const std::vector<FormPart>& parts) : parts_(parts) {}

@@ -1,6 +1,6 @@
-// A received JSON body, parsed and ready for the checker.
+// A received JSON body, parsed as input of the checker.
 //
-//     contract::JsonReader reader;  // keeps its memory from body to body; one for each thread
+//     contract::JsonReader reader;  // keeps its memory between bodies; one for each thread
 //     auto body = reader.read(bytes);
 //     if (!body) return body.error();
 //     contract::Report report = contract::check(operation, variant, **body, Side::server);
@@ -15,8 +15,8 @@
 
 namespace polymux::contract {
 
-/// Parses strictly: RFC 8259, UTF-8 without overlong forms or surrogates, numbers within 64 bits
-/// and a double, one document and nothing after it. A byte order mark in front is skipped.
+/// Parses strictly: RFC 8259, UTF-8 without overlong forms or surrogates, numbers within 64 bits or
+/// a double, one document without trailing data. Skips a leading byte order mark.
 class JsonReader {
 public:
     static constexpr std::size_t deepest = 200;
@@ -26,8 +26,8 @@ public:
     JsonReader(JsonReader&&) noexcept;
     JsonReader& operator=(JsonReader&&) noexcept;
 
-    /// The document's value, good until the next `read`. Fails where the body is empty, no JSON,
-    /// nested deeper than `deepest`, or longer than `max_bytes`.
+    /// Returns the document's value, valid until the next `read`. Fails if the body is empty, not
+    /// JSON, nested deeper than `deepest`, or longer than `max_bytes`.
     Result<const ValueSource*> read(std::string_view body, std::size_t max_bytes = 32U << 20U);
 
 private:

@@ -1,4 +1,4 @@
-// Paths of values inside a request as messages show them: `messages[3].content`.
+// Paths of values inside a request, for messages: `messages[3].content`.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace polymux::contract {
 
-/// Adds a member's name: as it is where it is short and plain, else in quotes and cut.
+/// Appends a member's name. A long or unusual name is quoted and shortened.
 void append_member(std::string& path, std::string_view name);
 
-/// Adds an item's place, counted from 0.
+/// Appends an item's index, which counts from 0.
 void append_item(std::string& path, std::size_t index);
 
 }  // namespace polymux::contract

@@ -1,4 +1,4 @@
-// How the checker reads a value, wherever it lives: parsed JSON, form fields, Python objects.
+// How the checker reads a value from parsed JSON, form fields or Python objects.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace polymux::contract {
 
-/// A number, as far as a double and 64 bits can say.
+/// A number in the precision of a double and of 64 bits.
 struct Number {
     double value = 0.0;
-    std::int64_t integer = 0;  ///< Where `is_integer` and `fits`.
+    std::int64_t integer = 0;  ///< Valid if `is_integer` and `fits`.
     bool is_integer = false;
     bool fits = true;  ///< False for an integer beyond 64 bits.
 };
 
-/// A view of one value. Views are made on the stack of a visit and die with it.
+/// A view of one value. Views live on the stack during a visit.
 class ValueSource {
 public:
     using Member = FunctionRef<bool(std::string_view name, const ValueSource& value)>;
@@ -30,24 +30,24 @@ public:
     ValueSource& operator=(const ValueSource&) = delete;
     virtual ~ValueSource() = default;
 
-    /// Exactly one type. A whole number is an integer, `5.0` is a number.
+    /// Exactly one type. A whole number is an integer; `5.0` is a number.
     virtual ValueType type() const = 0;
 
-    /// True for a form field: its text may stand for a number or a boolean.
+    /// True for a form field, whose text may stand for a number or a boolean.
     virtual bool is_form_text() const { return false; }
 
-    // The rest answers for values of the type it names; others are never asked.
+    // The checker calls the functions below only for values of the type that they name.
 
-    /// Of a text: its length in code points, at least as far as `limit`.
+    /// Text: the length in code points, counted at least up to `limit`.
     virtual std::size_t text_length(std::size_t /*limit*/) const { return 0; }
-    /// Of a text: its first code points as UTF-8, as many as asked for; good while the value is.
+    /// Text: the first `code_points` code points as UTF-8. Valid as long as the value.
     virtual std::string_view text_head(std::size_t /*code_points*/) const { return {}; }
-    /// Of an integer or a number.
+    /// Integer or number.
     virtual Number number() const { return {}; }
     virtual bool boolean() const { return false; }
-    /// Of an array or an object.
+    /// Array or object.
     virtual std::size_t size() const { return 0; }
-    /// Visits an object's members, or an array's items, until a visitor returns false.
+    /// Visits the members of an object, or the items of an array, until the visitor returns false.
     virtual void members(Member /*visit*/) const {}
     virtual void items(Item /*visit*/) const {}
 };

@@ -1,4 +1,4 @@
-// Which libraries this build runs with.
+// Versions of the libraries that this build uses.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct BuildInfo {
     std::string sanitizer;       ///< "address", "thread", or empty.
 };
 
-/// The library versions are those that are loaded now, not those compiled against.
+/// Returns the versions of the loaded libraries, not of the headers compiled against.
 [[nodiscard]] BuildInfo build_info();
 
 }  // namespace polymux::media

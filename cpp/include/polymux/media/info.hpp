@@ -1,4 +1,4 @@
-// What a file is, as read from its headers: containers, streams, tags, chapters, cover.
+// Information from the headers of a file: container, streams, tags, chapters, cover.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace polymux::media {
 
-/// Ordered key/value pairs, UTF-8, FFmpeg's generic names in lower case ("title", "artist", ...)
-/// where one exists, the container's own otherwise. Order is that of the file.
+/// Ordered key/value pairs in UTF-8, in the order of the file. Keys are FFmpeg's generic names in
+/// lower case ("title", "artist", ...) if one exists, otherwise the container's.
 using Tags = std::vector<std::pair<std::string, std::string>>;
 
 struct StreamInfo {
@@ -23,13 +23,13 @@ struct StreamInfo {
     int sample_rate_hz = 0;      ///< Audio only, else 0.
     int channels = 0;            ///< Audio only, else 0.
     std::string channel_layout;  ///< "stereo", "5.1(side)"; audio only.
-    std::string sample_format;   ///< "s16", "fltp"; audio only, empty if not known undecoded.
-    int bits_per_sample = 0;     ///< Of the source material when stated, else 0.
-    int width = 0;               ///< Video and pictures, else 0.
+    std::string sample_format;   ///< "s16", "fltp"; audio only, empty if known only after decoding.
+    int bits_per_sample = 0;     ///< Stated by the source material, else 0.
+    int width = 0;               ///< Video and images, else 0.
     int height = 0;
     std::string language;  ///< ISO 639 code, or empty.
     bool is_default = false;
-    bool is_cover = false;  ///< An attached picture rather than moving video.
+    bool is_cover = false;  ///< An attached picture, not moving video.
     bool encrypted = false;
     Tags tags;
 };
@@ -40,7 +40,7 @@ struct Chapter {
     Tags tags;  ///< Usually one "title".
 };
 
-/// An embedded picture, its bytes exactly those of the file; never decoded.
+/// An embedded cover image. Its bytes are exactly those of the file; polymux never decodes it.
 struct Cover {
     std::string mime_type;  ///< "image/jpeg", "image/png", ...
     std::string description;

@@ -1,5 +1,5 @@
-// What a stranger's file may cost. Every media call takes a Limits; the defaults suit one person's
-// own files, a server lowers them.
+// Limits for untrusted files. Every media call accepts a Limits. The defaults suit local files; a
+// server lowers them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace polymux::media {
 
 struct Limits {
-    std::int64_t probe_bytes = 5'000'000;       ///< Bytes examined to recognise the streams.
+    std::int64_t probe_bytes = 5'000'000;       ///< Bytes examined to recognize the streams.
     int streams = 1000;                         ///< Streams of any kind in the container.
     double duration_s = 24.0 * 3600.0;          ///< Decoded audio, counted while decoding.
     int sample_rate_hz = 768'000;               ///< Highest input sample rate.

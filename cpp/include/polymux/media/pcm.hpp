@@ -1,4 +1,4 @@
-// Decoded audio for other parts of polymux: float32, interleaved, at the rate asked for.
+// Decoded audio for other parts of polymux: float32, interleaved, at the requested rate.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct PcmReport {
     std::int64_t damaged_packets = 0;
 };
 
-/// Receives interleaved samples in [-1, 1] (louder input may exceed it). Return false to stop
-/// with `callback_failed`.
+/// Receives interleaved samples in [-1, 1] (louder input may exceed it). Return false to stop with
+/// `callback_failed`.
 using PcmSink = std::function<bool(std::span<const float>)>;
 
 Result<PcmReport> decode_pcm(ByteSource& source, const PcmSink& sink,

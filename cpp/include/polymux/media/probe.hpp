@@ -1,4 +1,4 @@
-// What is in this file? Answered from headers, without decoding the audio.
+// Reads what a file contains from its headers, without decoding the audio.
 #pragma once
 
 #include "polymux/cancel.hpp"
@@ -10,7 +10,7 @@
 namespace polymux::media {
 
 /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, callback_failed,
-/// input_unreadable. A file without audio is not an error here.
+/// input_unreadable. A file without audio is not an error.
 Result<MediaInfo> probe(ByteSource& source, const Limits& limits = {},
                         const CancelToken& token = {});
 

@@ -1,4 +1,4 @@
-// Video and audio as they are, in one new file: nothing is decoded or encoded.
+// Copies video and audio streams into one new file, without decoding or encoding.
 //
 //     auto video = polymux::media::open_file("video.m4s");
 //     auto audio = polymux::media::open_file("audio.m4s");
@@ -21,19 +21,19 @@
 
 namespace polymux::media {
 
-/// `automatic` is WebM for VP8, VP9 and AV1 with Opus or Vorbis, else MP4 where it can hold the
-/// codecs, else Matroska.
+/// `automatic` is WebM for VP8, VP9 and AV1 with Opus or Vorbis, otherwise MP4 if it supports the
+/// codecs, otherwise Matroska.
 enum class RemuxContainer : std::uint8_t { automatic, mp4, matroska, webm };
 
 struct RemuxOptions {
     RemuxContainer container = RemuxContainer::automatic;
-    /// `duration_s` bounds the output's length, `sample_rate_hz` and `channels` its audio.
+    /// `duration_s` limits the length of the output, `sample_rate_hz` and `channels` its audio.
     Limits limits = {};
 };
 
 struct RemuxedStream {
     int input = 0;             ///< Number of the source, from 0.
-    int index = 0;             ///< Number of the stream in it, as `probe` numbers.
+    int index = 0;             ///< Number of the stream in the source, as in `probe`.
     std::string type;          ///< "video" or "audio".
     std::string codec;         ///< FFmpeg's short name, "h264".
     std::int64_t packets = 0;  ///< Written to the output.
@@ -47,22 +47,22 @@ struct RemuxReport {
     std::int64_t bytes = 0;    ///< Size of the output.
     std::vector<RemuxedStream> streams;  ///< In the output's order.
     double elapsed_s = 0;
-    std::vector<Warning> warnings;  ///< Damage that was met, time stamps that were repaired.
+    std::vector<Warning> warnings;  ///< Damage in the input, repaired timestamps.
 };
 
-/// Writes the best video of the first source that has one, and the best audio, of the last source
-/// that has one, into one file that plays while it is loaded, and commits it. Subtitles, data and
-/// pictures are left out; tags, chapters, language, rotation and colours are kept.
+/// Writes one file and commits it. The file has the best video of the first source with video, and
+/// the best audio of the last source with audio. It can be played while it is loaded. Drops
+/// subtitles, data and images; keeps tags, chapters, language, rotation and colors.
 ///
-/// Times begin at 0. Sources of one kind (two MPEG-TS, two MP4) that begin within ten seconds of
-/// each other are taken to share one clock, so that sound stays where it was against the picture;
-/// others each begin at 0. Where the time stamps of a source jump, the jump is taken out.
+/// Times begin at 0. Two sources of one kind (two MPEG-TS, two MP4) that begin within ten seconds
+/// of each other count as sharing one clock, which keeps audio in sync with video. Other sources
+/// each begin at 0. If timestamps of a source jump, the jump is removed.
 ///
-/// `sources` are one or two, each used by this call alone. `sink` must be able to patch, and for
-/// MP4 to be read back. On any error it is left uncommitted and disappears with its owner.
-/// Errors: those of `probe`, and no_audio when there is neither video nor audio, encrypted,
-/// unsupported_media where a codec does not fit the container asked for, limit_exceeded,
-/// callback_failed, cancelled, and the sink's own.
+/// `sources` has one or two sources, which only this call uses. `sink` must support patching, and
+/// for MP4 also reading back. After an error the sink stays uncommitted; destroying it removes its
+/// output. Errors: those of `probe`; no_audio if there is neither video nor audio; encrypted;
+/// unsupported_media if a codec does not fit the requested container; limit_exceeded;
+/// callback_failed; cancelled; and errors of the sink.
 Result<RemuxReport> remux(std::span<ByteSource* const> sources, ByteSink& sink,
                           const RemuxOptions& options = {},
                           const ProgressCallback& on_progress = {}, const CancelToken& token = {});

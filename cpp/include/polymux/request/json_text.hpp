@@ -1,4 +1,4 @@
-// JSON text, written piece by piece into a buffer that can be used again.
+// JSON text, written piece by piece into a reusable buffer.
 //
 //     json::Buffer buffer;
 //     buffer.append("{\"prompt\":");
@@ -17,7 +17,7 @@
 
 namespace polymux::json {
 
-/// Growing bytes. Growth leaves the new bytes unwritten, and `clear` keeps the memory.
+/// A growing byte buffer. Growth leaves the new bytes uninitialized, and `clear` keeps the memory.
 class Buffer {
 public:
     Buffer() = default;
@@ -34,13 +34,14 @@ public:
     std::size_t capacity_bytes() const noexcept { return capacity_; }
     void clear() noexcept { size_ = 0; }
 
-    /// Room for that many more bytes; write there, then `advance`. Throws std::bad_alloc.
+    /// Reserves room for that many more bytes. Write there, then call `advance`. Throws
+    /// std::bad_alloc.
     char* reserve(std::size_t more_bytes) {
         if (capacity_ - size_ < more_bytes) grow(more_bytes);
         return bytes_.get() + size_;
     }
     void advance(std::size_t bytes) noexcept { size_ += bytes; }
-    /// Takes back what was written after that size.
+    /// Removes everything after that size.
     void truncate(std::size_t size_bytes) noexcept { size_ = size_bytes; }
     void append(char byte) {
         *reserve(1) = byte;
@@ -62,22 +63,22 @@ private:
     std::size_t capacity_ = 0;
 };
 
-/// A string with its quotes, from UTF-8, which must be valid.
+/// Appends a quoted string. `text` must be valid UTF-8.
 void append_utf8(Buffer& buffer, std::string_view text);
 
-/// The same from one, two or four bytes a character. False where a surrogate stands alone or a
-/// number is no character: nothing is written then.
+/// The same for text of one, two or four bytes per character. Returns false and writes nothing if a
+/// surrogate is unpaired or a number is not a character.
 void append_latin1(Buffer& buffer, std::span<const std::uint8_t> text);
 [[nodiscard]] bool append_ucs2(Buffer& buffer, std::span<const std::uint16_t> text);
 [[nodiscard]] bool append_ucs4(Buffer& buffer, std::span<const std::uint32_t> text);
 
-/// What stands before a member's value: a brace or a comma, the name in UTF-8, a colon.
+/// Appends the start of a member: `before` (a brace or a comma), the name in UTF-8, a colon.
 void append_name(Buffer& buffer, char before, std::string_view name);
 
 void append_integer(Buffer& buffer, std::int64_t value);
 
-/// The shortest text that reads back as the same number, laid out as Python prints it (1.0, 1e+16).
-/// False for a NaN and the infinities, which JSON cannot say: nothing is written then.
+/// Appends the shortest text that reads back as the same number, formatted as in Python (1.0,
+/// 1e+16). Returns false and writes nothing for NaN and infinities, which JSON does not support.
 [[nodiscard]] bool append_number(Buffer& buffer, double value);
 
 }  // namespace polymux::json

@@ -1,4 +1,4 @@
-// A multipart/form-data body (RFC 7578) that is made while it is sent: nothing of a file is kept.
+// A multipart/form-data body (RFC 7578), built while it is sent: files are not held in memory.
 //
 //     auto body = request::MultipartBody::create();
 //     if (!body) return body.error();
@@ -25,7 +25,7 @@
 
 namespace polymux::request {
 
-/// Where the bytes of one part come from. Used by one thread at a time.
+/// Source of the bytes of one part. Used by one thread at a time.
 class PartSource {
 public:
     PartSource() = default;
@@ -33,50 +33,52 @@ public:
     PartSource& operator=(const PartSource&) = delete;
     virtual ~PartSource() = default;
 
-    /// Bytes from the start to the end, where that is known before they are read. The body gives
-    /// exactly so many, or fails.
+    /// Size in bytes from start to end, if known before reading. The body sends exactly this many
+    /// bytes, or fails.
     [[nodiscard]] virtual std::optional<std::uint64_t> size_bytes() const noexcept = 0;
 
-    /// Reads up to `buffer.size()` bytes; 0 is the end, or a wait where `starved()`.
+    /// Reads up to `buffer.size()` bytes; 0 means the end, or a wait if `starved()`.
     virtual Result<std::size_t> read(std::span<std::byte> buffer) = 0;
 
-    /// True after a read that gave 0 because the next bytes are not there yet.
+    /// True after a read returned 0 because the next bytes have not arrived yet.
     [[nodiscard]] virtual bool starved() const noexcept { return false; }
 
-    /// Called once all of `size_bytes()` have been read: fails where the source has changed since.
+    /// Called once after all of `size_bytes()` was read. Fails if the source has changed since.
     virtual Result<void> check_unchanged() { return {}; }
 
     [[nodiscard]] virtual bool can_rewind() const noexcept = 0;
-    /// Back to the start. Only where `can_rewind()`.
+    /// Returns to the start. Only called if `can_rewind()`.
     virtual Result<void> rewind() = 0;
 
-    /// For messages: a path, or what the caller calls it.
+    /// For messages: a path, or the caller's name for it.
     [[nodiscard]] virtual const std::string& name() const noexcept = 0;
 };
 
-/// Bytes that somebody keeps unchanged for as long as the part lives; `owner` is dropped with it.
+/// Bytes that stay unchanged for as long as the part lives. `owner` keeps them alive and is dropped
+/// with the part.
 std::unique_ptr<PartSource> memory_part(std::span<const std::byte> bytes, std::string name,
                                         std::shared_ptr<const void> owner = {});
 
-/// A regular file, read by `pread` straight into the buffer of whoever sends. Its size is that at
-/// the opening; another size or modification time at the end is `input_changed`. A folder, pipe,
-/// socket or device is `input_unreadable`.
+/// A regular file, read by `pread` straight into the sender's buffer. Its size is fixed at opening;
+/// a different size or modification time at the end is `input_changed`. A folder, pipe, socket or
+/// device is `input_unreadable`.
 Result<std::unique_ptr<PartSource>> file_part(const std::string& path);
 
-/// The same of an open descriptor from `start_bytes` on; it is duplicated, its position unused.
+/// The same for an open descriptor, starting at `start_bytes`. The descriptor is duplicated; its
+/// position is not used.
 Result<std::unique_ptr<PartSource>> descriptor_part(int descriptor, std::uint64_t start_bytes,
                                                     std::string name);
 
-/// Bytes that one thread hands to another, which sends them: neither waits in here.
+/// Bytes that one thread passes to another thread, which sends them. Neither thread waits here.
 class Feed {
 public:
-    /// More bytes, at once or in any number of pieces. Without effect after `finish` or `fail`.
+    /// Adds bytes. No effect after `finish` or `fail`.
     void push(std::vector<std::byte> bytes);
-    /// There is no more.
+    /// Marks the end of the bytes.
     void finish();
-    /// The next read fails with this, once the bytes before it are read.
+    /// Makes the next read fail with `error`, after the bytes before it are read.
     void fail(Error error);
-    /// Pushed and not yet read: the measure for whoever pushes of when to wait.
+    /// Bytes pushed but not read. The pushing thread uses it to decide when to wait.
     [[nodiscard]] std::size_t waiting_bytes() const;
 
 private:
@@ -84,26 +86,26 @@ private:
 
     mutable std::mutex mutex_;
     std::deque<std::vector<std::byte>> pieces_;
-    std::size_t offset_ = 0;  // In the first piece.
+    std::size_t offset_ = 0;  // Position in the first piece.
     std::size_t waiting_bytes_ = 0;
     bool ended_ = false;
     std::optional<Error> error_;
 };
 
-/// What `feed` is given; it cannot be rewound. `size_bytes` where it is known.
+/// A part that reads from `feed`; it cannot be rewound. `size_bytes` is the size, if known.
 std::unique_ptr<PartSource> fed_part(std::shared_ptr<Feed> feed, std::string name,
                                      std::optional<std::uint64_t> size_bytes = {});
 
-/// How a file part calls itself.
+/// File name and type of a file part.
 struct FileLabel {
     std::string file_name;          ///< Without folders; any language. Never empty on the wire.
-    std::string content_type = {};  ///< Such as "audio/mpeg"; empty: by the file name's extension.
+    std::string content_type = {};  ///< "audio/mpeg", ...; empty: by file extension.
 };
 
-/// The type of a name's extension, in any case; "application/octet-stream" where it is not known.
+/// Content type for a name's extension, in any case; "application/octet-stream" if unknown.
 [[nodiscard]] std::string_view content_type_of(std::string_view file_name);
 
-/// A figure that one thread changes and others may look at meanwhile; by itself, as of some moment.
+/// A number that one thread changes while other threads may read it. Each read is a snapshot.
 template <typename T>
 class Watched {
 public:
@@ -122,46 +124,47 @@ private:
     std::atomic<T> value_;
 };
 
-/// The body. Parts are added first, then it is read. Used by one thread at a time; others may ask
-/// what is const meanwhile.
+/// The body. Add the parts first, then read it. Used by one thread at a time; other threads may
+/// call the const functions meanwhile.
 class MultipartBody {
 public:
-    /// With a boundary of 192 bits from the operating system, which no data can guess.
+    /// Creates a body with a boundary of 192 random bits from the operating system, which data
+    /// cannot predict.
     static Result<MultipartBody> create();
 
-    /// A field. `value` is UTF-8 and goes out byte for byte. Both must be valid UTF-8.
+    /// Adds a field. Both texts must be valid UTF-8; `value` is sent byte for byte.
     Result<void> add_text(std::string_view name, std::string_view value);
 
-    /// A file. In names, `"` and control characters become %22, %0A and so on, as browsers write
-    /// them (WHATWG HTML, multipart/form-data encoding algorithm), and bytes of a file name that
-    /// are no UTF-8 become U+FFFD; all else goes out as it is.
+    /// Adds a file. In names, `"` and control characters become %22, %0A and so on, as in browsers
+    /// (WHATWG HTML, multipart/form-data encoding algorithm). Invalid UTF-8 in a file name becomes
+    /// U+FFFD. Everything else is sent unchanged.
     Result<void> add_file(std::string_view name, const FileLabel& label,
                           std::unique_ptr<PartSource> source);
 
     /// For the header: "multipart/form-data; boundary=...".
     [[nodiscard]] const std::string& content_type() const noexcept { return content_type_; }
 
-    /// Length of the whole body; none where a part does not know its own.
+    /// Length of the whole body; none if a part does not know its length.
     [[nodiscard]] std::optional<std::uint64_t> length_bytes() const noexcept;
 
-    /// Reads up to `buffer.size()` bytes; less than that is not the end. 0 is: either `finished()`
-    /// or, where `starved()`, the current part waits for its feed. After a failure every read
-    /// gives the same error, until `rewind`.
+    /// Reads up to `buffer.size()` bytes; a short read is not the end. Returns 0 if `finished()`,
+    /// or if `starved()`: the current part waits for its feed. After a failure, every read returns
+    /// the same error until `rewind`.
     Result<std::size_t> read(std::span<std::byte> buffer);
 
     [[nodiscard]] bool finished() const noexcept { return current_ == segments_.size(); }
     [[nodiscard]] bool starved() const noexcept { return starved_; }
-    /// The file part that is being read, counted from 0 in the order they were added.
+    /// Index of the file part that is being read, counted from 0 in the order of addition.
     [[nodiscard]] std::size_t current_file() const noexcept;
-    /// Bytes that `read` has given since the start.
+    /// Bytes returned by `read` since the start.
     [[nodiscard]] std::uint64_t sent_bytes() const noexcept { return sent_bytes_; }
 
     [[nodiscard]] bool can_rewind() const noexcept;
-    /// Back to the start, to send the same body again. Fails where a part cannot.
+    /// Returns to the start, to send the same body again. Fails if a part cannot be rewound.
     Result<void> rewind();
 
 private:
-    /// Bytes of our own, and the source that follows them; the last has none.
+    /// Generated bytes, followed by a part's source. The last segment has no source.
     struct Segment {
         std::string head;
         std::unique_ptr<PartSource> source;
@@ -176,7 +179,7 @@ private:
 
     std::string boundary_;
     std::string content_type_;
-    std::vector<Segment> segments_;  // The last is always without a source: what ends the body.
+    std::vector<Segment> segments_;  // The last one has the body's end.
     Watched<std::size_t> current_ = 0;
     std::size_t head_offset_ = 0;
     std::uint64_t source_bytes_ = 0;

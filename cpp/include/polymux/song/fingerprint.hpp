@@ -1,4 +1,4 @@
-// The fingerprint of a song: what is kept of its sound.
+// Fingerprints of songs: the stored peaks of their spectrograms.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FingerprintPart {
     Fingerprint fingerprint;
 };
 
-/// Takes a song's sound in pieces, in memory that does not grow with it but by its peaks.
+/// Fingerprints a song's audio piece by piece. Memory grows only with the number of peaks.
 ///
 ///     Fingerprinter fingerprinter(parameters);
 ///     while (...) fingerprinter.feed(mono_samples_at_8_khz);
@@ -31,10 +31,10 @@ public:
     Fingerprinter(const Fingerprinter&) = delete;
     Fingerprinter& operator=(const Fingerprinter&) = delete;
 
-    /// One channel at `Parameters::sample_rate_hz`.
+    /// Adds samples of one channel at `Parameters::sample_rate_hz`.
     void feed(std::span<const float> samples);
 
-    /// At least one part; it has no peaks where there was silence. Call it once.
+    /// Returns at least one part. Silent parts have no peaks. Call it once.
     [[nodiscard]] std::vector<FingerprintPart> finish();
 
 private:

@@ -1,5 +1,5 @@
-// The numbers that decide which song a recording is. docs/explanation/song-recognition.md describes
-// how they were measured, and how to measure with other music.
+// Parameters of song recognition. docs/explanation/song-recognition.md describes how they were measured, and how to measure
+// them with your music.
 #pragma once
 
 #include <array>
@@ -11,107 +11,107 @@ namespace polymux::song {
 /// One window of the short-time Fourier transform, and which of its peaks are kept.
 struct WindowParameters {
     int length_samples = 0;
-    /// Both windows have a frame every `hop_samples`; of songs the longer one may compute only each
-    /// `stride`-th of them.
+    /// Both windows have a frame every `hop_samples`. For songs, the longer window may compute only
+    /// every `stride`-th frame.
     int stride = 1;
 
-    /// Peaks of a song: the largest within these many computed frames and bins on each side, and of
-    /// those the most prominent ones of each second in each of `bands` bands.
+    /// Peaks of a song: the maximum within these many computed frames and bins on each side. Of
+    /// those, the most prominent ones of each second in each of `bands` bands are kept.
     int song_box_frames = 10;
     int song_box_bins = 14;
     int song_peaks_per_band = 5;
 
-    /// Every peak of a snippet that a song's peak may be found at: dense.
+    /// All peaks of a snippet that can match a song's peak: dense.
     int dense_box_frames = 2;
     int dense_box_bins = 2;
     int dense_peaks_per_second = 250;
 
-    /// How far off a snippet's peak may lie, on each side.
+    /// Maximum distance of a snippet's peak, on each side.
     int tolerance_frames = 1;
     float tolerance_bins = 0.6F;
 };
 
-/// How a candidate is decided upon: a logistic regression, fitted to generated music of which wrong
-/// answers counted ten times. docs/explanation/song-recognition.md describes how to fit it to other
-/// music.
+/// Parameters of the decision about a candidate: a logistic regression, fitted to generated music
+/// with a weight of ten for wrong answers. docs/explanation/song-recognition.md describes how to fit it to your music.
 struct Decision {
     float bias = -5.082F;
-    /// Of log(1 + strength) of each window, strength being the likelihood over the root of how
-    /// many peaks were there to be found.
+    /// Weights of log(1 + strength) of each window. Strength is the likelihood over the root of the
+    /// number of expected peaks.
     std::array<float, 2> strength = {4.857F, 4.364F};
-    /// Of how far the snippet's strongest peaks, so many of each second, and all of them stand out.
+    /// Weights of the contrast of the snippet's strongest peaks (this many of each second) and of
+    /// all its peaks.
     std::size_t strongest_of_second = 12;
     float strongest_contrast = -1.768F;
     float dense_contrast = 2.163F;
-    /// Where the snippet is played faster or slower, by more than what is found while looking for
-    /// the song as it is.
+    /// Weight for a changed speed, if it exceeds the changes that the search for the unchanged song
+    /// covers.
     float speed_changed = -0.372F;
     float unchanged = 0.0047F;
-    /// Of the logarithm of how many peaks were there to be found.
+    /// Weight of the logarithm of the number of expected peaks.
     float length = -1.268F;
 
-    /// A song that lies under a part of the snippet only, or has next to nothing there, is judged
-    /// as if it had so many peaks a second: few of them agree by chance somewhere.
+    /// If a song covers only a part of the snippet, or has almost no peaks there, it is scored as
+    /// if it had this many peaks per second, because a few peaks agree by chance somewhere.
     float min_peaks_per_second = 13;
 
-    float accepted = 0.85F;  ///< The least confidence of an answer.
-    int min_hits = 6;        ///< With fewer peaks found, it is none.
-    /// So much likelihood, of both windows, and no other way of playing is tried.
+    float accepted = 0.85F;  ///< Minimum confidence of an answer.
+    int min_hits = 6;        ///< Minimum number of peaks found for an answer.
+    /// At this likelihood of both windows, the search skips other speeds, tempos and pitches.
     float certain_likelihood = 60;
 };
 
-/// Which ways of playing a song are tried, and how exactly it is laid over the snippet.
+/// Which changes of a song to try, and how exactly to align it with the snippet.
 struct SearchParameters {
-    /// Steps of speed, tempo and pitch, so many faster and so many slower.
+    /// Step size for speed, tempo and pitch, with this many steps up and down.
     float step = 0.005F;
     int speed_steps = 11;
     int tempo_steps = 13;
     int pitch_steps = 13;
 
-    /// Places of one song and one way of playing that are kept of what the first window says, and
-    /// of how many songs such places are judged by both.
+    /// Number of places kept by the first window for one song and one change, and number of songs
+    /// whose places both windows score.
     std::size_t kept_of_one_song = 2;
     std::size_t refined_songs = 6;
 
-    /// Frames that a place is moved by on each side: at first, and when it is fitted exactly. Then
-    /// speeds are tried by these parts of a step.
+    /// Frames by which a place is moved on each side, in the first pass and in the exact fit. The
+    /// exact fit also tries speeds in these fractions of a step.
     int moved_frames = 1;
     int refined_frames = 2;
     std::array<float, 3> finer_steps = {0.5F, 0.25F, 0.125F};
 };
 
-/// How much a peak says that is found where the song has it: the likelihood ratio against chance.
+/// How much a found peak of the song counts: the likelihood ratio against chance.
 struct LikelihoodParameters {
-    /// That a cell has a peak anyway.
+    /// Minimum probability that a cell has a peak anyway.
     float min_chance = 0.02F;
     float max_chance = 0.97F;
-    /// Share of the song's peaks that the snippet may keep.
+    /// Range of the share of the song's peaks that the snippet may keep.
     float min_survival = 0.08F;
     float max_survival = 0.92F;
-    /// How busy a frequency is, is the mean over so many cells on each side and, so that one that
-    /// was never seen is not impossible, of so many frames that are as busy as the mean.
+    /// Frequency statistics are a mean over this many cells on each side. Adding this many average
+    /// frames keeps a frequency without peaks from being impossible.
     int smoothed_cells = 2;
     float prior_frames = 6.0F;
-    /// Of the mean, for moments.
+    /// The same prior for moments, as a share of the mean.
     float prior_of_moment = 0.05F;
 };
 
-/// When two files are the same recording, and with that one group.
+/// When two files are the same recording and belong to one group.
 struct SameRecordingParameters {
-    /// Excerpts of 20 s, about these parts of the recording, of which so many must agree.
+    /// Excerpts of 20 s around these positions of the recording, and how many must agree.
     std::uint32_t excerpt_frames = 1'250;
     std::array<std::uint32_t, 3> places_per_cent = {20, 50, 80};
     int min_excerpts = 2;
-    /// Of the song's peaks within an excerpt, the shares that must be the other's too. Peaks of
-    /// other codecs agree to four fifths, those of another performance to a third.
+    /// Minimum shares of the song's peaks in an excerpt that must also be in the other song. Other
+    /// codecs keep about four fifths of the peaks; another performance shares a third.
     float min_survival = 0.45F;
     int min_hits = 60;
-    std::size_t max_candidates = 5;  ///< That are looked at, for each excerpt.
+    std::size_t max_candidates = 5;  ///< Candidates checked for each excerpt.
 };
 
-/// All that decides which songs are named for which sound. What is not here decides nothing of
-/// that: how memory is laid out and kept within bounds, in which format files are, and how names
-/// are compared (title_match.cpp).
+/// All parameters that decide which songs match an audio snippet. Memory layout and limits, file
+/// formats and title comparison (title_match.cpp) are elsewhere, because they do not affect the
+/// result.
 struct Parameters {
     int sample_rate_hz = 8'000;
     int hop_samples = 128;
@@ -119,61 +119,61 @@ struct Parameters {
     float highest_hz = 3'800;
     int bands = 4;  ///< Spaced evenly on a logarithmic scale.
 
-    /// Of two channels the middle is taken, unless its power lies so many times below that of their
-    /// difference (20 dB): then the louder one is. Samples beyond the loudest are taken for
-    /// silence.
+    /// Of two channels, the middle is used. If its power is lower than the power of their
+    /// difference by more than this factor (20 dB), the louder channel is used. Samples above the
+    /// maximum count as silence.
     double max_side_over_middle = 100;
     float loudest_sample = 1e6F;
 
-    /// Power that is added to each cell: digital silence has no peaks. And log2 of the power below
-    /// which there is nothing but rounding (-117 dB of a full-scale sine).
+    /// Power added to each cell, which leaves digital silence without peaks. And log2 of the power
+    /// below which there is only rounding noise (-117 dB of a full-scale sine).
     float silence_power = 1e-12F;
     float lowest_level = -39;
 
-    /// Peaks are chosen among those of so many frames, about a second. They stand out of what is
-    /// usual at their frequency: of a song that is the mean over so many frames, about a minute,
-    /// and over so many bins on each side.
+    /// Peaks are selected in slices of this many frames, about a second. Prominence is relative to
+    /// the mean at the same frequency. For a song, that mean covers this many frames (about a
+    /// minute) and this many bins on each side.
     int slice_frames = 64;
     int usual_frames = 3'840;
     int baseline_bins = 16;
 
-    /// The first finds candidates and judges them, the second judges them once more.
+    /// The first window finds and scores candidates, the second scores them again.
     std::array<WindowParameters, 2> windows = {
         WindowParameters{.length_samples = 2048},
         WindowParameters{.length_samples = 4096, .stride = 2}};
 
-    /// Pairs of peaks of the first window, which make the keys of the index.
-    int pair_fan = 4;  ///< Of a song: each peak with the next so many.
+    /// Pairs of peaks of the first window, which form the keys of the index.
+    int pair_fan = 4;  ///< Songs: each peak pairs with this many following ones.
     int pair_min_frames = 2;
     int pair_max_frames = 160;
     int pair_max_bins = 127;
 
-    /// Of a snippet only the beginning is decoded, and of that the loudest part is looked at,
-    /// which begins at a multiple of so many samples.
+    /// Only the beginning of a snippet is decoded, and only its loudest part is used. That part
+    /// begins at a multiple of this many samples.
     double max_decoded_s = 600.0;
     double max_query_s = 30.0;
     std::size_t loudest_step_samples = 4'000;
-    /// A shorter one, or one of less power (-85 dBFS), is like nothing.
+    /// A shorter or quieter snippet (-85 dBFS) has no match.
     double min_query_s = 1.0;
     double min_power = 3.16e-9;
 
-    /// Peaks of a snippet whose pairs are looked up, of the first window.
+    /// Peaks of a snippet in the first window whose pairs are looked up.
     int query_box_frames = 6;
     int query_box_bins = 12;
     int query_peaks_per_second = 60;
     int query_fan = 12;
-    /// Of a number that is to be rounded: so close to the middle of two, both are looked up.
+    /// If a value is this close to the middle between two integers, both are looked up.
     float query_rounding = 0.35F;
 
-    /// A key with more postings than these tells nothing.
+    /// A key with more postings than this is ignored.
     std::uint32_t max_postings = 4'000;
-    /// Votes for one place within `vote_frames` frames that make a candidate, and how many places
-    /// of one way of playing are looked at.
+    /// Minimum votes for one place within `vote_frames` frames to become a candidate, and the
+    /// maximum number of places per change of speed, tempo or pitch.
     int min_votes = 3;
     int vote_frames = 3;
     int max_candidates = 40;
 
-    /// Frames between two songs on a segment's line of time: more than any snippet has.
+    /// Frames between two songs on a segment's timeline: longer than any snippet.
     int gap_frames = 2'048;
 
     SearchParameters search;
@@ -181,9 +181,9 @@ struct Parameters {
     Decision decision;
     SameRecordingParameters same_recording;
 
-    /// Identifies what decides which peaks and pairs are stored. An index made with others is made
-    /// anew; what questions are asked and decided by may change at any time, and so may what makes
-    /// groups: those that were made stay.
+    /// Hash of the parameters that decide which peaks and pairs are stored. An index with other
+    /// values is rebuilt. Parameters of queries and decisions may change at any time. Parameters of
+    /// grouping may change too; existing groups stay.
     [[nodiscard]] std::uint64_t hash() const noexcept;
 };
 

@@ -1,4 +1,4 @@
-// Peaks of a spectrogram, as they are stored, and the keys made of pairs of them.
+// Peaks of a spectrogram as stored, and the keys made of pairs of peaks.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace polymux::song {
 
-/// A peak in 32 bits: 20 for its frame, 12 for its frequency in units of `frequency_unit_hz`, for
-/// both windows alike (a quarter of a bin of the first, half a bin of the second). Sorted by value,
-/// peaks are sorted by time.
+/// A peak in 32 bits: 20 for its frame, 12 for its frequency in units of `frequency_unit_hz`. The
+/// unit is the same for both windows (a quarter bin of the first, half a bin of the second). Order
+/// by value is order by time.
 using PackedPeak = std::uint32_t;
 
 inline constexpr int frequency_bits = 12;
 inline constexpr std::uint32_t frequency_mask = (1U << frequency_bits) - 1;
-/// A longer recording is several tracks: 4.6 hours.
+/// A longer recording becomes several tracks: 4.6 hours.
 inline constexpr std::uint32_t max_track_frames = (1U << (32 - frequency_bits)) - 1;
 inline constexpr float frequency_unit_hz = 8'000.0F / 8'192.0F;
 
@@ -30,7 +30,7 @@ inline constexpr float frequency_unit_hz = 8'000.0F / 8'192.0F;
     return peak & frequency_mask;
 }
 
-/// What is kept of up to 4.6 hours of sound: the peaks of both windows, sorted.
+/// Fingerprint of up to 4.6 hours of audio: the sorted peaks of both windows.
 struct Fingerprint {
     std::uint32_t frames = 0;
     std::vector<PackedPeak> peaks[2];
@@ -42,7 +42,7 @@ struct KeyedFrame {
     std::uint32_t frame = 0;
 };
 
-/// Appends the keys of a song's pairs; `peaks` are those of the first window, sorted.
+/// Appends the keys of a song's pairs. `peaks` are the sorted peaks of the first window.
 void append_pairs(std::span<const PackedPeak> peaks, const Parameters& parameters,
                   std::vector<KeyedFrame>& pairs);
 

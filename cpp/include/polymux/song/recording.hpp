@@ -1,4 +1,4 @@
-// From a file of sound to its fingerprint, or to a question about it.
+// Makes a fingerprint or a query from an audio file.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 namespace polymux::song {
 
 struct RecordingOptions {
-    std::optional<int> audio_stream = {};  ///< Default: the one that a conversion would take.
+    std::optional<int> audio_stream = {};  ///< Default: the same as in a conversion.
     media::Limits limits = {};
 };
 
@@ -25,8 +25,8 @@ struct RecordingFingerprint {
     double duration_s = 0;
 };
 
-/// Decodes a recording and takes its fingerprint. Where the middle of two channels is silence, the
-/// louder channel is taken. `on_progress` gets the position in seconds. Errors: as of
+/// Decodes a recording and fingerprints it. If the middle of two channels is silent, uses the
+/// louder channel. `on_progress` receives the position in seconds. Errors: as in
 /// `media::decode_pcm`.
 Result<RecordingFingerprint> fingerprint_recording(media::ByteSource& source,
                                                    const Parameters& parameters,
@@ -36,11 +36,11 @@ Result<RecordingFingerprint> fingerprint_recording(media::ByteSource& source,
 
 struct RecordedQuery {
     Query query;
-    double duration_s = 0;  ///< Of what was decoded.
+    double duration_s = 0;  ///< Duration of the decoded part.
 };
 
 /// Decodes a snippet, or the beginning of a long one, and finds the peaks of its loudest part.
-/// Errors: as of `media::decode_pcm`.
+/// Errors: as in `media::decode_pcm`.
 Result<RecordedQuery> query_recording(media::ByteSource& source, const Parameters& parameters,
                                       const RecordingOptions& options, const CancelToken& token);
 

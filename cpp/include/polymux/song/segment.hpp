@@ -1,8 +1,8 @@
-// One part of the index: which pairs of peaks stand at which frames of which songs, and the peaks
-// themselves. The same bytes whether they were just made or lie in a mapped file.
+// One segment of the index: which pairs of peaks occur at which frames of which songs, and the
+// peaks themselves. The bytes are the same in memory and in a mapped file.
 //
-// All tracks of a segment stand on one line of time, so that a posting is one number of 32 bits: a
-// frame of that line. Which bytes mean what: cpp/src/song/segment_layout.hpp.
+// All tracks of a segment share one timeline, so a posting is one 32-bit number: a frame on that
+// timeline. cpp/src/song/segment_layout.hpp defines the byte layout.
 #pragma once
 
 #include <algorithm>
@@ -18,39 +18,39 @@
 
 namespace polymux::song {
 
-/// What a segment is made of. A recording of more than `max_track_frames` is several tracks of one
-/// song; each says at which of the recording's frames it begins.
+/// Input of a segment. A recording of more than `max_track_frames` becomes several tracks of one
+/// song; each has the recording's frame at which it begins.
 struct Track {
     std::int64_t song = 0;
     std::uint32_t first_frame = 0;
     Fingerprint fingerprint;
 };
 
-/// A track as it stands in a segment.
+/// A track as stored in a segment.
 struct TrackRow {
     std::int64_t song = 0;
-    std::uint32_t first_frame = 0;  ///< Of the recording.
-    std::uint32_t base_frame = 0;   ///< On the segment's line of time.
+    std::uint32_t first_frame = 0;  ///< Frame in the recording.
+    std::uint32_t base_frame = 0;   ///< Frame on the segment's timeline.
     std::uint32_t frames = 0;
-    std::uint32_t first_slice = 0;  ///< Where its peaks are.
+    std::uint32_t first_slice = 0;  ///< Index of the first slice of its peaks.
 };
 
-/// A frame of the line of time, told by its track: `frame` counts from the track's first, and is
-/// negative in the gap before it, where a snippet lies that begins before the song does.
+/// A frame of the timeline, relative to its track. `frame` counts from the track's first frame. It
+/// is negative in the gap before the track, for a snippet that begins before the song.
 struct TrackPlace {
     std::uint32_t track = 0;
     std::int32_t frame = 0;
 };
 
-/// Frames of a line of time have at most so many bits: 149 hours, gaps included.
+/// Maximum bits of a timeline frame: 149 hours, gaps included.
 inline constexpr int max_frame_bits = 25;
 
 /// A view of a segment's bytes, which must outlive it. Cheap to copy, safe for any number of
-/// threads. Bytes that were damaged give fewer results or wrong ones, never a read outside of them.
+/// threads. Damaged bytes give fewer or wrong results, but never an out-of-bounds read.
 class Segment {
 public:
-    /// Checks the header and the sections' sizes; reads hardly anything else. The bytes must begin
-    /// at an address that 8 divides. Errors: `undecodable` for bytes that are no segment, are
+    /// Checks the header and the sizes of the sections, and reads little else. The address of the
+    /// bytes must be a multiple of 8. Errors: `undecodable` if the bytes are not a segment, are
     /// damaged, or were made with other parameters or by another version.
     static Result<Segment> open(std::span<const std::byte> bytes, const Parameters& parameters);
 
@@ -58,29 +58,31 @@ public:
     [[nodiscard]] Result<void> verify() const;
 
     [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
-    /// Length of the line of time.
+    /// Length of the timeline.
     [[nodiscard]] std::uint32_t frames() const noexcept { return frames_; }
     [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::size_t posting_count() const noexcept { return postings_.size(); }
-    /// Of the header, and so of all that the header has checksums of: no two segments share it.
+    /// Checksum of the header, which includes the checksums of all sections. Unique for each
+    /// segment.
     [[nodiscard]] std::uint32_t checksum() const noexcept { return checksum_; }
 
     [[nodiscard]] std::uint32_t track_count() const noexcept {
         return static_cast<std::uint32_t>(rows_.size());
     }
-    /// A row that cannot be, and one behind the last, has no frames.
+    /// An invalid row and one past the end have no frames.
     [[nodiscard]] TrackRow track(std::uint32_t index) const noexcept;
-    /// The track that holds that frame of the line of time, itself or in the gap before it.
+    /// Finds the track that contains a timeline frame, either in the track or in the gap before it.
     [[nodiscard]] std::optional<TrackPlace> track_at(std::uint32_t frame) const noexcept;
 
-    /// The postings of one key, sorted by frame; `posting_frame` tells the frame.
+    /// The postings of one key, sorted by frame. `posting_frame` extracts the frame.
     [[nodiscard]] std::span<const std::uint32_t> postings(std::uint32_t key) const noexcept {
         if (key >> key_bits != 0) return {};
         const std::span<const std::uint32_t> bucket = bucket_of(key >> low_bits_);
         const std::uint32_t low = key & ((1U << low_bits_) - 1);
         const std::size_t first = first_from(bucket, low << frame_bits_);
         std::size_t end = first;
-        // Few keys have more than a few. Not a search for the next key, which may not fit 32 bits.
+        // Most keys have few postings, so a linear scan is enough. A search for the next key is not
+        // possible, because that key may exceed 32 bits.
         while (end < bucket.size() && bucket[end] >> frame_bits_ == low) ++end;
         return bucket.subspan(first, end - first);
     }
@@ -88,14 +90,14 @@ public:
         return posting & ((1U << frame_bits_) - 1);
     }
 
-    /// Calls `visit(frame)` for each frame of the line of time at which a pair has this key.
+    /// Calls `visit(frame)` for each timeline frame at which a pair has this key.
     template <typename Visit>
     void find(std::uint32_t key, Visit&& visit) const {
         for (const std::uint32_t posting : postings(key)) visit(posting_frame(posting));
     }
 
-    /// Calls `visit(index, postings(keys[index]))` for each key in turn. Faster than one by one,
-    /// since what is far away is asked for ahead of time.
+    /// Calls `visit(index, postings(keys[index]))` for each key in turn. Faster than single calls,
+    /// because it prefetches memory.
     template <typename Visit>
     void find_each(std::span<const std::uint32_t> keys, Visit&& visit) const {
         constexpr std::size_t ahead = 12;
@@ -107,7 +109,7 @@ public:
     }
 
     /// Calls `visit(PackedPeak)`, in order of time, for each peak of that window (0 or 1) of that
-    /// track from `first_frame` to before `end_frame`; frames count from the track's first.
+    /// track, from `first_frame` to before `end_frame`. Frames count from the track's first.
     template <typename Visit>
     void peaks(std::uint32_t track, int window, std::uint32_t first_frame, std::uint32_t end_frame,
                Visit&& visit) const {
@@ -134,18 +136,18 @@ private:
     static constexpr std::uint32_t slice_frames = 16;
     static constexpr std::uint32_t spot_slices = 32;
 
-    /// Peaks of one window: how many there are in each slice of 16 frames, their 4 low bits of the
-    /// frame and 12 of the frequency, and for each 32nd slice which peak is its first.
+    /// Peaks of one window: the count in each slice of 16 frames; for each peak the 4 low bits of
+    /// the frame and 12 of the frequency; and for every 32nd slice the index of its first peak.
     struct Window {
         std::span<const std::uint8_t> counts;
         std::span<const std::uint32_t> spots;
         std::span<const std::uint16_t> peaks;
     };
     struct SliceWalk {
-        std::uint32_t first_frame = 0;  ///< Of the first slice.
+        std::uint32_t first_frame = 0;  ///< First frame of the first slice.
         std::uint32_t end_frame = 0;    ///< At most the track's end.
         std::span<const std::uint8_t> counts;
-        std::span<const std::uint16_t> peaks;  ///< From the first slice's on.
+        std::span<const std::uint16_t> peaks;  ///< Peaks from the first slice on.
     };
 
     Segment() = default;
@@ -157,8 +159,9 @@ private:
         const std::size_t begin = std::min<std::size_t>(directory_[bucket], end);
         return postings_.subspan(begin, end - begin);
     }
-    /// How many lie before the first that is not below `min_value`, without a branch that depends
-    /// on them: nothing foretells it, and a search of a snippet does half a million of these.
+    /// Counts the elements before the first that is not below `min_value`, without data-dependent
+    /// branches. Such branches are unpredictable, and a search of a snippet does half a million of
+    /// these.
     static std::size_t first_from(std::span<const std::uint32_t> sorted,
                                   std::uint32_t min_value) noexcept {
         std::size_t before = 0;
@@ -184,17 +187,17 @@ private:
     std::uint32_t frames_ = 0;
     std::uint32_t gap_frames_ = 0;
     int frame_bits_ = 0;
-    int low_bits_ = 0;  ///< Bits of a key that are in its postings; the others choose the bucket.
+    int low_bits_ = 0;  ///< Bits of a key that postings store; the other bits select the bucket.
     std::span<const TrackRow> rows_;
     Window windows_[2];
     std::span<const std::uint32_t> postings_;
     std::span<const std::uint32_t> directory_;
 };
 
-/// The bytes of a segment of these tracks, in this order. Peaks at or behind a track's end are left
-/// out, and those over 255 of 16 frames. Errors: `limit_exceeded` where the line of time would be
-/// longer than `max_frame_bits` tell; `invalid_argument` for a track of more than
-/// `max_track_frames`, or peaks that are not sorted.
+/// Builds a segment from these tracks, in this order. Drops peaks at or after a track's end, and
+/// peaks beyond 255 in 16 frames. Errors: `limit_exceeded` if the timeline would need more than
+/// `max_frame_bits`; `invalid_argument` for a track of more than `max_track_frames`, or unsorted
+/// peaks.
 Result<std::vector<std::byte>> build_segment(const Parameters& parameters,
                                              std::span<const Track> tracks,
                                              std::uint64_t generation = 0);

@@ -1,8 +1,8 @@
-// The searchable whole of a catalogue: segments in files that processes share, and in memory what
-// was added since. It can always be made again from the catalogue's database, which alone is the
-// truth.
+// The searchable index of a song library: segments in files that processes share, and later
+// additions in memory. It can always be rebuilt from the library's database, which is the
+// authoritative copy.
 //
-// One process writes at a time, under a lock that is the caller's; any number read.
+// One process writes at a time, under a lock of the caller; any number of processes read.
 #pragma once
 
 #include <cstddef>
@@ -20,55 +20,56 @@
 
 namespace polymux::song {
 
-/// One segment of a set, and what counts no more in it.
+/// One segment of a set, and the songs removed from it.
 struct SongPart {
-    std::shared_ptr<const void> owner;  ///< Of the bytes that `segment` shows.
+    std::shared_ptr<const void> owner;  ///< Owner of the bytes that `segment` shows.
     Segment segment;
-    std::vector<std::int64_t> removed;  ///< Songs; sorted.
-    std::uint64_t number = 0;           ///< Of its file; 0 for one in memory.
-    std::int64_t sequence = 0;          ///< Of what is in memory: the last change's.
+    std::vector<std::int64_t> removed;  ///< Removed songs; sorted.
+    std::uint64_t number = 0;           ///< Number of its file; 0 for a segment in memory.
+    std::int64_t sequence = 0;          ///< Last change of a segment in memory.
 
     [[nodiscard]] bool is_removed(std::int64_t song) const noexcept;
 };
 
 /// A file of the index that could not be used.
 struct DamagedPart {
-    std::string name;    ///< In the set's folder.
-    std::string reason;  ///< For a person.
+    std::string name;    ///< Name in the set's folder.
+    std::string reason;  ///< Readable reason.
 };
 
-/// A set as it was at one moment. It stays that way, and keeps what it shows alive.
+/// An immutable view of a set at one moment. It keeps the data that it shows alive.
 struct SongSnapshot {
     std::vector<std::shared_ptr<const SongPart>> parts;
-    std::uint64_t generation = 0;  ///< Goes up by each `publish`; 0 before the first.
-    /// The last change of the database that the files have, 0 where they may lack any.
+    std::uint64_t generation = 0;  ///< Incremented by each `publish`; 0 before the first.
+    /// The last database change that the files contain, 0 if they may lack any.
     std::int64_t covered_sequence = 0;
     std::vector<DamagedPart> damaged;
 
-    /// Every song that can be found, each once, sorted.
+    /// All songs that can be found, without duplicates, sorted.
     [[nodiscard]] std::vector<std::int64_t> songs() const;
-    /// Of what is only in memory.
+    /// Size of the segments that are only in memory.
     [[nodiscard]] std::size_t memory_bytes() const noexcept;
 };
 
-/// Thread-safe: whoever searches takes a snapshot, and is kept waiting by nobody.
+/// Thread-safe: a search takes a snapshot and never waits for a writer.
 ///
-/// Each change has a number, the `sequence` of the caller's database, which only goes up. After
-/// `open`, and after a `refresh` that found something, the caller adds and removes again what its
-/// database has past `covered_sequence`. Where `damaged` is not empty, `covered_sequence` is 0: the
-/// set goes on with what is left, until somebody who may write makes it anew with another set:
+/// Each change has a number, the `sequence` of the caller's database, which only increases. After
+/// `open`, and after a `refresh` that found something, the caller repeats the additions and
+/// removals of its database after `covered_sequence`. If `damaged` is not empty, `covered_sequence`
+/// is 0. The set then uses the remaining files until a process with write access rebuilds it
+/// through another set:
 ///
-///     auto anew = SongSet::open(folder, parameters);
-///     (*anew)->clear();
-///     (*anew)->add(all_tracks_of_the_database, sequence);
-///     (*anew)->publish(sequence);
+///     auto rebuilt = SongSet::open(folder, parameters);
+///     (*rebuilt)->clear();
+///     (*rebuilt)->add(all_tracks_of_the_database, sequence);
+///     (*rebuilt)->publish(sequence);
 ///     set.refresh();
 class SongSet {
 public:
-    /// `folder` need not exist before the first `publish`. Files that are missing, damaged, or of
-    /// another version or other parameters are left out and named in `damaged`. Errors:
-    /// `input_unreadable` where the manifest is there and may not be read, or where files cannot be
-    /// opened for want of something, such as of files that may be open: that is no damage.
+    /// Opens a set. `folder` need not exist before the first `publish`. Skips files that are
+    /// missing, damaged, or of another version or other parameters, and names them in `damaged`.
+    /// Errors: `input_unreadable` if the manifest exists but cannot be read, or if files cannot be
+    /// opened for lack of a resource such as open file descriptors, which is not damage.
     static Result<std::unique_ptr<SongSet>> open(std::string folder, const Parameters& parameters);
     ~SongSet();
     SongSet(const SongSet&) = delete;
@@ -76,35 +77,34 @@ public:
 
     [[nodiscard]] std::shared_ptr<const SongSnapshot> snapshot() const;
 
-    /// Takes over what another process has published; true where there was something. Costs one
-    /// stat(2) where there is nothing. Of what is in memory, that stays which is not covered yet.
-    /// While another thread changes this set it looks again at the next call. A set that was
-    /// cleared and not published takes over what is whole only. Errors: as of `open`; the set then
-    /// stays as it is.
+    /// Loads what another process has published. Returns true if anything was new. Costs one
+    /// stat(2) if nothing changed. Changes in memory that the files do not cover yet are kept. If
+    /// another thread is changing this set, the next call checks again. A set that was cleared and
+    /// not published loads only undamaged files. Errors: as in `open`; the set then stays
+    /// unchanged.
     Result<bool> refresh();
 
-    /// Tracks that can be found from now on, in memory; all of a song's in one call. A song that
-    /// was there before stays there too: `remove` it first. Errors: as of `build_segment`; nothing
-    /// is added then.
+    /// Adds tracks, in memory, that can be found from now on. Pass all tracks of a song in one
+    /// call. Tracks that the song already has stay: call `remove` first. Errors: as in
+    /// `build_segment`; nothing is added then.
     Result<void> add(std::span<const Track> tracks, std::int64_t sequence);
 
-    /// All tracks that these songs have now.
+    /// Removes all current tracks of these songs.
     Result<void> remove(std::span<const std::int64_t> songs, std::int64_t sequence);
 
-    /// Leaves nothing. The files stay until the next `publish`, which begins anew, or until a
-    /// `refresh` finds that another process has made them whole.
+    /// Removes everything. The files stay until the next `publish`, which starts from scratch, or
+    /// until a `refresh` finds that another process has repaired them.
     void clear();
 
-    /// Writes what is in memory into files, merges those of similar size, and replaces the
-    /// manifest; all or nothing, whenever it is cut off. Then deletes files that count no more;
-    /// other processes keep those that they have mapped. Files that turn out to be damaged are left
-    /// out; see `damaged`. Errors: `output_failed`; the set then stays as it is.
+    /// Writes the segments in memory to files, merges those of similar size, and replaces the
+    /// manifest atomically, even if interrupted. Then deletes obsolete files; other processes keep
+    /// those that they have mapped. Skips files that turn out to be damaged; see `damaged`. Errors:
+    /// `output_failed`; the set then stays unchanged.
     Result<void> publish(std::int64_t covered_sequence);
 
-    /// Reads all files and compares their checksums; those that are damaged are left out from now
-    /// on. Gives what `damaged` has then. Errors: where a file cannot be opened for want of
-    /// something, and `cancelled` before the next file once the token is set; the set then stays
-    /// as it is.
+    /// Reads all files and compares their checksums; skips damaged ones from now on. Returns the
+    /// new value of `damaged`. Errors: if a file cannot be opened for lack of a resource, and
+    /// `cancelled` before the next file once the token is set. The set then stays unchanged.
     Result<std::vector<DamagedPart>> verify(const CancelToken& token = {});
 
 private:

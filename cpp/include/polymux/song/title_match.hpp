@@ -1,4 +1,4 @@
-// How much a text that somebody typed is like titles and artists: errors of typing count little.
+// How similar a typed text is to titles and artists. Typing errors count little.
 #pragma once
 
 #include <cstddef>
@@ -9,31 +9,34 @@
 
 namespace polymux::song {
 
-/// Edits between two texts of code points: insertions, deletions, replacements, and exchanges of
-/// two neighbours, no piece being edited twice. Bit-parallel, after H. Hyyrö, "A bit-vector
+/// Edits between two texts of code points: insertions, deletions, replacements, and swaps of two
+/// neighbors, without editing any piece twice. Bit-parallel, after H. Hyyrö, "A bit-vector
 /// algorithm for computing Levenshtein and Damerau edit distances", Nordic Journal of Computing 10
 /// (2003).
 [[nodiscard]] std::size_t edit_distance(std::u32string_view one, std::u32string_view other);
 
-/// A song as it is compared: folded, so without capitals and marks, words parted by one space.
+/// A song as compared: folded to text without capitals and diacritics, words separated by one
+/// space.
 struct FoldedTitle {
     std::u32string title;
     std::u32string artist;
 };
 
 struct RankedTitle {
-    std::size_t index = 0;  ///< Among those that were given.
-    float score = 0;        ///< 1 for the very title, 0 for nothing in common.
+    std::size_t index = 0;  ///< Index in the input.
+    float score = 0;        ///< 1 for the exact title, 0 for nothing in common.
 };
 
-/// Those that are like the query, best first. Of equals those come first of which the artist is
-/// named too; else they stay in their order.
+/// Returns the titles similar to the query, best first. At equal scores, those with a matching
+/// artist come first; otherwise the order stays.
 ///
-/// A score is the best of: the likeness to the title, to the title and the artist in either order;
-/// how well each word of the query is found among their words, in any order; for "title by artist",
-/// the likeness of each half; and, for whoever is still typing, how much of the title the query is
-/// the beginning of. Below `min_likeness` they are left out. Texts are compared up to 512 code
-/// points.
+/// A score is the best of:
+/// - the similarity to the title, and to the title and the artist in either order;
+/// - how well each word of the query matches one of their words, in any order;
+/// - for "title by artist", the similarity of each half;
+/// - for incomplete input, how much of the title the query covers as a prefix.
+///
+/// Scores below `min_likeness` are dropped. Texts are compared up to 512 code points.
 [[nodiscard]] std::vector<RankedTitle> rank_titles(std::u32string_view query,
                                                    std::span<const FoldedTitle> titles,
                                                    float min_likeness);

@@ -9,11 +9,11 @@
 
 namespace polymux::stream {
 
-/// A piece of memory with an owner count. One decoder writes at its end; whoever holds a reference
-/// reads what was handed out to it. Bytes that were handed out never change while they are shared.
+/// A reference-counted piece of memory. One decoder writes at its end; holders of a reference read
+/// the bytes passed to them. Those bytes never change while they are shared.
 class Block {
 public:
-    /// Readable bytes that follow every byte in use: SIMD code may load past the end.
+    /// Readable bytes after every byte in use: SIMD code may load past the end.
     static constexpr std::size_t padding_bytes = 64;
 
     explicit Block(std::size_t capacity_bytes)
@@ -56,7 +56,7 @@ public:
         }
     }
 
-    /// True where nobody else can see the bytes, so that they may be written again.
+    /// True if no other reference exists, so the bytes may be overwritten.
     bool unique() const noexcept { return block_->owners_.load(std::memory_order_acquire) == 1; }
 
     explicit operator bool() const noexcept { return block_ != nullptr; }

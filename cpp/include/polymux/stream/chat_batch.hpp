@@ -1,5 +1,5 @@
-// What a chat stream decoder hands over: chunks as plain records over shared bytes, and how the
-// stream ended. A batch is filled by one thread and read by another after it was passed on.
+// Output of a chat stream decoder: chunks as plain records over shared bytes, and how the stream
+// ended. One thread fills a batch; another reads it after it was passed on.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ enum class FinishReason : std::uint8_t {
     tool_calls,
     content_filter,
     function_call,
-    other,  ///< Any other text; it stands in the chunk's JSON.
+    other,  ///< Any other text; the chunk's JSON contains it.
 };
 
 enum class ChatRole : std::uint8_t {
@@ -33,7 +33,7 @@ enum class ChatRole : std::uint8_t {
     other,
 };
 
-/// What all chunks that match one template have in common.
+/// Properties that all chunks of one template share.
 struct ChunkTraits {
     std::int64_t choice_index = -1;  ///< `choices[0].index`; -1 without choices.
     FinishReason finish_reason = FinishReason::none;
@@ -44,8 +44,8 @@ struct ChunkTraits {
     bool has_usage = false;
 };
 
-/// One chunk. The JSON stands in a block that the batch holds; the text in the same block, or in
-/// the batch's own memory where it had escapes to resolve.
+/// One chunk. The JSON is in a block that the batch holds. The text is in the same block, or in the
+/// batch's memory if it contained escapes.
 struct ChatRecord {
     const Block* block = nullptr;
     std::uint32_t json_offset = 0;
@@ -57,49 +57,49 @@ struct ChatRecord {
 };
 
 enum class StreamState : std::uint8_t {
-    open,         ///< More may come.
+    open,         ///< More may follow.
     finished,     ///< `[DONE]`, or the end of the bytes after a finish_reason.
-    interrupted,  ///< The bytes ended before the answer did.
-    undecodable,  ///< Not a stream of chat chunks: wrong JSON, an event over the limit, HTML.
-    failed,       ///< The server said that it failed.
+    interrupted,  ///< The bytes ended before the response was complete.
+    undecodable,  ///< Not a stream of chat chunks: invalid JSON, an event over the limit, HTML.
+    failed,       ///< The server reported an error.
 };
 
 /// How a stream ended.
 struct StreamEnd {
     StreamState state = StreamState::open;
-    std::string message;             ///< For people; the server's own words where it `failed`.
-    std::uint64_t offset_bytes = 0;  ///< Where, in bytes from the stream's beginning.
-    std::string error_type = {};     ///< The server's `type`; empty where it gave none.
-    std::string error_code = {};     ///< The server's `code`, a number as its digits.
+    std::string message;             ///< A readable message; the server's text if it `failed`.
+    std::uint64_t offset_bytes = 0;  ///< Position in bytes from the start of the stream.
+    std::string error_type = {};     ///< The server's `type`; empty if missing.
+    std::string error_code = {};     ///< The server's `code`; a number becomes its digits.
     std::string error_param = {};    ///< The server's `param`.
 };
 
-/// Chunks in their order, then perhaps the end. Reused: `clear` keeps the memory.
+/// Chunks in order, then possibly the end. Reusable: `clear` keeps the memory.
 class ChatBatch {
 public:
     const std::vector<ChatRecord>& records() const noexcept { return records_; }
     const std::optional<StreamEnd>& end() const noexcept { return end_; }
     bool empty() const noexcept { return records_.empty() && !end_; }
 
-    /// `delta.content`, as UTF-8; empty where the chunk has none.
+    /// `delta.content` as UTF-8; empty if missing.
     std::string_view text(const ChatRecord& record) const noexcept {
         const char* const base = record.text_in_batch ? text_.view().data() : record.block->data();
         return {base + record.text_offset, record.text_bytes};
     }
-    /// The chunk as it was received: the data of its event.
+    /// The chunk as received: the data of its event.
     static std::string_view json(const ChatRecord& record) noexcept {
         return {record.block->data() + record.json_offset, record.json_bytes};
     }
-    /// A reference to the record's block, to keep its JSON beyond the batch.
+    /// A reference to the record's block, which keeps its JSON alive beyond the batch.
     BlockRef block_of(const ChatRecord& record) const noexcept;
 
-    /// Forgets everything and lets go of the blocks.
+    /// Removes all content and releases the blocks.
     void clear() noexcept;
 
 private:
     friend class ChatDecoder;
 
-    /// Every record of that block is added after its block was kept.
+    /// Call `keep` with a block before adding records of that block.
     void keep(const BlockRef& block) {
         if (blocks_.empty() || blocks_.back().get() != block.get()) blocks_.push_back(block);
     }
@@ -110,7 +110,7 @@ private:
     std::optional<StreamEnd> end_;
 };
 
-/// The consumer's account of the chunks that it was given.
+/// The text and counts of the chunks that the consumer received.
 class Transcript {
 public:
     void add(std::string_view text, const ChunkTraits& traits) {

@@ -1,17 +1,17 @@
-// A chat stream's bytes into chunks.
+// Decodes the bytes of a chat stream into chunks.
 //
 //     ChunkParser parser;                      // one for each thread, for any number of streams
 //     ChatDecoder decoder;
 //     ChatBatch batch;
-//     decoder.feed(received, parser, batch);   // as often as bytes come
-//     decoder.finish(parser, batch);           // when no more will come
+//     decoder.feed(received, parser, batch);   // whenever bytes arrive
+//     decoder.finish(parser, batch);           // after the last byte
 //     for (const ChatRecord& record : batch.records()) use(batch.text(record));
 //     if (batch.end()) ...
 //
-// Streams of the OpenAI kind and of freellm (`{"response": "..."}`); also a whole answer as plain
-// JSON, which servers send that do not stream. Each chunk is validated in full: by the parser, or
-// by being equal, byte for byte, to a chunk that was parsed before in everything but a few strings
-// and numbers, each of which is valid where it stands.
+// Supports streams of the OpenAI API and of freellm (`{"response": "..."}`), and whole responses as
+// plain JSON from servers that do not stream. Each chunk is fully validated: either by the parser,
+// or by a byte comparison with a parsed chunk that may differ only in a few strings and numbers,
+// each of which is validated.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +30,17 @@ class TemplateSet;
 struct Match;
 
 struct ChatDecoderOptions {
-    /// Longest event, and longest answer in plain JSON. At most 1 GiB.
+    /// Maximum size of an event, and of a response in plain JSON. At most 1 GiB.
     std::size_t max_event_bytes = std::size_t{16} << 20U;
-    /// Off: the parser reads every chunk. The results are the same.
+    /// If false, the parser reads every chunk. The results are the same.
     bool templates = true;
 };
 
 /// How the chunks were read so far.
 struct ChatDecoderCounts {
-    std::uint64_t matched = 0;  ///< Chunks that a template matched.
-    std::uint64_t parsed = 0;   ///< Chunks that the parser read.
-    std::uint64_t learned = 0;  ///< Templates made.
+    std::uint64_t matched = 0;  ///< Chunks that matched a template.
+    std::uint64_t parsed = 0;   ///< Chunks read by the parser.
+    std::uint64_t learned = 0;  ///< Templates created.
 };
 
 /// Not thread-safe: one thread at a time. May throw std::bad_alloc and nothing else.
@@ -51,11 +51,10 @@ public:
     ChatDecoder& operator=(ChatDecoder&&) noexcept;
     ~ChatDecoder();
 
-    /// Reads bytes and adds the chunks that became whole to the batch. After the end it ignores
-    /// them.
+    /// Reads bytes and adds the completed chunks to the batch. Ignores bytes after the end.
     void feed(std::string_view bytes, ChunkParser& parser, ChatBatch& batch);
 
-    /// Says that no more bytes come; the batch gets its end, unless it had it before.
+    /// Marks the end of the bytes. Adds the end to the batch, unless it was added before.
     void finish(ChunkParser& parser, ChatBatch& batch);
 
     bool ended() const noexcept { return ended_; }
@@ -80,7 +79,7 @@ private:
 
     SseSplitter splitter_;
     std::unique_ptr<TemplateSet> templates_;
-    std::unique_ptr<SurrogateMender> mender_;  // From the first half of a character on.
+    std::unique_ptr<SurrogateMender> mender_;  // Created at the first half surrogate pair.
     ChatDecoderCounts counts_;
     Shape shape_ = Shape::unknown;
     ChoiceSet begun_;

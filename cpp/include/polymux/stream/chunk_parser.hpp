@@ -1,4 +1,4 @@
-// One chunk of a chat stream, or a whole answer, read by a full JSON parser.
+// One chunk of a chat stream, or a whole response, read by a full JSON parser.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace polymux::stream {
 
-/// A set of a stream's choices, by their numbers.
+/// A set of a stream's choices, by index.
 class ChoiceSet {
 public:
-    /// Numbers above the last of the set, which no server comes to, count as that one.
+    /// Indexes above the maximum, which real servers do not reach, count as the maximum.
     void add(std::int64_t index) noexcept {
         bits_ |= std::uint64_t{1} << (index < 63 ? index : 63);
     }
@@ -26,36 +26,35 @@ private:
     std::uint64_t bits_ = 0;
 };
 
-/// What a parsed document says. Texts point into the parser and its buffers: good until it parses
-/// again.
+/// Content of a parsed document. Texts point into the parser and its buffers; they are valid until
+/// the next parse.
 struct ParsedChunk {
     enum class Kind : std::uint8_t {
         chunk,    ///< An object that is not an error.
         error,    ///< An object with an `error`, or whose `object` is "error".
-        invalid,  ///< Not JSON, or JSON that is no object.
+        invalid,  ///< Not JSON, or JSON that is not an object.
     };
 
     Kind kind = Kind::invalid;
     ChunkTraits traits;
     std::string_view content;
     std::string_view reasoning;
-    std::string_view finish_reason;  ///< In its own words.
-    ChoiceSet begun;                 ///< Choices that the chunk speaks of.
-    ChoiceSet ended;                 ///< Those of them that have a finish reason.
+    std::string_view finish_reason;  ///< Unchanged text.
+    ChoiceSet begun;                 ///< Choices in the chunk.
+    ChoiceSet ended;                 ///< Choices with a finish reason.
     std::string_view role;
     std::size_t choices = 0;
-    bool has_choices = false;   ///< `choices` is there, or freellm's `response`.
-    bool whole_answer = false;  ///< Its first choice has a `message` in the place of a `delta`.
+    bool has_choices = false;   ///< `choices` is present, or freellm's `response`.
+    bool whole_answer = false;  ///< Its first choice has a `message` instead of a `delta`.
     bool plain_text = true;     ///< `content` and `reasoning` are JSON strings, not lists of parts.
-    bool wrong_text = false;    ///< Of `invalid`: a wrong escape, or half a surrogate pair.
-    std::string reason;         ///< Of `invalid`: why, as the end of a sentence.
-    StreamEnd
-        error;  ///< Message, type, code and param of `error`; of others what stands at their top.
+    bool wrong_text = false;    ///< For `invalid`: a wrong escape, or half a surrogate pair.
+    std::string reason;         ///< For `invalid`: the reason, as the end of a sentence.
+    StreamEnd error;            ///< Members of `error`, or of the top level.
 };
 
-/// Holds the memory that parsing needs; one serves any number of streams of its thread.
-/// Everything is validated: UTF-8, numbers, escapes, depth (200 levels). Of a key that stands
-/// twice in an object the last value counts, as for Python's json.
+/// Holds the memory that parsing needs; one parser serves any number of streams of its thread.
+/// Validates everything: UTF-8, numbers, escapes, depth (200 levels). If a key occurs twice in an
+/// object, the last value counts, as in Python's json.
 class ChunkParser {
 public:
     ChunkParser();
@@ -71,7 +70,7 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// The words of a finish reason and of a role; empty for `none` and `other`.
+/// Text of a finish reason and of a role; empty for `none` and `other`.
 std::string_view to_string(FinishReason reason) noexcept;
 std::string_view to_string(ChatRole role) noexcept;
 

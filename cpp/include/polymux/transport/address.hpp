@@ -1,6 +1,6 @@
-// IP addresses as bytes, and which of them a stranger may make us connect to.
+// IP addresses as bytes, and which of them untrusted input may connect to.
 //
-// An address is judged in its binary form only: there are too many ways to write one.
+// Addresses are checked only in binary form, because their text has too many notations.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace polymux::transport {
 
-/// An IPv4 or IPv6 address in network byte order. Of an IPv4 address the last twelve bytes are 0.
+/// An IPv4 or IPv6 address in network byte order. The last twelve bytes of an IPv4 address are 0.
 struct Address {
     std::array<std::uint8_t, 16> bytes{};
     bool is_ipv6 = false;
@@ -21,7 +21,7 @@ struct Address {
     constexpr bool operator==(const Address&) const = default;
 };
 
-/// The addresses that share their first `prefix_bits` bits with `first`.
+/// All addresses whose first `prefix_bits` bits equal those of `first`.
 struct Network {
     Address first;
     int prefix_bits = 0;
@@ -41,32 +41,33 @@ struct Network {
     constexpr bool operator==(const Network&) const = default;
 };
 
-/// A network that is not part of the public Internet.
+/// A network outside the public Internet.
 struct ReservedNetwork {
-    std::string_view text;     ///< As people write it: "10.0.0.0/8".
+    std::string_view text;     ///< As text: "10.0.0.0/8".
     Network network;           ///< The same in binary.
     std::string_view purpose;  ///< "private use"
-    std::string_view source;   ///< Where that is said: "RFC 1918".
+    std::string_view source;   ///< Source: "RFC 1918".
 };
 
-/// Four decimal numbers without leading zeros (RFC 6943, 3.1.1, strict), or IPv6 text (RFC 4291,
-/// 2.2) without brackets and without a zone. Nothing for everything else.
+/// Parses four decimal numbers without leading zeros (RFC 6943, 3.1.1, strict), or IPv6 text (RFC
+/// 4291, 2.2) without brackets and without a zone. Returns nothing for any other text.
 [[nodiscard]] std::optional<Address> parse_address(std::string_view text) noexcept;
 
-/// "10.0.0.0/8", "fd00::/8", or an address alone. Nothing where bits behind the prefix are set.
+/// Parses "10.0.0.0/8", "fd00::/8", or a single address. Returns nothing if bits after the prefix
+/// are set.
 [[nodiscard]] std::optional<Network> parse_network(std::string_view text) noexcept;
 
 /// Lower-case text that `parse_address` reads.
 [[nodiscard]] std::string to_text(const Address& address);
 
-/// All that is refused, in the order in which it is looked for. The last row is what IPv6 has
-/// outside of global unicast.
+/// All blocked networks, in search order. The last row covers IPv6 outside of global unicast.
 [[nodiscard]] std::span<const ReservedNetwork> reserved_networks() noexcept;
 
-/// Why this address is not for strangers; null where it is public, or inside one of `allowed`.
+/// Returns the network that blocks this address for untrusted input. Returns null if the address is
+/// public, or inside one of `allowed`.
 ///
-/// Addresses that carry an IPv4 address are judged by that one too: IPv4-mapped and NAT64
-/// (64:ff9b::/96) by it alone, IPv4-compatible, 6to4, Teredo, local NAT64 and ISATAP by both.
+/// Addresses that embed an IPv4 address are checked by that one too: IPv4-mapped and NAT64
+/// (64:ff9b::/96) by it alone; IPv4-compatible, 6to4, Teredo, local NAT64 and ISATAP by both.
 [[nodiscard]] const ReservedNetwork* blocking_network(
     const Address& address, std::span<const Network> allowed = {}) noexcept;
 

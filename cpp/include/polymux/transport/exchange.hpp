@@ -1,4 +1,4 @@
-// One exchange with a server: a request, and what comes of it.
+// One exchange with a server: a request and its response.
 //
 //     auto exchange = std::make_shared<transport::Exchange>(transport::Task{
 //         .request = {.url = "https://server/api/v1/image2text", .body = std::move(body)}});
@@ -29,41 +29,43 @@ namespace polymux::transport {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// How long each part of an exchange may take; without a value there is no limit.
+/// Timeouts for the parts of an exchange. No value means no limit.
 struct Deadlines {
-    std::optional<milliseconds> connect = milliseconds{5000};  ///< Name, connection and TLS.
-    std::optional<milliseconds> write = milliseconds{60000};   ///< Without sending anything.
-    /// From the request's last byte to the answer's first; of a chat stream, to its first chunk.
+    std::optional<milliseconds> connect = milliseconds{5000};  ///< Name lookup, TCP and TLS.
+    std::optional<milliseconds> write = milliseconds{60000};   ///< While sending stalls.
+    /// From the request's last byte to the first byte of the response; for a chat stream, to its
+    /// first chunk.
     std::optional<milliseconds> first_byte = {};
-    std::optional<milliseconds> idle = milliseconds{60000};  ///< Between two bytes of the answer.
-    /// Between two chunks of a chat stream: comments that keep a connection alive are none.
+    std::optional<milliseconds> idle = milliseconds{60000};  ///< Between two bytes of the response.
+    /// Between two chunks of a chat stream. Keep-alive comments do not count.
     std::optional<milliseconds> event = {};
-    std::optional<milliseconds> total = {};  ///< Over all tries and the waiting between them.
+    std::optional<milliseconds> total = {};  ///< Over all attempts and the waits between them.
 };
 
-/// When a request is sent again. Connections that failed and statuses 429 and 503 always count;
-/// whatever else may have been worked on already counts only where a repetition does no harm.
+/// When to retry a request. Connection failures and statuses 429 and 503 are always retried. Other
+/// failures, after which the server may have processed the request, are retried only if a
+/// repetition is safe.
 struct RetryPolicy {
     int max_retries = 2;
-    milliseconds first_backoff{500};  ///< Doubles with each try; full jitter.
+    milliseconds first_backoff{500};  ///< Doubles with each attempt; full jitter.
     milliseconds max_backoff{8000};
-    milliseconds max_retry_after{120000};  ///< A server that asks for more is not asked again.
-    /// True: repetitions do no harm, whatever the server.
+    milliseconds max_retry_after{120000};  ///< No retry if the server asks for a longer delay.
+    /// True: a repetition is safe on any server.
     bool repeatable = false;
 };
 
 struct Request {
     std::string method = "POST";  ///< "POST", "GET" or "DELETE".
     std::string url;
-    std::vector<std::string> headers = {};  ///< "Name: value"; those of the session come with them.
+    std::vector<std::string> headers = {};  ///< "Name: value"; the session's headers are added.
     std::variant<std::monostate, std::string, std::shared_ptr<request::MultipartBody>> body = {};
 };
 
-/// What becomes of the body of a good answer.
+/// How to deliver the body of a successful response.
 enum class ResponseMode : std::uint8_t {
-    buffered,  ///< Collected; handed over with the outcome.
-    chat,      ///< Decoded as it comes.
-    raw,       ///< Handed over as it comes.
+    buffered,  ///< Collected; delivered with the outcome.
+    chat,      ///< Decoded while it arrives.
+    raw,       ///< Delivered while it arrives.
 };
 
 struct Task {
@@ -72,27 +74,27 @@ struct Task {
     Deadlines deadlines = {};
     RetryPolicy retries = {};
     stream::ChatDecoderOptions decoder = {};
-    /// Longest body that is collected, in bytes.
+    /// Maximum size of a collected body, in bytes.
     std::size_t max_answer_bytes = std::size_t{256} << 20U;
 };
 
-/// Status line and header fields of an answer.
+/// Status line and header fields of a response.
 struct ResponseHead {
     int status = 0;
     int http_version = 11;  ///< 10, 11 or 20.
-    std::string fields;     ///< "Name: value\r\n" each, as they came.
+    std::string fields;     ///< "Name: value\r\n" each, as received.
 
-    /// The first field of that name, whatever its case; empty where there is none.
+    /// The first field with that name, in any case; empty if missing.
     [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
-    /// Whether there are several fields of that name that differ.
+    /// Whether several fields have that name with different values.
     [[nodiscard]] bool contradicts_itself(std::string_view name) const noexcept;
 };
 
 /// How an exchange ended.
 struct Outcome {
     std::optional<Error> failure = {};
-    std::shared_ptr<const ResponseHead> head = {};  ///< Of the last answer; may be null.
-    /// Of a collected answer; of one whose status is no success, what came of it up to 1 MiB.
+    std::shared_ptr<const ResponseHead> head = {};  ///< Head of the last response; may be null.
+    /// Body of a collected response. For an unsuccessful status, its first bytes, up to 1 MiB.
     std::string body = {};
     unsigned tries = 1;
     steady_clock::duration elapsed{};
@@ -102,53 +104,52 @@ class Mailbox;
 class LoopNotifier;
 class Transfer;
 
-/// Shared by who asks and by the engine that works. What the consumer may do is thread-safe, but
-/// one consumer takes.
+/// Shared by the consumer and the engine. All consumer functions are thread-safe, but only one
+/// consumer may call `take`.
 class Exchange : public std::enable_shared_from_this<Exchange> {
 public:
-    /// `notifier`: who is told of news, on an I/O thread; null where the consumer drives the
-    /// engine.
+    /// `notifier` receives news on an I/O thread. It is null if the consumer drives the engine.
     explicit Exchange(Task task, std::shared_ptr<LoopNotifier> notifier = {});
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
     ~Exchange();
 
-    /// Asks for the end, which comes as `cancelled` unless there was another before. Any thread.
+    /// Requests the end, reported as `cancelled` unless the exchange ended before. Any thread.
     void cancel();
-    /// Says that the request's body, which had run dry, can be read again.
+    /// Reports that the starved request body can be read again.
     void resume_sending();
 
     [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-    /// True where `take` would give something, the head has come, or the end.
+    /// True if `take` has something to return, the head has arrived, or the exchange has ended.
     [[nodiscard]] bool has_news() const noexcept {
         return news_.load(std::memory_order_acquire) || ended();
     }
-    /// Of an answer that is being read, or was.
+    /// Head of a response that is being read or was read.
     [[nodiscard]] std::shared_ptr<const ResponseHead> head() const;
-    /// Of an answer that is being read: the server, or who asked, has said that the same request
-    /// once more does no harm.
+    /// For a response that is being read: the server or the caller stated that a repetition is
+    /// safe.
     [[nodiscard]] bool repeatable() const;
-    /// Exchanges `batch`, which must be empty, for the chunks that have come.
+    /// Swaps `batch`, which must be empty, with the received chunks.
     void take(stream::ChatBatch& batch);
-    /// Exchanges `bytes`, which must be empty, for those of the answer that have come.
+    /// Swaps `bytes`, which must be empty, with the received bytes.
     void take(std::string& bytes);
 
-    /// False in a child of a fork, where it must not be touched: it is the parent's.
+    /// False in a forked child, which must not touch the exchange because it belongs to the parent.
     [[nodiscard]] bool of_this_process() const noexcept;
-    /// Only once it has ended.
+    /// Call only after the end.
     [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
     [[nodiscard]] const Task& task() const noexcept { return task_; }
-    /// Bytes of the body that were handed to the connection, in the current try.
+    /// Body bytes passed to the connection in the current attempt.
     [[nodiscard]] std::uint64_t sent_bytes() const noexcept {
         return sent_bytes_.load(std::memory_order_relaxed);
     }
 
-    /// True while the body has run dry, and `resume_sending` is waited for.
+    /// True while the body is starved and waits for `resume_sending`.
     [[nodiscard]] bool starved() const noexcept { return starved_.load(std::memory_order_acquire); }
-    /// Drops the request's body, once it has ended: on the thread that its owner likes.
+    /// Drops the request's body after the end, on a thread of the caller's choice.
     void release_body() { task_.request.body = std::monostate(); }
 
-    /// The consumer's own; the transport never looks at it.
+    /// For the consumer; the transport does not use it.
     std::atomic<void*> owner = nullptr;
 
 private:
@@ -160,20 +161,20 @@ private:
     // The engine's side.
     void begin(std::shared_ptr<Mailbox> mailbox);
     void set_head(std::shared_ptr<const ResponseHead> head, bool repeatable);
-    /// False where the consumer has enough to do and the bytes must wait.
+    /// Returns false if the consumer is behind and the bytes must wait.
     bool add_bytes(std::string_view bytes);
     struct Decoded {
-        bool taken = true;  ///< False as of `add_bytes`.
+        bool taken = true;  ///< False as in `add_bytes`.
         bool chunks_came = false;
         stream::StreamState end = stream::StreamState::open;
     };
     Decoded decode(std::string_view bytes, stream::ChunkParser& parser);
     void finish_decoding(stream::ChunkParser& parser);
     void end(Outcome outcome);
-    /// The body has run dry.
+    /// Marks the body as starved.
     void mark_starved();
     void notify();
-    void on_taken();  // With the mutex.
+    void on_taken();  // Call with the mutex held.
 
     Task task_;
     std::shared_ptr<LoopNotifier> notifier_;
@@ -183,10 +184,10 @@ private:
     std::atomic<bool> cancel_asked_ = false;
     std::atomic<bool> starved_ = false;
     std::atomic<std::uint64_t> sent_bytes_ = 0;
-    bool queued_ = false;           // On the notifier's list; guarded by the notifier.
-    Transfer* transfer_ = nullptr;  // What works on it; the engine's alone.
+    bool queued_ = false;           // In the notifier's list; guarded by the notifier.
+    Transfer* transfer_ = nullptr;  // The transfer that runs it; used only by the engine.
 
-    mutable std::mutex mutex_;  // For all that follows, until the end.
+    mutable std::mutex mutex_;  // Guards all following members until the end.
     std::shared_ptr<Mailbox> mailbox_;
     std::shared_ptr<const ResponseHead> head_;
     std::optional<stream::ChatDecoder> decoder_;

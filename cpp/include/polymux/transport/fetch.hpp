@@ -1,4 +1,5 @@
-// The guarded fetcher: the only way by which polymux fetches what a stranger names.
+// The fetcher with SSRF protection: the only way in which polymux fetches URLs from untrusted
+// input.
 //
 //     const auto write = [&](std::span<const std::byte> piece) { return file.write(piece); };
 //     const auto fetched = fetch(url, {}, write, {}, cancel);
@@ -24,48 +25,48 @@
 
 namespace polymux::transport {
 
-/// What one fetch may cost. Redirects are part of the fetch: what is counted goes on over all hops,
-/// but for `connect_ms`, `header_bytes` and `header_count`, which each hop has anew.
+/// Limits of one fetch. Redirects are part of the fetch, so counts continue over all hops. Only
+/// `connect_ms`, `header_bytes` and `header_count` start again at each hop.
 struct FetchLimits {
-    /// Of the last answer's body, as received and again as decoded, with what lies before it where
-    /// it is a rest; declared, it is refused unread.
+    /// Size of the last response's body, both as received and as decoded, including the existing
+    /// part if the fetch resumes. A larger declared size is rejected without reading.
     std::uint64_t body_bytes = std::uint64_t{256} * 1024 * 1024;
     std::uint32_t header_bytes = 64 * 1024;  ///< Status lines, headers and trailers.
     std::uint32_t header_count = 200;
-    std::uint32_t connect_ms = 10'000;  ///< Name, TCP and TLS together.
-    std::uint32_t idle_ms = 20'000;     ///< Without a byte received, the wait for the first too.
+    std::uint32_t connect_ms = 10'000;  ///< Name resolution, TCP and TLS together.
+    std::uint32_t idle_ms = 20'000;     ///< Maximum wait for the next received byte.
     std::uint32_t total_ms = 300'000;   ///< From the call to its end.
-    /// Least average over each `rate_window_ms` of receiving a body; 0 for none. The time that the
-    /// caller takes to write pieces away does not count, here nor for `idle_ms`.
+    /// Minimum average in each `rate_window_ms` while receiving a body; 0 for none. The time in
+    /// which the caller writes pieces does not count, neither here nor for `idle_ms`.
     std::uint32_t rate_bytes_per_s = 1'000;
     std::uint32_t rate_window_ms = 10'000;
     std::uint32_t redirects = 5;
 };
 
-/// `invalid_argument` naming the first limit that is out of its range.
+/// Returns `invalid_argument` with the name of the first limit that is out of range.
 Result<void> validate(const FetchLimits& limits);
 
-/// All addresses of a name. `call` counts the look-ups of one fetch from 0. It runs on a thread of
-/// its own, which goes on after the fetch has given up waiting: it owns all that it uses.
+/// Resolves all addresses of a name. `call` counts the lookups of one fetch from 0. Runs on a
+/// separate thread, which can outlive the fetch, so it must own all data that it uses.
 using Resolver = std::function<Result<std::vector<Address>>(const std::string& name, int call)>;
 
-/// What the caller has of a body already, from the beginning, so that the rest alone is asked for.
+/// The part of a body that the caller already has, to request only the remainder.
 struct FetchResume {
-    std::uint64_t offset_bytes = 0;  ///< 0 asks for all of it.
-    /// Of the answer that they came with, so that a rest of anything else does not come. What is no
-    /// strong entity tag is not sent.
+    std::uint64_t offset_bytes = 0;  ///< 0 requests the whole body.
+    /// ETag of the response that the existing part came from; a changed resource is then not
+    /// resumed. A weak tag is not sent.
     std::string etag{};
-    std::optional<std::uint64_t> total_bytes{};  ///< The length of all, where it is known.
+    std::optional<std::uint64_t> total_bytes{};  ///< Total length, if known.
 };
 
-/// The answer whose body comes next, and what it takes to ask for its rest should it break off.
+/// The response whose body follows, with the data needed to request its remainder after an
+/// interruption.
 struct FetchStart {
     int status = 0;
-    std::uint64_t offset =
-        0;  ///< Where its body begins: at `offset_bytes` of the request, or at 0.
-    std::optional<std::uint64_t> total_bytes{};  ///< With what lies before the offset, as declared.
-    std::string etag{};                          ///< A strong entity tag; empty where it has none.
-    bool is_encoded = false;  ///< What is handed over is not what a server counts a rest by.
+    std::uint64_t offset = 0;  ///< Start of its body: `offset_bytes` of the request, or 0.
+    std::optional<std::uint64_t> total_bytes{};  ///< Declared, including the skipped part.
+    std::string etag{};                          ///< A strong entity tag; empty if there is none.
+    bool is_encoded = false;  ///< Content-encoded: ranges do not match decoded bytes.
 };
 
 struct FetchOptions {
@@ -74,58 +75,58 @@ struct FetchOptions {
     std::string certificate_bundle{};  ///< Path in PEM; empty for the system's.
     Resolver resolver{};               ///< For tests; empty for the system's.
     FetchResume resume{};
-    /// Called before the first byte of the body, once; its error ends the fetch unchanged.
+    /// Called once before the first byte of the body. Its error ends the fetch unchanged.
     std::function<Result<void>(const FetchStart&)> started{};
 };
 
-/// How far a fetch is, with what lay there before it where a rest comes.
+/// Progress of a fetch, including the existing part if it resumes.
 struct FetchProgress {
-    std::uint64_t body_bytes = 0;                 ///< Decoded and handed over.
-    std::optional<std::uint64_t> expected_bytes;  ///< What the answer declared, before decoding.
+    std::uint64_t body_bytes = 0;                 ///< Decoded and delivered.
+    std::optional<std::uint64_t> expected_bytes;  ///< Declared by the response, before decoding.
 };
 
-/// An answer whose body was handed over whole. Its status may be any, 404 as well as 200.
+/// A response whose body was delivered completely. Its status may be any, for example 200 or 404.
 struct Fetched {
-    std::string url;  ///< Where the redirects ended, without the fragment.
+    std::string url;  ///< Final URL after redirects, without the fragment.
     int status = 0;
-    std::string content_type;  ///< As the server said; empty where it said nothing.
-    std::vector<std::pair<std::string, std::string>> headers;  ///< As received, in their order.
+    std::string content_type;  ///< As sent by the server; empty if missing.
+    std::vector<std::pair<std::string, std::string>> headers;  ///< As received, in order.
     std::uint64_t body_bytes = 0;                              ///< Decoded.
-    std::uint64_t received_bytes = 0;  ///< Of the body, as the server sent it.
+    std::uint64_t received_bytes = 0;                          ///< Body size as sent by the server.
     std::uint32_t redirects = 0;
-    std::uint64_t offset = 0;  ///< Where the body begins: see `FetchStart`.
+    std::uint64_t offset = 0;  ///< Start of the body: see `FetchStart`.
 };
 
-/// Takes the next piece of the body, which is decoded; its error ends the fetch unchanged.
+/// Receives the next decoded piece of the body. Its error ends the fetch unchanged.
 using FetchSink = FunctionRef<Result<void>(std::span<const std::byte>)>;
 
-/// Called every 25 ms or so, in waits too; its error ends the fetch unchanged.
+/// Called about every 25 ms, also during waits. Its error ends the fetch unchanged.
 using FetchCallback = FunctionRef<Result<void>(const FetchProgress&)>;
 
-/// Fetches `url` with GET on the calling thread. Cancelling ends it within 50 ms.
+/// Fetches `url` with GET on the calling thread. Cancellation ends it within 50 ms.
 ///
-/// A rest that is asked for comes with status 206 and fits what the caller has, or all is handed
-/// over from its beginning: `started` tells which. An answer 206 that does not fit, and a status by
-/// which ranges are refused (400, 412, 416 and 501), are not read: all is asked for instead, once.
-/// `body_bytes` of the limits counts what lies before a rest.
+/// A requested remainder arrives with status 206 and fits the existing part; otherwise the whole
+/// body is delivered from its start. `started` reports which. A 206 that does not fit, and a status
+/// that rejects ranges (400, 412, 416 and 501), is not read; the fetch then requests the whole body
+/// once. `body_bytes` of the limits includes the existing part.
 ///
-/// Errors: `url_refused` (also by a redirect, and for too many of them, with "redirects" in
-/// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also where less came than was
+/// Errors: `url_refused` (also for redirects, and for too many of them, with "redirects" in
+/// `stage`), `connect_failed`, `tls_failed`, `connection_lost` (also if the body is shorter than
 /// declared), `timed_out` with the limit's name in `stage` ("connect", "idle", "rate" or "total"),
 /// `answer_too_large`, `cancelled`, `invalid_argument` for limits, and those of `sink` and
-/// `callback`. None names an address.
+/// `callback`. No error names an address.
 Result<Fetched> fetch(std::string_view url, const FetchOptions& options, FetchSink sink,
                       FetchCallback callback, const CancelToken& cancel);
 
-/// Where a URL leads, for a proxy that connects by itself: to these addresses, and to no others.
+/// Destination of a URL, for a proxy that makes the connection: connect only to these addresses.
 struct Destination {
-    std::string host;  ///< Name in lower case, or address without brackets.
+    std::string host;  ///< Lower-case name, or address without brackets.
     std::uint16_t port = 0;
     std::vector<Address> addresses;
 };
 
-/// Judges a URL and the addresses of its host as `fetch` does, and connects to nothing. The limits
-/// that count are `connect_ms` and `total_ms`.
+/// Checks a URL and the addresses of its host as `fetch` does, without connecting. Only the limits
+/// `connect_ms` and `total_ms` apply.
 ///
 /// Errors: `url_refused`, `connect_failed`, `timed_out`, `cancelled`, `invalid_argument`.
 Result<Destination> resolve_destination(std::string_view url, const FetchOptions& options,

@@ -1,4 +1,4 @@
-// What an operator lets the guarded fetcher do beyond the public Internet.
+// Exceptions to SSRF protection that an operator configures.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 
 namespace polymux::transport {
 
-/// A host that may be fetched from whatever its addresses are.
+/// A host that may be fetched from at any address.
 struct AllowedHost {
-    std::string name;                   ///< Lower case; empty where `address` is set.
-    std::optional<Address> address;     ///< Of a host that is written as an address.
-    std::optional<std::uint16_t> port;  ///< This port alone, on the policy's list or not.
+    std::string name;                   ///< Lower case; empty if `address` is set.
+    std::optional<Address> address;     ///< For a host given as an address.
+    std::optional<std::uint16_t> port;  ///< Only this port, listed or not.
 
     bool operator==(const AllowedHost&) const = default;
 };
 
-/// The defaults allow the public Internet on the ports of HTTP, and nothing else.
+/// The defaults allow only the public Internet on the HTTP ports.
 struct FetchPolicy {
     std::vector<AllowedHost> allowed_hosts{};
     /// Networks whose addresses count as public.
     std::vector<Network> allowed_networks{};
     std::vector<std::uint16_t> allowed_ports{80, 443};
-    /// False: any certificate will do for `allowed_hosts`, and for no other.
+    /// False: accept any certificate for `allowed_hosts`, but not for other hosts.
     bool verify_allowed_hosts = true;
 };
 

@@ -1,4 +1,4 @@
-// How a consumer that must not wait learns of news: a descriptor for its event loop.
+// Notifies a consumer that must not block, through a descriptor for its event loop.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@ namespace polymux::transport {
 
 class Exchange;
 
-/// Belongs to one event loop. The engine's thread tells it of exchanges with news; the loop takes
-/// them when the descriptor is readable. Thread-safe.
+/// Belongs to one event loop. The engine's thread adds exchanges with news; the loop takes them
+/// when the descriptor is readable. Thread-safe.
 class LoopNotifier {
 public:
     static Result<std::shared_ptr<LoopNotifier>> create();
-    /// Owns the descriptor from now on.
+    /// Takes ownership of the descriptor.
     explicit LoopNotifier(int event) noexcept : event_(event) {}
     LoopNotifier(const LoopNotifier&) = delete;
     LoopNotifier& operator=(const LoopNotifier&) = delete;
@@ -25,9 +25,10 @@ public:
     /// Readable while there is news.
     [[nodiscard]] int descriptor() const noexcept { return event_; }
 
-    /// Exchanges `ready`, which must be empty, for those that have news since they were taken last.
+    /// Swaps `ready`, which must be empty, with the exchanges that have news since the last call.
     void take(std::vector<std::shared_ptr<Exchange>>& ready);
-    /// Nobody takes any more: forgets what has news, which would hold this for as long.
+    /// The loop takes no more news. Drops the queued exchanges, which would otherwise keep this
+    /// notifier alive.
     void close();
 
 private:
@@ -35,8 +36,8 @@ private:
     friend class Exchange;
 
     void add(std::shared_ptr<Exchange> exchange);
-    /// Makes the descriptor readable where there is something to take. Once for each round of the
-    /// engine, so that many streams cost one wake-up.
+    /// Makes the descriptor readable if there is news. Called once in each round of the engine, so
+    /// many streams cost one wake-up.
     void flush();
 
     const int event_;

@@ -1,9 +1,9 @@
-// How many frames a second, exactly.
+// Exact frame rates.
 #pragma once
 
 namespace polymux::video {
 
-/// Frames a second as a fraction: {30'000, 1001} is 29.97.
+/// Frames per second as a fraction: {30'000, 1001} is 29.97.
 struct FrameRate {
     int numerator = 0;
     int denominator = 1;
@@ -11,7 +11,7 @@ struct FrameRate {
     [[nodiscard]] double per_second() const noexcept {
         return static_cast<double>(numerator) / denominator;
     }
-    /// At most 1,000,000 over 100,000, and from a frame in 100 s to 1,000 frames a second.
+    /// At most 1,000,000 over 100,000, and from one frame in 100 s to 1,000 frames a second.
     [[nodiscard]] bool usable() const noexcept {
         if (numerator < 1 || numerator > 1'000'000) return false;
         if (denominator < 1 || denominator > 100'000) return false;

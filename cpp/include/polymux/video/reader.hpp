@@ -1,4 +1,4 @@
-// Frames of a stranger's video, at the size and rate that are wanted.
+// Reads frames of an untrusted video at the requested size and rate.
 //
 //     auto source = polymux::media::open_file("cat.mov");
 //     const FrameOptions options{.width = 576, .height = 320, .fps = {8, 1}, .max_frames = 24};
@@ -19,46 +19,46 @@
 
 namespace polymux::video {
 
-/// What a stranger's video may cost, beside `media::Limits`.
+/// Limits for untrusted video, in addition to `media::Limits`.
 struct VideoLimits {
-    std::int64_t frame_pixels = 40'000'000;  ///< Of one decoded frame.
-    std::int64_t decoded_frames = 50'000;    ///< Until the wanted ones are found.
+    std::int64_t frame_pixels = 40'000'000;  ///< Pixels of one decoded frame.
+    std::int64_t decoded_frames = 50'000;    ///< Frames decoded until the requested ones are found.
 };
 
 struct FrameOptions {
-    int width = 0;   ///< Of the frames given, 1 to 8192.
-    int height = 0;  ///< Likewise.
+    int width = 0;   ///< Width of the output frames, 1 to 8192.
+    int height = 0;  ///< Height of the output frames, 1 to 8192.
     FrameRate fps = {};
     int max_frames = 1;  ///< 1 to 100,000.
-    /// `streams`, `probe_bytes` and `tag_bytes` bound the opening, `duration_s` how far is read.
+    /// `streams`, `probe_bytes` and `tag_bytes` limit the opening, `duration_s` how far to read.
     media::Limits limits = {};
     VideoLimits video_limits = {};
 };
 
 struct FramesReport {
-    int frames = 0;  ///< Given; fewer than `max_frames` where the video is shorter.
+    int frames = 0;  ///< Delivered; less than `max_frames` if the video is shorter.
     int width = 0;
     int height = 0;
     FrameRate fps = {};
-    std::string container;  ///< Of the input, FFmpeg's name.
+    std::string container;  ///< FFmpeg's name of the input's container.
     std::string codec;
-    int input_width = 0;  ///< As it is coded: before turning.
+    int input_width = 0;  ///< As coded, before rotation.
     int input_height = 0;
     std::int64_t damaged_packets = 0;
 };
 
-/// Receives one frame: rows from the top, three bytes a pixel, red first, nothing between rows.
-/// The bytes are valid during the call. Return false to stop with `callback_failed`.
+/// Receives one frame: rows from the top, three bytes a pixel, red first, nothing between rows. The
+/// bytes are valid during the call. Return false to stop with `callback_failed`.
 using FrameSink = std::function<bool(std::span<const std::byte>)>;
 
-/// Gives what is seen at 0, 1/fps, 2/fps, ... after the first frame, for as long as the video
-/// lasts. A frame is turned as the file says it is to be shown, enlarged or reduced until it covers
-/// the wanted size, its proportions kept, and what stands out is cut off on both sides alike.
-/// Colours are converted by what the file says of them, and where it says nothing by BT.601 below
-/// 720 rows and by BT.709 from there on; those of high dynamic range are not toned down.
+/// Delivers the frames shown at 0, 1/fps, 2/fps, ... after the first frame, for the length of the
+/// video. Each frame is rotated as the file states, scaled with constant proportions until it
+/// covers the requested size, and cropped equally on both sides. Colors are converted by the file's
+/// metadata. Without metadata, BT.601 applies below 720 rows, otherwise BT.709. High dynamic range
+/// is not tone-mapped.
 ///
-/// Errors: invalid_argument, unsupported_media where there is no video or no decoder for it,
-/// undecodable, encrypted, limit_exceeded, cancelled, callback_failed, and the source's own.
+/// Errors: invalid_argument, unsupported_media if there is no video or no decoder for it,
+/// undecodable, encrypted, limit_exceeded, cancelled, callback_failed, and errors of the source.
 Result<FramesReport> read_frames(media::ByteSource& source, const FrameSink& sink,
                                  const FrameOptions& options, const CancelToken& token = {});
 

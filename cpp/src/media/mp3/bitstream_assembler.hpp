@@ -1,5 +1,5 @@
-// Frames that several encoders coded, laid out as one encoder would have: reservoir, frame sizes
-// and stuffing anew.
+// Lays out frames from several encoders as a single encoder would: recomputes reservoir, frame
+// sizes and stuffing.
 #pragma once
 
 #include <deque>
@@ -11,37 +11,37 @@
 
 namespace polymux::media::mp3 {
 
-/// Applied to what one encoder coded, it gives that encoder's own bytes again. Not thread-safe.
+/// Applied to the frames of one encoder, it reproduces that encoder's bytes. Not thread-safe.
 ///
-/// A frame may have been coded with a fuller reservoir than it finds here. So at ABR and VBR the
-/// next frames are looked at before one is laid out, and where LAME's choice of its size would
-/// leave them too little, a larger one is taken.
+/// A frame may have been coded with a fuller reservoir than is available here. So at ABR and VBR it
+/// looks at the next frames before it lays out one. If LAME's frame size would leave them too few
+/// bits, it selects a larger size.
 class BitstreamAssembler {
 public:
     struct Options {
         int look_ahead_frames = 24;
-        /// For tests: a wrong rule, more stuffing than LAME puts behind a frame.
+        /// For tests: a wrong rule, more stuffing than LAME puts after a frame.
         int extra_stuffing_bytes = 0;
     };
 
     BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
                        const Options& options);
 
-    /// Gives the frames that are complete now. Error `encoder_failed` when a frame cannot be
-    /// placed: then none of its bytes has been given.
+    /// Emits the frames that are now complete. Error `encoder_failed` if a frame cannot be placed;
+    /// none of its bytes has been emitted then.
     Result<void> add(CodedFrame frame, const FrameCallback& on_frame);
 
-    /// Gives all that is left, as an encoder's flush does.
+    /// Emits all remaining frames, as an encoder's flush does.
     Result<void> finish(const FrameCallback& on_frame);
 
     /// A frame could not be placed.
     [[nodiscard]] bool stuck() const noexcept { return stuck_; }
-    /// Frames made larger than LAME would have, for the sake of a later one.
+    /// Frames made larger than by LAME, for the sake of a later frame.
     [[nodiscard]] int bumped_frames() const noexcept { return bumped_frames_; }
 
 private:
     Result<void> place_first(const FrameCallback& on_frame);
-    /// The level that the frames behind the first one need before them.
+    /// The reservoir level that the frames after the first one need.
     [[nodiscard]] int needed_level_bits() const noexcept;
     [[nodiscard]] FrameSize choose_size(const CodedFrame& frame) noexcept;
 

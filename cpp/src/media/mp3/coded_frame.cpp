@@ -10,7 +10,7 @@ constexpr std::size_t farthest_pointer_bytes = 511;
 
 Error contradiction(const char* what) {
     return Error{.code = ErrorCode::encoder_failed,
-                 .message = std::string("LAME gave a frame that ") + what};
+                 .message = std::string("LAME produced a frame that ") + what};
 }
 
 unsigned value_of(std::byte byte) noexcept {
@@ -29,7 +29,8 @@ bool same_content(const CodedFrame& one, const CodedFrame& other,
         return false;
     }
     const bool same_stereo = one.head[3] == other.head[3];
-    // The first byte of the side information is all pointer; of the next MPEG 1 has one bit more.
+    // The first byte of the side information is the pointer; MPEG 1 has one more bit of it in the
+    // next byte.
     const bool is_mpeg1 = (value_of(one.head[1]) >> 3 & 3) == 3;
     const unsigned pointer_bit = is_mpeg1 ? 0x80U : 0U;
     const bool same_second = (value_of(one.head[frame_header_bytes + 1]) | pointer_bit) ==
@@ -66,12 +67,12 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
         return contradiction("cannot be read");
     }
     const auto pointer = static_cast<std::size_t>(side_info->main_data_begin_bytes);
-    if (pointer > stream_.size()) return contradiction("points before the first one");
+    if (pointer > stream_.size()) return contradiction("refers to data before the first frame");
     const std::size_t begin = stream_.size() - pointer;
     stream_.insert(stream_.end(), frame.begin() + static_cast<std::ptrdiff_t>(head_bytes),
                    frame.end());
     const auto data_bytes = static_cast<std::size_t>((side_info->main_data_bits + 7) / 8);
-    if (begin + data_bytes > stream_.size()) return contradiction("is longer than its room");
+    if (begin + data_bytes > stream_.size()) return contradiction("is longer than its space");
 
     CodedFrame coded;
     coded.head.assign(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(head_bytes));
@@ -97,8 +98,8 @@ void FrameSplitter::follow(CodedFrame& frame) {
     frame.follows_rules = follows_rules_;
 }
 
-// The silence flag is not in the stream; it shows where it decides the frame's size. Where it does
-// not, a frame of as many bits as the one before is taken to be like it.
+// The silence flag is not in the stream, but shows if it decides the frame's size. If it does not,
+// a frame with as many bits as the previous one is assumed to be like it.
 void FrameSplitter::follow_size(CodedFrame& frame) {
     const int bits = frame.main_data_bits;
     frame.level_bits = reservoir_.level_bits();

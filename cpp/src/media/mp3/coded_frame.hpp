@@ -1,4 +1,4 @@
-// What an encoder coded for one frame, freed from where its reservoir happened to put the bits.
+// The coded content of one frame, independent of where the encoder's reservoir put its bits.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@ namespace polymux::media::mp3 {
 
 struct CodedFrame {
     std::vector<std::byte> head;       ///< Header and side information, as the encoder wrote them.
-    std::vector<std::byte> main_data;  ///< Bits behind the last one of the frame are zero.
+    std::vector<std::byte> main_data;  ///< Bits after the last one of the frame are zero.
     int main_data_bits = 0;
     int largest_granule_bits = 0;
     int main_data_begin_bytes = 0;
-    int level_bits = 0;  ///< What the encoder's reservoir held before the frame.
+    int level_bits = 0;  ///< Level of the encoder's reservoir before the frame.
     FrameSize size;
-    bool silent = false;        ///< LAME took the frame for "analog silence" (VBR only).
-    bool follows_rules = true;  ///< The encoder has done nothing so far that LAME 3.100 would not.
+    bool silent = false;        ///< LAME classified the frame as "analog silence" (VBR only).
+    bool follows_rules = true;  ///< So far, the encoder has behaved exactly like LAME 3.100.
 };
 
-/// What the reservoir's arithmetic needs of a frame.
+/// The data of a frame that the reservoir's arithmetic needs.
 struct FrameOutline {
     int bits = 0;
     int largest_granule_bits = 0;
@@ -33,7 +33,7 @@ struct FrameOutline {
 };
 
 /// Whether two encoders coded a frame alike: side information, stereo mode and main data. At a
-/// constant bitrate also where the data begins and how long the frame is.
+/// constant bitrate, also the start of the data and the length of the frame.
 [[nodiscard]] bool same_content(const CodedFrame& one, const CodedFrame& other,
                                 RateControl rate_control) noexcept;
 
@@ -41,16 +41,16 @@ struct FrameOutline {
 void set_layout(std::span<std::byte> head, MpegVersion version, FrameSize size,
                 int main_data_begin_bytes) noexcept;
 
-/// Takes the complete frames of one encoder, from its first on, and gives what it coded. Compares
-/// each with what the reservoir's arithmetic expects. Not thread-safe.
+/// Takes the complete frames of one encoder, from its first, and returns their coded content.
+/// Compares each with the expected reservoir arithmetic. Not thread-safe.
 class FrameSplitter {
 public:
     explicit FrameSplitter(const StreamShape& shape);
 
-    /// Error `encoder_failed` when a frame contradicts itself.
+    /// Error `encoder_failed` if a frame is inconsistent.
     Result<CodedFrame> split(std::span<const std::byte> frame);
 
-    /// The encoder has emptied its reservoir behind the last frame.
+    /// Call after the encoder has emptied its reservoir after the last frame.
     void empty_reservoir() noexcept { reservoir_.empty(); }
 
 private:
@@ -59,7 +59,7 @@ private:
 
     StreamShape shape_;
     Reservoir reservoir_;
-    std::vector<std::byte> stream_;  // The newest main data, as far back as frames can point.
+    std::vector<std::byte> stream_;  // The newest main data, as far back as frames can refer.
     bool follows_rules_ = true;
     bool was_silent_ = false;
     int previous_bits_ = -1;

@@ -18,7 +18,7 @@ constexpr std::array<int, 14> mpeg2_bitrates_bps = {8'000,   16'000,  24'000,  3
 // LAME encodes MPEG 2.5 at up to 64 kbit/s only, although the header can say more.
 constexpr std::size_t mpeg25_encoder_bitrates = 8;
 
-// Three per version, in the order of the header's index: 44.1, 48, 32 kHz and their halves.
+// Three per version, in the order of the header's index: 44.1, 48, 32 kHz and their fractions.
 constexpr std::array<int, 9> rates_hz = {44'100, 48'000, 32'000, 22'050, 24'000,
                                          16'000, 11'025, 12'000, 8'000};
 
@@ -26,7 +26,7 @@ unsigned byte_at(std::span<const std::byte> bytes, std::size_t index) {
     return std::to_integer<unsigned>(bytes[index]);
 }
 
-// Reads big-endian bit fields; bits behind the end are zero.
+// Reads big-endian bit fields; bits past the end are zero.
 class BitReader {
 public:
     explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -90,7 +90,7 @@ int nearest_bitrate(int bitrate_bps, int sample_rate_hz) noexcept {
     auto choices = bitrates(*version);
     if (*version == MpegVersion::mpeg25) choices = choices.first(mpeg25_encoder_bitrates);
 
-    // LAME is told whole kilobits; of two equally near rates it takes the lower one.
+    // LAME accepts whole kilobits. Of two equally near rates it selects the lower one.
     const int wanted_kbps = bitrate_bps / 1000;
     int best = choices.front();
     for (const int choice : choices) {
@@ -144,7 +144,7 @@ std::optional<SideInfo> parse_side_info(const FrameHeader& header,
     } else {
         bits.skip(channels == 1 ? 1 : 2);
     }
-    constexpr std::size_t length_bits = 12;  // part2_3_length opens each granule's channel
+    constexpr std::size_t length_bits = 12;  // part2_3_length comes first
     const std::size_t block_bits = is_mpeg1 ? 59 : 63;
     for (int granule = 0; granule < header.granules(); ++granule) {
         int granule_bits = 0;

@@ -1,4 +1,4 @@
-// The frames of one encoder on their way to the stitcher.
+// Frames of one encoder, waiting for the stitcher.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace polymux::media::mp3 {
 
-/// Frames of one encoder that others may look at. Thread-safe.
+/// Frames of one encoder that other threads may read. Thread-safe.
 class FrameQueue {
 public:
     explicit FrameQueue(std::int64_t first) : begin_(first), end_(first) {}
 
     void publish(CodedFrame frame, std::vector<std::byte> raw);
-    /// What the reservoir's arithmetic needs of up to `count` frames from number `first` on.
+    /// Outlines of up to `count` frames from number `first`, for the reservoir's arithmetic.
     [[nodiscard]] std::vector<FrameOutline> outlines(std::int64_t first, std::int64_t count) const;
 
-    /// Takes the oldest frame out, with its bytes as the encoder gave them if they were kept.
+    /// A removed frame, with the encoder's bytes if they were kept.
     struct Taken {
         CodedFrame frame;
         std::vector<std::byte> raw;
@@ -30,11 +30,11 @@ public:
     [[nodiscard]] std::optional<Taken> take();
     void drop_before(std::int64_t frame);
 
-    /// Number of the frame behind the newest one.
+    /// Number of the frame after the newest one.
     [[nodiscard]] std::int64_t end() const;
     /// Number of the oldest frame that has not been taken.
     [[nodiscard]] std::int64_t begin() const;
-    /// Nothing where frame `number` has not been published or is gone.
+    /// Returns nothing if frame `number` is not published yet or already removed.
     [[nodiscard]] std::optional<bool> same_as(std::int64_t number, const CodedFrame& frame,
                                               RateControl rate_control) const;
 

@@ -22,8 +22,8 @@ void report_dropped(std::vector<std::string>* dropped, std::string name) {
     if (dropped != nullptr) dropped->push_back(std::move(name));
 }
 
-// Several values share a frame: ID3v2.4 separates them by NUL, ID3v2.3 by a slash, and running
-// text (comments, lyrics) by a line break.
+// Several values share a frame: ID3v2.4 separates them by NUL, ID3v2.3 by a slash, and running text
+// (comments, lyrics) by a line break.
 std::u32string join_version3(const id3::TextFrame& frame) {
     const bool is_running_text = frame.id == "COMM" || frame.id == "USLT";
     std::u32string text = frame.values.front();
@@ -102,7 +102,7 @@ Bytes encode_contents(const std::string& element, unsigned flags,
     return body;
 }
 
-// One table of contents; above 255 chapters it lists further tables of up to 255 each.
+// One table of contents. Above 255 chapters, it lists further tables of up to 255 each.
 Bytes encode_contents_tree(std::span<const std::string> elements, int version) {
     FrameList frames(version, id3::max_tag_bytes);
     if (elements.size() <= max_children) {

@@ -1,11 +1,10 @@
-// The tag exactly as libavformat 59's mp3 muxer writes it, its habits included: every unknown name
-// a TXXX frame, comments too; chapter frames with plain sizes even in ID3v2.4; a chapter count cut
-// to eight bits.
+// Writes the tag exactly as libavformat 59's mp3 muxer does, including its quirks: every unknown
+// name is a TXXX frame, even comments; chapter frames have plain sizes even in ID3v2.4; the chapter
+// count is truncated to eight bits.
 //
 // `tags` is the muxer's dictionary. The ffmpeg program deletes creation_time, company_name,
-// product_name and product_version from what it copies, and libavformat sets "encoder" to its
-// "Lavf..." name at the end; a caller that wants the program's file does both with AVDictionary
-// before.
+// product_name and product_version from its copy, and libavformat appends "encoder" with its
+// "Lavf..." name. A caller that needs the program's file must do both with AVDictionary first.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -18,13 +17,13 @@ namespace polymux::media::mp3::id3 {
 
 namespace {
 
-// What C code sees of a string.
+// The part of a string that C code sees.
 std::string_view before_nul(std::string_view text) {
     return text.substr(0, text.find('\0'));
 }
 
 // AVDictionary's order: replacing or deleting an entry moves the last one to its place, and the
-// replacement goes to the end. Names differ by more than case.
+// replacement goes to the end. Only names that differ in more than case are distinct.
 class Dictionary {
 public:
     using Entry = std::pair<std::string, std::string>;
@@ -99,14 +98,14 @@ bool is_digit_up_to(char letter, char highest) {
     return letter >= '0' && letter <= highest;
 }
 
-// Whether `text` goes on with "-MM-DD" and then ends or has a blank.
+// Whether `text` continues with "-MM-DD" and then ends or has a space.
 bool has_month_and_day(std::string_view text) {
     return text.size() >= 6 && text[0] == '-' && is_digit_up_to(text[1], '1') &&
            is_digit_up_to(text[2], '9') && text[3] == '-' && is_digit_up_to(text[4], '3') &&
            is_digit_up_to(text[5], '9') && (text.size() == 6 || text[6] == ' ');
 }
 
-// ID3v2.3 has a year and a day-and-month frame in place of a date.
+// ID3v2.3 has a year frame and a day-and-month frame instead of a date.
 Dictionary split_dates(const Dictionary& source) {
     Dictionary result;
     for (const auto& [key, value] : source.entries()) {
@@ -125,8 +124,8 @@ Dictionary split_dates(const Dictionary& source) {
     return result;
 }
 
-// libavutil's lenient UTF-8: up to six bytes, overlong forms and surrogates taken as they are, a
-// broken sequence skipped with the byte that broke it.
+// libavutil's lenient UTF-8: accepts up to six bytes, overlong forms and surrogates, and skips a
+// broken sequence including the byte that broke it.
 std::u32string decode_leniently(std::string_view text) {
     std::u32string result;
     std::size_t i = 0;
@@ -157,7 +156,7 @@ bool is_ascii(std::string_view text) {
         text, [](char letter) { return static_cast<unsigned char>(letter) < 0x80; });
 }
 
-// ID3v2.3: UTF-16 unless all is ASCII; each string ends with a terminator.
+// ID3v2.3: UTF-16 unless all text is ASCII. Each string ends with a terminator.
 Encoding encoding_for(int version, std::string_view first, std::string_view second = {}) {
     if (version == 4) return Encoding::utf8;
     return is_ascii(first) && is_ascii(second) ? Encoding::latin1 : Encoding::utf16;
@@ -179,8 +178,8 @@ int hex_value(char letter) {
     return -1;
 }
 
-// Owner, then the value with its "\xNN" as bytes. Nothing for a wrong escape, at which ffmpeg
-// writes no file at all.
+// Owner, then the value with its "\xNN" as bytes. Returns nothing for a wrong escape, for which
+// ffmpeg writes no file at all.
 std::optional<Bytes> private_frame(std::string_view owner, std::string_view value) {
     Bytes body;
     append_raw(body, owner);
@@ -230,7 +229,7 @@ Dictionary as_dictionary(const Tags& tags) {
     return result;
 }
 
-// libavformat's muxer start deletes these; the entry that moves into a gap is not looked at.
+// libavformat deletes these when the muxer starts. It skips the entry that moves into a gap.
 void remove_encoder_variants(Dictionary& tags) {
     for (std::size_t i = 0; i < tags.entries().size(); ++i) {
         if (lower_case(tags.entries()[i].first).starts_with("encoder-")) tags.remove(i);

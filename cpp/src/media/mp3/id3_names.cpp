@@ -1,5 +1,5 @@
-// Which frame a tag goes to. Generic names are FFmpeg's and, where it has none, those that its
-// demuxers and common taggers use.
+// Maps tags to frames. Generic names are FFmpeg's or, if it has none, those used by its demuxers
+// and common taggers.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -62,7 +62,7 @@ constexpr std::array frame_names = {
     FrameName{"track", "TRCK", "TRCK"},
 };
 
-// Text frames that a demuxer passes on under their own names.
+// Text frames that a demuxer passes through under their own names.
 constexpr std::array<std::string_view, 37> shared_ids = {
     "TALB", "TBPM", "TCMP", "TCOM", "TCON", "TCOP", "TDLY", "TENC", "TEXT", "TFLT",
     "TIT1", "TIT2", "TIT3", "TKEY", "TLAN", "TLEN", "TMED", "TOAL", "TOFN", "TOLY",
@@ -98,7 +98,7 @@ std::string_view frame_id(std::string_view key, int version) {
     return is_own_id ? key : std::string_view{};
 }
 
-// "YYYY[-MM[-DD[(T| )hh:mm[:ss[...]]]]]" or "YYYYMMDD"; a part that does not follow the pattern is
+// "YYYY[-MM[-DD[(T| )hh:mm[:ss[...]]]]]" or "YYYYMMDD". A part that does not match the pattern is
 // empty.
 struct Date {
     std::string year, month, day, hour, minute, second;
@@ -132,7 +132,7 @@ std::optional<Date> parse_date(std::string_view text) {
         text.remove_prefix(width);
         width = 2;
     }
-    // Fractions of a second and the zone have no place in the tag.
+    // The tag has no place for fractions of a second or the time zone.
     if (!text.empty() && (date.second.empty() ||
                           std::string_view(".Z+-").find(text.front()) == std::string_view::npos)) {
         return std::nullopt;
@@ -150,7 +150,7 @@ std::string as_timestamp(const Date& date) {
     return text;
 }
 
-// Collects text frames so that one frame per identity remains, as the standard demands.
+// Collects text frames and keeps one frame per identity, as the standard requires.
 class Collector {
 public:
     explicit Collector(int version) : version_(version) {}
@@ -196,7 +196,8 @@ private:
         add(key, id, single_line(decode_text(description)), std::string(language), value);
     }
 
-    // "lyrics", "lyrics-eng", "lyrics-Chorus-eng": the names FFmpeg gives to USLT frames it reads.
+    // "lyrics", "lyrics-eng", "lyrics-Chorus-eng": FFmpeg's names for the USLT frames that it
+    // reads.
     void add_lyrics(const std::string& key, std::string_view value) {
         std::string_view rest = std::string_view(key).substr(std::string_view("lyrics").size());
         std::string language = "XXX";
@@ -210,7 +211,7 @@ private:
         add_full_text(key, "USLT", rest, language, value);
     }
 
-    // False for a date that is not one: it stays readable as TXXX.
+    // Returns false for an invalid date, which stays readable as TXXX.
     bool add_date(const std::string& key, std::string_view value) {
         const auto date = parse_date(value);
         if (!date || has_date_) return false;

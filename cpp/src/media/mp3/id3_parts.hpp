@@ -1,5 +1,5 @@
-// The pieces an ID3v2 tag is made of, shared by the standard writer and the one that follows
-// ffmpeg. Not installed.
+// Parts of an ID3v2 tag, shared by the standard writer and the ffmpeg-compatible one. Not
+// installed.
 #pragma once
 
 #include <algorithm>
@@ -26,40 +26,40 @@ template <std::size_t count>
 /// The values of the encoding byte that this project writes.
 enum class Encoding : std::uint8_t { latin1 = 0, utf16 = 1, utf8 = 3 };
 
-/// Whether a frame's size leaves the high bit of each byte free. ID3v2.4 frames do, ID3v2.3 not.
+/// Whether a frame's size leaves the high bit of each byte free: yes in ID3v2.4, no in ID3v2.3.
 enum class SizeCoding : std::uint8_t { plain, synchsafe };
 
-/// UTF-8 to code points: what is not UTF-8 becomes U+FFFD, CR and CRLF become LF, tabs become
-/// spaces, other control characters vanish.
+/// Decodes UTF-8 to code points. Invalid UTF-8 becomes U+FFFD, CR and CRLF become LF, tabs become
+/// spaces, and other control characters are removed.
 [[nodiscard]] std::u32string decode_text(std::string_view utf8);
 
-/// For places that take one line only: line breaks become spaces.
+/// For fields that allow one line only: line breaks become spaces.
 [[nodiscard]] std::u32string single_line(std::u32string text);
 
-/// UTF-8 in ID3v2.4; in ID3v2.3 ISO-8859-1 where all texts fit, else UTF-16.
+/// UTF-8 in ID3v2.4. In ID3v2.3, ISO-8859-1 if all texts fit, otherwise UTF-16.
 [[nodiscard]] Encoding choose_encoding(int version, std::span<const std::u32string_view> texts);
 
 void append_number(Bytes& bytes, std::uint32_t value, SizeCoding coding = SizeCoding::plain);
 void append_raw(Bytes& bytes, std::string_view text);
-/// UTF-16 is little endian, behind its byte order mark.
+/// UTF-16 is little endian, after its byte order mark.
 void append_text(Bytes& bytes, std::u32string_view text, Encoding encoding);
 void append_terminator(Bytes& bytes, Encoding encoding);
 
 /// Bytes of a tag without its header: 28 bits.
 inline constexpr std::size_t max_tag_bytes = (std::size_t{1} << 28) - 1;
-/// Zeros behind the last frame; some players show no cover without.
+/// Zeros after the last frame; some players show no cover without them.
 inline constexpr std::size_t padding_bytes = 10;
 
-/// Frames one after the other, as a tag's body or inside a CHAP frame.
+/// Consecutive frames, as a tag's body or inside a CHAP frame.
 class FrameList {
 public:
     FrameList(int version, std::size_t limit_bytes)
         : version_(version), limit_bytes_(limit_bytes) {}
 
-    /// Adds a frame with `head` and `tail` as its body, unless it would pass the limit: then false.
+    /// Adds a frame with `head` and `tail` as its body. Returns false if it would exceed the limit.
     bool add(std::string_view id, std::span<const std::byte> head,
              std::span<const std::byte> tail = {}, std::optional<SizeCoding> coding = std::nullopt);
-    /// Adds frames that are complete already.
+    /// Adds complete frames.
     bool add_frames(std::span<const std::byte> frames);
 
     [[nodiscard]] std::size_t free_bytes() const noexcept { return limit_bytes_ - bytes_.size(); }
@@ -76,17 +76,17 @@ private:
 
 /// One frame that holds text, before it is encoded.
 struct TextFrame {
-    std::string key;             ///< Of the tag it came from first, for messages.
+    std::string key;             ///< First tag that produced it, for messages.
     std::string id;              ///< "TIT2", "TXXX", "COMM", "USLT".
     std::u32string description;  ///< TXXX, COMM and USLT only.
     std::string language;        ///< COMM and USLT only, three letters.
     std::vector<std::u32string> values;
 };
 
-/// Tags to frames; values that land in the same frame are collected there.
+/// Maps tags to frames. Collects values that belong to the same frame.
 [[nodiscard]] std::vector<TextFrame> text_frames(const Tags& tags, int version);
 
-/// MIME type as APIC wants it: "image/jpeg" for "image/jpg", "image/" for what is not one.
+/// MIME type for APIC: "image/jpeg" for "image/jpg", "image/" if it is not a MIME type.
 [[nodiscard]] std::string picture_mime_type(const Cover& cover);
 
 Bytes write_as_ffmpeg(const Id3Content& content, int version, std::vector<std::string>* dropped);

@@ -18,15 +18,16 @@ struct Decoded {
     std::size_t length = 1;
 };
 
-// One code point from `text`, which is not empty. A broken sequence is taken as far as it could
-// have been right, as Unicode recommends.
+// Decodes one code point from `text`, which must not be empty. A broken sequence extends as far as
+// it could have been valid, as Unicode recommends.
 Decoded decode_one(std::string_view text) {
     const unsigned lead = byte_at(text, 0);
     if (lead < 0x80) return {static_cast<char32_t>(lead), 1};
     if (lead < 0xC2 || lead > 0xF4) return {};
     const std::size_t following = lead < 0xE0 ? 1 : (lead < 0xF0 ? 2 : 3);
 
-    // Overlong forms, surrogates and code points above U+10FFFF are refused by the second byte.
+    // The range of the second byte excludes overlong forms, surrogates and code points above
+    // U+10FFFF.
     unsigned low = 0x80;
     unsigned high = 0xBF;
     if (lead == 0xE0) low = 0xA0;

@@ -18,12 +18,12 @@ struct LameDeleter {
 };
 using UniqueLame = std::unique_ptr<lame_global_flags, LameDeleter>;
 
-// What FFmpeg multiplies a -q:a value by before it truncates it to an integer.
+// FFmpeg's factor for a -q:a value, before it truncates to an integer.
 constexpr double quality_to_lambda = 118;
 constexpr float full_scale = 32768.0F;
 
-// LAME ends the process where its own assertions fail, and samples that are no numbers or far too
-// loud make them fail: from about 100,000 times full scale on, found by trying.
+// LAME aborts the process if its assertions fail. NaN, infinite or far too loud samples make them
+// fail, from about 100,000 times full scale (measured).
 constexpr float loudest = 1000.0F;
 
 bool is_usable(float sample) noexcept {
@@ -60,7 +60,7 @@ void set_rate_control(lame_global_flags* encoder, const EncoderSettings& setting
 }
 
 UniqueLame create(const EncoderSettings& settings) {
-    // LAME fills global tables while it sets up an encoder, without a lock of its own.
+    // LAME fills global tables during encoder setup, without a lock.
     static std::mutex setup;
     const std::lock_guard lock(setup);
     UniqueLame encoder(lame_init());
@@ -115,7 +115,7 @@ public:
     }
 
 private:
-    // LAME's own bound for the bytes of one call, behind the part of a frame still waiting.
+    // LAME's own bound for the bytes of one call, plus the part of a frame that still waits.
     void reserve(int samples) {
         constexpr std::size_t fixed_bytes = 7200;
         const std::size_t needed =
@@ -167,7 +167,7 @@ private:
         std::size_t begin = 0;
         while (filled_ - begin >= 4) {
             const std::optional<FrameHeader> header = parse_header(bytes.subspan(begin));
-            if (!header) return encoder_error("LAME gave bytes that are not an MP3 frame");
+            if (!header) return encoder_error("LAME produced bytes that are not an MP3 frame");
             const auto frame_bytes = static_cast<std::size_t>(header->frame_bytes);
             if (filled_ - begin < frame_bytes) break;
             if (Result<void> given = on_frame(bytes.subspan(begin, frame_bytes)); !given)

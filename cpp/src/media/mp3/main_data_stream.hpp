@@ -1,4 +1,4 @@
-// The payload of all frames as one stream of bits, and the frames' heads that are put into it.
+// The payload of all frames as one stream of bits, and the frame heads inserted into it.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace polymux::media::mp3 {
 
-/// Heads and main data go in on their own, complete frames come out. Not thread-safe.
+/// Accepts heads and main data separately, and emits complete frames. Not thread-safe.
 class MainDataStream {
 public:
     explicit MainDataStream(std::string encoder_version) : version_(std::move(encoder_version)) {}
 
-    /// Bits that no decoder looks at, as LAME fills them: its name, its version, then ones and
-    /// zeros in turn, which go on where the last stuffing ended.
+    /// Appends ignored bits as LAME does: its name, its version, then alternating ones and zeros,
+    /// which continue from the end of the last stuffing.
     void stuff(int bits);
-    /// The next frame's head, and the bytes of payload that stand behind it.
+    /// Adds the next frame's head, and the number of payload bytes that follow it.
     void add_head(std::vector<std::byte> head, int payload_bytes);
-    /// A frame's main data: `bits` of `data`, at a byte's edge; zeros behind them.
+    /// Adds a frame's main data: `bits` of `data`, aligned to a byte, followed by zeros.
     void add_data(std::span<const std::byte> data, int bits);
-    /// Gives every frame whose payload is complete.
+    /// Emits every frame whose payload is complete.
     Result<void> emit(const FrameCallback& on_frame);
 
 private:
@@ -37,8 +37,8 @@ private:
     std::string version_;
     std::deque<Head> heads_;
     std::vector<std::byte> data_;  // From the payload of the first head on.
-    int free_bits_ = 0;            // Of the last byte.
-    bool next_bit_ = false;        // Of the ones and zeros in turn.
+    int free_bits_ = 0;            // Unused bits of the last byte.
+    bool next_bit_ = false;        // Next value of the alternating ones and zeros.
     std::vector<std::byte> frame_;
 };
 

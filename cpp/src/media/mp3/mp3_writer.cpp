@@ -4,7 +4,7 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// Frames reach the sink in batches: a sink may have to take a lock (Python's) for each call.
+// Frames reach the sink in batches, because a sink may need a lock (Python's) for each call.
 constexpr std::size_t batch_bytes = 64 * 1024;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One MP3 file on its way into a sink: tag, Xing/Info frame, audio frames, in this order.
+// Writes one MP3 file to a sink: tag, Xing/Info frame, audio frames, in this order.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace polymux::media::mp3 {
 
-/// The Xing/Info frame stands before the audio but is known only after it. A sink that can patch
-/// gets a placeholder first. Any other sink gets nothing until the end or until `hold_back_bytes`
-/// have gathered; past that the frame is left out, as the ffmpeg program does on pipes.
-/// Not thread-safe.
+/// The Xing/Info frame precedes the audio but is complete only after it. A sink that supports
+/// patching gets a placeholder first. Any other sink gets nothing until the end or until
+/// `hold_back_bytes` are pending. Beyond that, the frame is omitted, as the ffmpeg program does on
+/// pipes. Not thread-safe.
 class Mp3Writer {
 public:
     struct Options {
@@ -27,7 +27,7 @@ public:
 
     Result<void> begin();
     Result<void> write_frame(std::span<const std::byte> frame);
-    /// Writes what is left. `samples` is the length of the encoded audio, per channel.
+    /// Writes the remaining data. `samples` is the length of the encoded audio, per channel.
     Result<void> finish(std::int64_t samples);
 
     [[nodiscard]] std::int64_t bytes() const noexcept { return written_ + pending_bytes(); }
@@ -49,7 +49,7 @@ private:
     bool has_xing_ = false;
     bool holding_back_ = false;
     std::int64_t written_ = 0;
-    std::vector<std::byte> pending_;  // Whole frames that the sink has not had yet.
+    std::vector<std::byte> pending_;  // Whole frames not yet written to the sink.
 };
 
 }  // namespace polymux::media::mp3

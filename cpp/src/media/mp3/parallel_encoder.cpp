@@ -16,7 +16,7 @@ constexpr int frames_per_read = 16;
 constexpr int max_wait_ms = 10;
 
 Error cancelled() {
-    return Error{.code = ErrorCode::cancelled, .message = "the conversion was cancelled"};
+    return Error{.code = ErrorCode::cancelled, .message = "the conversion was canceled"};
 }
 
 std::string version_text() {
@@ -24,8 +24,8 @@ std::string version_text() {
     return lame_version().substr(name.size());
 }
 
-/// Cuts the source's samples into segments. A segment is complete when the first samples behind it
-/// have been seen, or the end.
+/// Cuts the source's samples into segments. A segment is complete when the first samples after it
+/// have arrived, or the end.
 class Reader {
 public:
     Reader(const ParallelJob& job, ParallelScheduler& scheduler)
@@ -34,7 +34,7 @@ public:
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
 
-    /// Reads one whole segment and gives it to the scheduler. `alone`: nobody could help with it.
+    /// Reads one whole segment and passes it to the scheduler. `alone`: no helper was available.
     Result<void> read(bool alone) {
         const int frames = job_.plan.length_at(next_frame_, alone);
         const int frame_samples = shape_of(job_.encoder).frame_samples();
@@ -86,7 +86,7 @@ private:
     bool ended_ = false;
 };
 
-/// The calling thread's part.
+/// The work of the calling thread.
 class Coordinator {
 public:
     Coordinator(const ParallelJob& job, std::unique_ptr<Encoder> first_encoder)
@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    /// The most urgent thing: samples for the others, then encoding, then reading ahead.
+    /// Does the most urgent work: samples for the others, then encoding, then reading ahead.
     Result<void> work() {
         const int idle = idle_workers();
         const int unstarted = scheduler_->unstarted_segments();
@@ -149,7 +149,8 @@ private:
         }
     }
 
-    /// A few frames of the job that this thread is at. What helpers have been called for is theirs.
+    /// Encodes a few frames of this thread's current job. Jobs for which helpers were requested are
+    /// left to them.
     bool step() {
         if (!job_in_progress_) {
             const int unstarted = scheduler_->unstarted_segments();
@@ -165,7 +166,7 @@ private:
     void wait() {
         const Pool::Blocking blocking;
         scheduler_->wait_for_change(max_wait_ms);
-        // A helper that has not come by now waits behind other work of the pool.
+        // A helper that has not started by now is waiting behind other work of the pool.
         scheduler_->forget_expected_helpers();
     }
 

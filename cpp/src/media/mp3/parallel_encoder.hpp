@@ -1,5 +1,4 @@
-// One file on several cores, with the frames that one encoder would give:
-// docs/explanation/parallel-mp3.md.
+// Encodes one file on several cores, with the frames of a single encoder. See docs/explanation/parallel-mp3.md.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +13,12 @@
 
 namespace polymux::media::mp3 {
 
-/// Gives the next samples, as many as asked for, fewer at the end only, none after it.
+/// Returns the next samples: as many as requested, fewer only at the end, none after it.
 using PcmSource = std::function<Result<PcmBlock>(int samples)>;
 
-/// Who may help. Thread-safe functions.
+/// Access to helper threads. Thread-safe functions.
 struct HelperPool {
-    std::function<int()> spare;  ///< Workers that have nothing to do.
+    std::function<int()> spare;  ///< Idle workers.
     std::function<void(std::function<void()>)> submit;
 };
 
@@ -29,15 +28,14 @@ struct HelperPool {
 struct ParallelJob {
     EncoderSettings encoder;
     SegmentPlan plan;
-    int threads = 1;  ///< The calling one included.
+    int threads = 1;  ///< Includes the calling thread.
     Verify verify = Verify::none;
     PcmSource read;
     FrameCallback write;
-    /// Samples encoded so far. An error ends the work.
+    /// Samples encoded so far. An error stops the work.
     std::function<Result<void>(std::int64_t samples)> on_progress;
     CancelToken token;
     HelperPool helper_pool = default_helper_pool();
-    /// For tests.
     int extra_stuffing_bytes = 0;
     std::function<void()> before_step = {};
 };
@@ -54,9 +52,9 @@ struct ParallelSummary {
     bool fell_back = false;
 };
 
-/// Reads, writes and reports on the calling thread, which also encodes; up to `threads - 1` of the
-/// helper_pool help while they have nothing else to do. `first_encoder` has the settings of
-/// `encoder` and has not been fed.
+/// Reads, writes and reports on the calling thread, which also encodes. Up to `threads - 1` idle
+/// workers of the helper_pool help. `first_encoder` has the settings of `encoder` and must be
+/// unused.
 Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
                                            std::unique_ptr<Encoder> first_encoder);
 

@@ -13,16 +13,16 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// A few milliseconds of work each, so that a cancelled conversion ends at once.
+// A few milliseconds of work each, so a canceled conversion ends quickly.
 constexpr int frames_per_step = 8;
 constexpr int frames_per_splice_step = 4;
-// A job that had to wait for another goes on when that one is well ahead.
+// A job that had to wait for another continues when that one is well ahead.
 constexpr int resume_margin_frames = 100;
-// A last segment shorter than this would not live to see an agreement.
+// A shorter last segment would end before its encoders can agree.
 constexpr int min_last_frames = 150;
-// A repair has to begin up to that many frames before the job that it is for.
+// A repair has to begin up to this many frames before the job that it is for.
 constexpr std::int64_t frames_kept_for_repairs = 730;
-// Frames that both sides of a seam encode, and what is worth one.
+// Frames that both sides of a segment boundary encode, and the shortest split worth that cost.
 constexpr int seam_frames = 70;
 constexpr int min_split_frames = 470;
 
@@ -34,7 +34,7 @@ ParallelScheduler::ParallelScheduler(SchedulerOptions options,
 
 void ParallelScheduler::add(std::shared_ptr<Segment> segment) {
     const Lock lock(mutex_);
-    // Whoever has cut it does not know how many of those before it have been shared since.
+    // The thread that cut it does not know how many earlier segments have been split since.
     segment->set_number(first_segment_ + static_cast<std::int64_t>(segments_.size()));
     segments_.push_back({.segment = std::move(segment)});
     changed_.notify_all();
@@ -46,14 +46,14 @@ ParallelScheduler::Entry* ParallelScheduler::entry(std::int64_t segment) {
     return &segments_[static_cast<std::size_t>(index)];
 }
 
-// Whether a segment is too short for a job of its own.
+// Whether a segment is too short for a separate job.
 bool ParallelScheduler::is_remnant(const Segment& segment) const {
     const int min_samples = min_last_frames * shape_of(options_.encoder).frame_samples();
     return segment.last() && segment.samples() < min_samples;
 }
 
-// Absorbing another job is for those whose own beginning is certain: the result does not depend on
-// who is faster then.
+// Only jobs with a confirmed start may absorb another job, so the result does not depend on which
+// is faster.
 bool ParallelScheduler::is_confirmed(const EncodingJob& job) const {
     for (const auto& earlier : jobs_) {
         if (earlier.get() == &job) return true;
@@ -62,9 +62,9 @@ bool ParallelScheduler::is_confirmed(const EncodingJob& job) const {
     return false;
 }
 
-// At other rate controls than a constant one a repair may begin among all frames that have not been
-// taken, and would find other jobs to compare itself with if some were absorbed already. It does
-// not depend on who is faster when the stitcher has all frames before.
+// Unless the bitrate is constant, a repair may begin in any remaining frame, and would find other
+// jobs for comparison if some were already absorbed. If the stitcher has all earlier frames, the
+// result does not depend on which job is faster.
 bool ParallelScheduler::may_absorb(const EncodingJob& job) const {
     if (!is_confirmed(job)) return false;
     const bool leaves_all = job.is_repair && !job.proven;
@@ -81,7 +81,7 @@ bool ParallelScheduler::must_verify(const EncodingJob& job) const {
 std::shared_ptr<EncodingJob> ParallelScheduler::claim(bool may_start) {
     const Lock lock(mutex_);
     if (stop_) return nullptr;
-    const auto jobs = jobs_;  // Some may be found to be absorbed on the way.
+    const auto jobs = jobs_;  // Jobs may turn out to be absorbed during the loop.
     for (const auto& job : jobs) {
         if (job->claimed || job->done || job->awaits_check || job->abandoned ||
             !prepare(job, resume_margin_frames))
@@ -95,7 +95,7 @@ std::shared_ptr<EncodingJob> ParallelScheduler::claim(bool may_start) {
     return begun;
 }
 
-// At the earliest segment that nobody has begun.
+// Begins at the earliest segment without a job.
 std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
     for (std::size_t index = 0; index < segments_.size(); ++index) {
         Entry& free = segments_[index];
@@ -106,7 +106,7 @@ std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
         job->claimed = true;
         job->is_first = is_first;
         free.owner = job;
-        // Jobs behind a segment that nobody has begun have begun behind it.
+        // Jobs after a segment that has no job started after it.
         const auto behind = std::ranges::find_if(
             jobs_, [&job](const auto& other) { return other->segment > job->segment; });
         jobs_.insert(behind, job);
@@ -115,8 +115,8 @@ std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
     return nullptr;
 }
 
-// At a constant bitrate seams may be anywhere: a worker that has nothing left to do takes half of
-// what another has still before it.
+// At a constant bitrate, segment boundaries may be anywhere: an idle worker takes half of the
+// remaining work of another.
 bool ParallelScheduler::split_segment() {
     if (varies()) return false;
     const int frame_samples = shape_of(options_.encoder).frame_samples();
@@ -132,7 +132,7 @@ bool ParallelScheduler::split_segment() {
     if (longest_index == segments_.size()) return false;
     Entry& entry = segments_[longest_index];
     const int period = padding_period(options_.encoder);
-    // The job there encodes the seam as well.
+    // The job there also encodes the frames at the boundary.
     const int cut = entry.credited_samples / frame_samples + (max_left + seam_frames) / 2;
     const int begin_frames = (cut + period - 1) / period * period;
     const std::int64_t first_frame = entry.segment->first_frame() + begin_frames;
@@ -151,7 +151,7 @@ bool ParallelScheduler::split_segment() {
     return true;
 }
 
-// Its own job is the only one there, and not at the end.
+// Only its own job is there, and that job is not at the end.
 bool ParallelScheduler::is_encoded_by_owner_alone(const Entry& entry) const {
     const EncodingJob* owner = entry.owner.get();
     if (owner == nullptr || !owner->encoder || !owner->claimed || entry.closed) return false;
@@ -186,7 +186,7 @@ bool ParallelScheduler::step(const std::shared_ptr<EncodingJob>& job) {
     if (!samples) return fail_step(*job, samples.error());
     bool flushing = false;
     {
-        // What is closed cannot be cut any more.
+        // A closed segment cannot be cut any more.
         const Lock lock(mutex_);
         const bool at_end = encoder.sample >= segment->samples();
         flushing = at_end && segment->last() && (!splicing || *samples == 0);
@@ -207,7 +207,7 @@ bool ParallelScheduler::step(const std::shared_ptr<EncodingJob>& job) {
 }
 
 Result<void> ParallelScheduler::create_encoder(EncodingJob& job, const Segment& segment) {
-    // The scheduler's own until the first segment's job takes it.
+    // Owned by the scheduler until the first segment's job takes it.
     const bool is_first = segment.number() == 0 && !job.is_repair && first_encoder_ != nullptr;
     std::unique_ptr<Encoder> lame;
     if (is_first) {
@@ -225,8 +225,8 @@ Result<void> ParallelScheduler::create_encoder(EncodingJob& job, const Segment& 
     return {};
 }
 
-// Brings a job that nobody else works on to its next samples, if there are any for it. True when
-// there is something to do: samples to encode, or the end of the file.
+// Brings an unclaimed job to its next samples, if there are any. Returns true if there is work:
+// samples to encode, or the end of the file.
 bool ParallelScheduler::prepare(const std::shared_ptr<EncodingJob>& job, int margin) {
     Entry* here = entry(job->segment);
     if (here == nullptr) return false;
@@ -242,10 +242,10 @@ bool ParallelScheduler::prepare(const std::shared_ptr<EncodingJob>& job, int mar
 bool ParallelScheduler::enter_next_segment(const std::shared_ptr<EncodingJob>& job) {
     Entry* next = entry(job->segment + 1);
     if (next == nullptr) return false;
-    // Where seams follow from the duration alone, every segment has its own job.
+    // If boundaries depend only on the duration, every segment has its own job.
     const bool may_own = sequential_ || !varies() || is_remnant(*next->segment);
     if (!next->owner && !may_own) return false;
-    // A remnant belongs to the job before it, whoever comes first.
+    // A remnant always belongs to the job before it, whichever job arrives first.
     if (!next->owner && job->target && is_remnant(*next->segment)) next->owner = job->target;
     const bool absorbs = job->target && next->owner != job->target;
     if (absorbs && !may_absorb(*job)) return false;
@@ -258,7 +258,7 @@ bool ParallelScheduler::enter_next_segment(const std::shared_ptr<EncodingJob>& j
 bool ParallelScheduler::take_or_compare(const std::shared_ptr<EncodingJob>& job, Entry& here,
                                         int margin) {
     if (job->is_repair && here.owner && std::ranges::find(jobs_, here.owner) == jobs_.end()) {
-        // The frames of that job have all been taken: there is nothing to agree on yet.
+        // All frames of that job have been taken, so there is nothing left to agree with.
         set_target(*job, nullptr);
         return true;
     }
@@ -272,14 +272,13 @@ bool ParallelScheduler::take_or_compare(const std::shared_ptr<EncodingJob>& job,
     const EncodingJob& target = *here.owner;
     if (!target.encoder) return false;
     set_target(*job, here.owner);
-    // How far the target happens to have gone on behind this segment must not decide what is
-    // compared.
+    // How far the target happens to be beyond this segment must not affect the comparison.
     if (varies()) job->encoder->compare_until(certain_end(*here.segment));
     return target.done || target.passed_segment >= job->segment ||
            target.encoder->frames().end() >= job->encoder->wanted_frames() + margin;
 }
 
-// Frames before this one have come out of every encoder that has been given the whole segment.
+// Every encoder that has received the whole segment has emitted the frames before this one.
 std::int64_t ParallelScheduler::certain_end(const Segment& segment) const {
     const StreamShape shape = shape_of(options_.encoder);
     return segment.first_frame() + segment.samples() / shape.frame_samples() -
@@ -289,7 +288,7 @@ std::int64_t ParallelScheduler::certain_end(const Segment& segment) const {
 void ParallelScheduler::set_target(EncodingJob& job, std::shared_ptr<EncodingJob> target) {
     if (job.target == target) return;
     job.encoder->compare_with(target ? target->encoder.get() : nullptr);
-    // As long as a repair may be given up, it must leave all others as they are.
+    // As long as a repair may be abandoned, it must not change other jobs.
     const bool may_absorb = !job.is_repair || job.proven;
     if (job.target && !sequential_ && may_absorb) {
         abandon(job.target);
@@ -318,8 +317,8 @@ bool ParallelScheduler::finish_step(const std::shared_ptr<EncodingJob>& job, con
     }
     if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
         job->seam = job->encoder->agreement(agreement_frames);
-        // The stitcher takes what is published while it does not know of the seam. Where the answer
-        // depends on the frame that comes next, that must be the same one always.
+        // The stitcher takes published frames as long as it does not see the boundary. If the
+        // result depends on the next frame, that frame must always be the same.
         if (job->seam && varies()) job->seam = job->encoder->frames().end();
         if (job->seam) {
             job->awaits_check = true;
@@ -353,7 +352,7 @@ void ParallelScheduler::drop_used_segments() {
         if (current.encoder) first_frame = std::min(first_frame, current.encoder->frames().begin());
         first_frame -= frames_kept_for_repairs;
     }
-    // The segment behind the first one begins where that one ends.
+    // The first remaining segment begins where the removed one ended.
     while (first_segment_ < first_needed && segments_.size() > 1 &&
            segments_[1].segment->first_frame() <= first_frame) {
         segments_.pop_front();
@@ -361,7 +360,7 @@ void ParallelScheduler::drop_used_segments() {
     }
 }
 
-// What the stitcher asks for: whose frames are the true ones, and until when.
+// Functions for the stitcher: whose frames to take, and until when.
 
 std::shared_ptr<EncodingJob> ParallelScheduler::current() const {
     const Lock lock(mutex_);
@@ -452,7 +451,8 @@ void ParallelScheduler::abandon_repair() {
 
 void ParallelScheduler::advance_to_target() {
     const Lock lock(mutex_);
-    // Done runs compare no more; holding on to each other they would all stay till the end.
+    // Finished jobs compare no more. If they held references to each other, all would stay in
+    // memory until the end.
     const std::shared_ptr<EncodingJob> next = std::move(jobs_.front()->target);
     jobs_.front()->target = nullptr;
     jobs_.pop_front();
@@ -524,7 +524,7 @@ std::optional<Error> ParallelScheduler::failure() const {
     return failure_;
 }
 
-// The threads that help: who is there, and who waits for what.
+// Management of helper threads: which ones work, and what they wait for.
 
 void ParallelScheduler::expect_helper() {
     const Lock lock(mutex_);

@@ -1,4 +1,4 @@
-// What there is to do in one parallel conversion, and who does it.
+// Schedules the work of one parallel conversion.
 #pragma once
 
 #include <atomic>
@@ -17,47 +17,47 @@
 
 namespace polymux::media::mp3 {
 
-/// One encoder on its way through the file. The scheduler guards all members except the encoder
-/// itself, which belongs to the worker that has claimed the job.
+/// The progress of one encoder through the file. The scheduler guards all members except the
+/// encoder, which belongs to the worker that has claimed the job.
 struct EncodingJob {
     std::unique_ptr<SegmentEncoder> encoder;  ///< Null until the first step.
-    std::int64_t segment = 0;                 ///< The segment it is encoding.
+    std::int64_t segment = 0;                 ///< The segment being encoded.
     std::int64_t passed_segment = -1;         ///< The last segment encoded to the end.
-    bool is_first = false;                    ///< Of the file.
+    bool is_first = false;                    ///< First job of the file.
     bool claimed = false;                     ///< A worker is encoding it.
     bool done = false;                        ///< Agreed with `target`, or at the end of the file.
-    bool awaits_check = false;  ///< Agreed; the stitcher still has to accept the seam.
-    bool abandoned = false;     ///< Its frames came from an earlier job.
+    bool awaits_check = false;  ///< Agreed; the stitcher still has to accept the boundary.
+    bool abandoned = false;     ///< An earlier job supplies its frames.
     EncodingStart start;
-    bool proven = false;     ///< A repair that reached the true level.
+    bool proven = false;     ///< A repair that reached the correct level.
     bool is_repair = false;  ///< Begins within the frames of its target, to replace some.
-    std::shared_ptr<EncodingJob> target;  ///< The job on the other side of the seam.
+    std::shared_ptr<EncodingJob> target;  ///< The job on the other side of the segment boundary.
     std::optional<std::int64_t> seam;     ///< The first frame that comes from `target`.
 };
 
 struct SchedulerOptions {
     EncoderSettings encoder;
     Verify verify = Verify::none;
-    /// For tests: called before each piece of work that has been chosen, on its thread.
+    /// For tests: called before each selected piece of work, on its thread.
     std::function<void()> before_step = {};
 };
 
-/// Thread-safe. Workers claim a job, encode step by step, and leave the job when it cannot go on:
-/// it is done, or waits for samples or for another job.
+/// Thread-safe. Workers claim a job, encode step by step, and release the job when it cannot
+/// continue: it is done, or waits for samples or for another job.
 class ParallelScheduler {
 public:
     ParallelScheduler(SchedulerOptions options, std::unique_ptr<Encoder> first_encoder);
 
     void add(std::shared_ptr<Segment> segment);
 
-    /// The earliest job that can go on. With `may_start` else a new job: at the earliest segment
-    /// without one or, if every segment has one, in the second half of what a job has left.
-    /// Null when there is none, or after a failure.
+    /// Returns the earliest job that can continue. With `may_start`, otherwise a new job: at the
+    /// earliest segment without one or, if every segment has one, in the second half of a job's
+    /// remaining work. Returns null if there is none, or after a failure.
     std::shared_ptr<EncodingJob> claim(bool may_start);
-    /// Works on a claimed job for some milliseconds. False when the job has been left.
+    /// Works on a claimed job for a few milliseconds. Returns false if the job was released.
     bool step(const std::shared_ptr<EncodingJob>& job);
 
-    /// The earliest job whose frames are not all taken; they are the true ones up to its seam.
+    /// The earliest job with frames not yet taken. Its frames are valid up to its boundary.
     [[nodiscard]] std::shared_ptr<EncodingJob> current() const;
     struct JobStatus {
         bool done = false;
@@ -66,28 +66,29 @@ public:
     };
     [[nodiscard]] JobStatus status(const EncodingJob& job) const;
 
-    /// What decides whether the current job may end at its seam, once its target has encoded the
-    /// segment that both are in: the target's frames up to the last that have certainly come out.
+    /// Data to decide whether the current job may end at its boundary, once its target has encoded
+    /// the segment that contains both: the target's frames up to the last that has certainly been
+    /// emitted.
     struct SeamCheck {
         std::shared_ptr<EncodingJob> target;
         std::int64_t end_frame = 0;
     };
     [[nodiscard]] std::optional<SeamCheck> pending_seam_check();
-    /// The current job may end at its seam.
+    /// Lets the current job end at its boundary.
     void accept_seam();
-    /// The current job must not end before frame `number`.
+    /// Prevents the current job from ending before frame `number`.
     void hold_until(std::int64_t number);
-    /// A job that begins among the frames of the current one, becomes the current one and must not
-    /// end before frame `number`. Null when the samples are gone.
+    /// Begins a job within the frames of the current one. It becomes the current job and must not
+    /// end before frame `number`. Returns null if the samples are no longer available.
     std::shared_ptr<EncodingJob> begin_repair(std::int64_t first_frame, std::int64_t empty_before,
                                               std::int64_t number);
-    /// The repair has the true level: it replaces the job that was current before.
+    /// The repair has the correct level and replaces the previous current job.
     void confirm_repair();
-    /// The repair is given up: the job that was current before is current again.
+    /// Abandons the repair; the previous job becomes current again.
     void abandon_repair();
-    /// All of the current job's frames are taken: its target becomes the current job.
+    /// All of the current job's frames were taken; its target becomes the current job.
     void advance_to_target();
-    /// The current job encodes the rest of the file: no other job's frames can be used.
+    /// The current job encodes the rest of the file, because no other job's frames can be used.
     void make_sequential();
 
     [[nodiscard]] int unstarted_segments() const;
@@ -102,14 +103,14 @@ public:
     [[nodiscard]] std::optional<Error> failure() const;
     void stop() noexcept { stop_ = true; }
 
-    /// A helper's whole work; counted, so that the end can wait for it.
+    /// Runs a helper from start to end. Counted, because the end waits for all helpers.
     void run_helper();
     void expect_helper();
-    [[nodiscard]] int helpers() const;           ///< At work or expected.
-    [[nodiscard]] int expected_helpers() const;  ///< Not yet at work.
+    [[nodiscard]] int helpers() const;           ///< Working or expected.
+    [[nodiscard]] int expected_helpers() const;  ///< Not yet working.
     void forget_expected_helpers();
     void wait_for_change(int timeout_ms);
-    /// After `stop`.
+    /// Call after `stop`.
     void wait_for_helpers();
 
 private:
@@ -122,7 +123,7 @@ private:
 
     using Lock = std::unique_lock<std::mutex>;
 
-    // All of these with the mutex held.
+    // Call all of these with the mutex held.
     [[nodiscard]] Entry* entry(std::int64_t segment);
     [[nodiscard]] bool is_remnant(const Segment& segment) const;
     [[nodiscard]] bool is_confirmed(const EncodingJob& job) const;
@@ -158,7 +159,7 @@ private:
     std::deque<std::shared_ptr<EncodingJob>> jobs_;
     std::shared_ptr<EncodingJob> retired_;  // Another job may still be comparing with its frames.
     bool sequential_ = false;
-    std::int64_t repair_hold_ = 0;  // For the repair that has been begun last.
+    std::int64_t repair_hold_ = 0;  // For the most recently started repair.
     std::optional<Error> failure_;
     int absorbed_segments_ = 0;
     std::int64_t parted_frames_ = 0;

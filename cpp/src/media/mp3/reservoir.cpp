@@ -9,7 +9,7 @@ namespace {
 constexpr int highest_bitrate_index = 14;
 // LAME's own bound below 16 kHz: 64 kbit/s.
 constexpr int highest_bitrate_index_below_16_khz = 8;
-// Bits that a decoder must be able to hold for one granule.
+// Bits that a decoder must be able to buffer for one granule.
 constexpr int buffer_bits_per_granule = 7680;
 // main_data_begin counts bytes in 9 bits (MPEG 1, two granules) or 8.
 constexpr int pointer_values_per_granule = 256;
@@ -47,7 +47,7 @@ int Reservoir::payload_bits(FrameSize size) const noexcept {
 }
 
 int Reservoir::late_frames() const noexcept {
-    // One waits for the samples of the next, one is filled in part, and one for good measure.
+    // One waits for the samples of the next, one is partly filled, and one is a safety margin.
     constexpr int others = 3;
     const FrameSize smallest;
     return limit_bits(smallest) / payload_bits(smallest) + others;
@@ -78,7 +78,7 @@ FrameSize Reservoir::choose(FrameSize own, int bits, bool silent) const noexcept
     if (shape_.rate_control == RateControl::cbr) return own;
     const int smallest = smallest_fitting(bits);
     if (shape_.rate_control == RateControl::abr) return {.bitrate_index = smallest};
-    // VBR: as large as the reservoir can keep what is left over, so that later frames may be small.
+    // VBR: as large as the reservoir can hold the leftover bits, which lets later frames be small.
     const int keepable = silent ? 0 : limit_bits({.bitrate_index = highest_index_});
     if (keepable == 0) return {.bitrate_index = smallest};
     int index = highest_index_;

@@ -6,21 +6,21 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// Levels repeat about every 104 bytes, the difference of two bitrates' frames, so that some 150
-// frames hold a restart, and 700 nearly always.
+// Levels repeat about every 104 bytes, the difference of two bitrates' frames. About 150 frames
+// therefore usually contain a restart, and 700 almost always.
 constexpr std::size_t history_frames = 700;
 
-// What LAME had to make smaller comes out at 82 to 100 % of what it allowed, at VBR nearly always
-// above this share. At ABR it shares out the bits before it codes, and fewer are used.
+// Frames that LAME had to shrink use 82 to 100 % of their allowance, at VBR nearly always more than
+// this share. At ABR, LAME distributes the bits before coding, and frames use fewer.
 constexpr double doubtful_share_vbr = 0.95;
 constexpr double doubtful_share_abr = 0.65;
 
-// At VBR LAME grants a granule nine tenths of its half of the largest frame, and of the reservoir
-// at most six tenths of its limit.
+// At VBR, LAME grants a granule nine tenths of its half of the largest frame, and at most six
+// tenths of the reservoir's limit.
 constexpr double granted_payload_share = 0.9;
 constexpr double granted_reservoir_share = 0.6;
 
-// The other granule then has nothing to give.
+// The other granule then has no bits to give.
 constexpr int lonely_granule_share = 10;
 
 void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {
@@ -62,7 +62,7 @@ void ReservoirTracker::advance(const FrameOutline& frame) noexcept {
 std::optional<std::int64_t> ReservoirTracker::find_restart(std::int64_t first) const {
     const auto known = static_cast<std::int64_t>(history_.size());
     const std::int64_t farthest = std::min(known, position_ - first);
-    // Some frames behind the restart show whether it went as expected.
+    // A few frames after the restart show whether it worked as expected.
     constexpr std::int64_t nearest = 3;
     for (std::int64_t distance = nearest; distance <= farthest; ++distance) {
         Reservoir candidate = reservoir_;

@@ -1,5 +1,5 @@
-// The reservoir that one encoder would have, followed through the frames of many: which frames
-// depend on it, and how to bring a fresh encoder to the same level.
+// Tracks the reservoir of a single encoder across the frames of many: which frames depend on its
+// level, and how to bring a new encoder to the same level.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,28 @@
 
 namespace polymux::media::mp3 {
 
-/// At ABR and VBR a frame's content depends on the reservoir's level only where the encoder wants
-/// more bits than the largest frame and the reservoir hold together. Such a frame is the true one
-/// only if its encoder's level was the true one. Not thread-safe.
+/// At ABR and VBR, a frame's content depends on the reservoir's level only if the encoder needs
+/// more bits than the largest frame and the reservoir provide together. Such a frame is correct
+/// only if its encoder had the correct level. Not thread-safe.
 class ReservoirTracker {
 public:
     explicit ReservoirTracker(const StreamShape& shape);
 
-    /// Whether a frame, if it was coded by an encoder of another level, may be another than the
-    /// true one here.
+    /// Whether a frame may differ from the correct one if its encoder had another level.
     [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const noexcept;
 
-    /// Goes on behind a frame.
+    /// Advances past a frame.
     void advance(const FrameOutline& frame) noexcept;
 
     /// Number of the next frame.
     [[nodiscard]] std::int64_t position() const noexcept { return position_; }
     [[nodiscard]] int level_bits() const noexcept { return reservoir_.level_bits(); }
 
-    /// A frame before `position`, not before `first`: an encoder that codes everything from it on
-    /// with an empty reservoir has the true level at `position`. The nearest one.
+    /// Returns the nearest frame before `position`, but not before `first`, at which a new encoder
+    /// can start with an empty reservoir and have the correct level at `position`.
     [[nodiscard]] std::optional<std::int64_t> find_restart(std::int64_t first) const;
 
-    /// Of `frames`, which follow: the first doubtful one, and how many there are.
+    /// The first doubtful frame of the following `frames`, and how many there are.
     struct Doubts {
         std::optional<std::int64_t> first;
         int count = 0;

@@ -1,4 +1,4 @@
-// Samples of one piece of a file, waiting for the encoders that need them.
+// Samples of one part of a file, waiting for the encoders that need them.
 #pragma once
 
 #include <array>
@@ -12,30 +12,30 @@
 
 namespace polymux::media::mp3 {
 
-/// Planar samples of one segment. Filled by one thread, then read by any; its end may be moved
-/// forward, to give the rest to another segment, while others read.
+/// Planar samples of one segment. One thread fills it, then any thread may read it. Its end may be
+/// moved forward during reads, to give the rest to another segment.
 class Segment {
 public:
     Segment(std::int64_t first_frame, const EncoderSettings& settings);
-    /// What `whole` holds from sample `begin` on, which is where frame `first_frame` begins.
+    /// The samples of `whole` from sample `begin`, where frame `first_frame` begins.
     Segment(std::shared_ptr<const Segment> whole, int begin, std::int64_t first_frame);
 
     void append(const PcmBlock& block);
-    /// At most `samples` from `begin` on; valid as long as the segment.
+    /// At most `samples` from `begin`; valid as long as the segment.
     [[nodiscard]] PcmBlock block(int begin, int samples) const noexcept;
-    /// Ends the segment at sample `end`, before its present end.
+    /// Ends the segment at sample `end`, before its current end.
     void cut(int end) noexcept;
 
-    /// Its place among the segments of the file, as the scheduler counts them.
+    /// Its index among the segments of the file, as the scheduler counts them.
     [[nodiscard]] std::int64_t number() const noexcept { return number_; }
     void set_number(std::int64_t number) noexcept { number_ = number; }
-    /// One more segment has come before this one.
+    /// Call when a segment was inserted before this one.
     void renumber() noexcept { ++number_; }
-    /// Of the whole file, counted from 0.
+    /// Number in the whole file, counted from 0.
     [[nodiscard]] std::int64_t first_frame() const noexcept { return first_frame_; }
     [[nodiscard]] int samples() const noexcept { return samples_; }
 
-    /// Nothing of the file follows.
+    /// True for the last segment of the file.
     [[nodiscard]] bool last() const noexcept { return last_; }
     void set_last(bool last) noexcept { last_ = last; }
 
@@ -48,7 +48,7 @@ private:
     std::size_t sample_bytes_;
     std::atomic<int> samples_ = 0;
     std::atomic<bool> last_ = false;
-    std::shared_ptr<const Segment> whole_;  // Whose samples these are, from whole_begin_ on.
+    std::shared_ptr<const Segment> whole_;  // Owner of the samples from whole_begin_ on.
     int whole_begin_ = 0;
     std::array<std::vector<std::byte>, 2> planes_;
 };

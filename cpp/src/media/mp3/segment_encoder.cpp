@@ -35,7 +35,7 @@ Result<int> SegmentEncoder::encode(const Segment& segment, int frames,
     return samples;
 }
 
-// LAME codes a frame when it has been given all of the next one.
+// LAME codes a frame after it received the whole next frame.
 Result<void> SegmentEncoder::empty_reservoir() {
     if (!empty_before_) return {};
     const std::int64_t coded = first_frame_ + fed_samples_ / frame_samples_ - 1;
@@ -77,7 +77,7 @@ void SegmentEncoder::agree_from(std::int64_t frame) noexcept {
 void SegmentEncoder::compare(std::int64_t number, const CodedFrame& frame) {
     if (number >= compare_end_) return;
     const auto same = other_->frames().same_as(number, frame, rate_control_);
-    // The other one ends before this frame: nothing is learned.
+    // The other encoder ends before this frame, so there is nothing to compare.
     if (!same) return;
     if (!*same || !frame.follows_rules) {
         if (distinctive_frames_ >= agreement_frames && number >= agree_from_) ++parted_frames_;
@@ -86,7 +86,7 @@ void SegmentEncoder::compare(std::int64_t number, const CodedFrame& frame) {
         return;
     }
     if (!agreed_from_) agreed_from_ = number;
-    // In silence all encoders agree, whatever they remember.
+    // In silence all encoders agree, whatever their state.
     const bool tells = frame.main_data != previous_data_;
     if (tells && number >= agree_from_) ++distinctive_frames_;
 }

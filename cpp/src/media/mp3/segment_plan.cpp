@@ -7,19 +7,19 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// The overlap at a seam is some 70 frames whatever the length, so long segments waste least; memory
-// bounds them (24 MB of float stereo samples).
+// The overlap at a segment boundary is about 70 frames for any length, so long segments waste
+// least. Memory limits them (24 MB of float stereo samples).
 constexpr int max_frames = 2600;
 constexpr int max_frames_many_workers = 1470;
 constexpr int many_workers = 8;
 constexpr int alone_frames = 98;
 constexpr int streaming_first_frames = 98;
-// Shorter files gain less than the second encoder costs.
+// Shorter files gain less than the cost of the second encoder.
 constexpr std::int64_t min_parallel_s = 15;
-// At VBR each segment takes two sevenths of what is left, within bounds that follow the duration:
-// long ones first, short ones at the end, so that workers end at about the same time however many
-// they are. A simulation of two to eight workers, one of them busy with reading too, chose the
-// numbers.
+// At VBR, each segment is two sevenths of the remaining length, within bounds that depend on the
+// duration. Long segments come first and short ones last, so workers end at about the same time for
+// any number of workers. The numbers come from a simulation of two to eight workers, one of them
+// also reading.
 constexpr std::int64_t rest_share_numerator = 2;
 constexpr std::int64_t rest_share_denominator = 7;
 constexpr std::int64_t max_length_divisor = 7;

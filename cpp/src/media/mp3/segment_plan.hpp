@@ -1,4 +1,4 @@
-// How a file is cut into segments that are encoded side by side.
+// How to cut a file into segments for parallel encoding.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace polymux::media::mp3 {
 
-/// Lengths of segments in frames. At a constant bitrate they hardly ever change the result, so they
-/// follow the number of workers; at ABR and VBR they follow from the duration alone, so that a file
-/// is the same for every number of workers.
+/// Lengths of segments in frames. At a constant bitrate they rarely affect the result, so they
+/// depend on the number of workers. At ABR and VBR they depend only on the duration, so a file is
+/// the same for every number of workers.
 struct SegmentPlan {
     int first_frames = 0;
-    int frames = 0;         ///< Of every other segment but the last, at most.
-    int alone_frames = 0;   ///< While no other worker is to be had, at a constant bitrate.
-    bool parallel = false;  ///< False: one encoder for all, nothing is cut.
-    /// At ABR and VBR segments shrink towards this, the expected end; none at a constant bitrate.
+    int frames = 0;         ///< Maximum for every segment but the last.
+    int alone_frames = 0;   ///< While no other worker is available, at a constant bitrate.
+    bool parallel = false;  ///< False: one encoder for the whole file, no segments.
+    /// At ABR and VBR, segments shrink towards this expected end; none at a constant bitrate.
     std::optional<std::int64_t> end_frame = {};
 
     /// Length of the segment that begins with frame `first`.
@@ -27,15 +27,15 @@ struct SegmentPlan {
 struct PlanInput {
     EncoderSettings encoder;
     std::optional<std::int64_t> samples = {};  ///< Expected, at the encoder's rate.
-    int workers = 1;                           ///< That can be had at the start.
+    int workers = 1;                           ///< Available at the start.
     bool streaming = false;                    ///< The sink's reader waits for the first bytes.
-    int forced_frames = 0;                     ///< For tests: the length of all segments.
+    int forced_frames = 0;                     ///< For tests: length of all segments.
 };
 
 [[nodiscard]] SegmentPlan plan_segments(const PlanInput& input) noexcept;
 
 /// Frames after which the padding bytes of a constant bitrate repeat: 49 at 44.1 kHz and its
-/// fractions, 1 where every frame has the same length.
+/// fractions, 1 if every frame has the same length.
 [[nodiscard]] int padding_period(const EncoderSettings& encoder) noexcept;
 
 }  // namespace polymux::media::mp3

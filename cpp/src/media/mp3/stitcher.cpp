@@ -6,12 +6,12 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// Frames after which what an encoder codes is free of what it coded before.
+// Number of frames after which an encoder's output no longer depends on earlier input.
 constexpr int memory_frames_vbr = 6;
 constexpr int memory_frames_abr = 24;
-// A repair takes some 150 frames; a shorter stretch is coded by the job that is there.
+// A repair takes about 150 frames; the existing job encodes a shorter stretch.
 constexpr std::int64_t worth_leaving_frames = 400;
-// Where every hundredth frame depends on the level, one encoder alone is the shortest way.
+// If more than every hundredth frame depends on the level, a single encoder is faster.
 constexpr std::int64_t frames_per_bearable_doubt = 100;
 
 }  // namespace
@@ -29,7 +29,7 @@ Stitcher::Stitcher(ParallelScheduler& scheduler, const StreamShape& shape,
 
 Result<bool> Stitcher::stitch() {
     while (const std::shared_ptr<EncodingJob> job = scheduler_.current()) {
-        // Asked first: what is done has published all of its frames.
+        // Query the status first: a finished job has published all of its frames.
         const ParallelScheduler::JobStatus status = scheduler_.status(*job);
         if (repairing_) {
             const Outcome outcome = check_repair(*job, status);
@@ -53,13 +53,13 @@ Result<bool> Stitcher::stitch() {
     return false;
 }
 
-/// Up to frame `end`, if there is one.
+/// Takes frames up to `end`, if given.
 Result<Stitcher::Outcome> Stitcher::take_frames(EncodingJob& job, std::optional<std::int64_t> end) {
     FrameQueue& frames = job.encoder->frames();
     while (!end || tracker_.position() < *end) {
         const auto next = frames.outlines(tracker_.position(), 1);
         if (next.empty()) break;
-        // Those before have come from another job.
+        // Earlier frames came from another job.
         frames.drop_before(tracker_.position());
         const bool in_doubt = !sequential_ && !own_frames_only_ &&
                               tracker_.position() >= accepted_until_ &&
@@ -75,7 +75,7 @@ Result<Stitcher::Outcome> Stitcher::take_frames(EncodingJob& job, std::optional<
     return Outcome::taken;
 }
 
-/// Begins a job that comes to the doubtful frame with the true level.
+/// Begins a job that reaches the doubtful frame with the correct level.
 bool Stitcher::repair() {
     const std::int64_t number = tracker_.position();
     const std::int64_t warm_up = encoder_memory_frames_;
@@ -90,7 +90,7 @@ bool Stitcher::repair() {
     return false;
 }
 
-/// The repair is good when it has the true level before the doubtful frame.
+/// The repair succeeded if it has the correct level before the doubtful frame.
 Stitcher::Outcome Stitcher::check_repair(EncodingJob& job,
                                          const ParallelScheduler::JobStatus& status) {
     const auto frame = job.encoder->frames().outlines(tracker_.position(), 1);
@@ -106,8 +106,9 @@ Stitcher::Outcome Stitcher::check_repair(EncodingJob& job,
     return Outcome::changed;
 }
 
-/// May the current job end? If its level is the true one, the next job's is not, and so none of
-/// the frames that follow soon may depend on it. False while that cannot be known.
+/// Decides whether the current job may end. If its level is the correct one, the next job's level
+/// is not, so no frame shortly after the boundary may depend on it. Returns false while this is
+/// unknown.
 bool Stitcher::check_seam() {
     if (!level_is_true_) {
         scheduler_.accept_seam();
@@ -152,7 +153,7 @@ Result<void> Stitcher::check_and_write(std::span<const std::byte> frame) {
         differs_ = expected_.empty() || !std::ranges::equal(expected_.front(), frame);
         if (differs_) {
             return Error{.code = ErrorCode::encoder_failed,
-                         .message = "this LAME lays its frames out in another way"};
+                         .message = "this version of LAME uses a different frame layout"};
         }
         expected_.pop_front();
     }

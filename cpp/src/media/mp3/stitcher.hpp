@@ -1,5 +1,5 @@
-// Puts the frames of all jobs into one stream, in order, and makes sure that the assembler knows
-// this LAME before it is trusted with a seam.
+// Joins the frames of all jobs into one stream, in order. Verifies that the assembler models this
+// LAME correctly before it crosses a segment boundary.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,27 @@
 
 namespace polymux::media::mp3 {
 
-/// As long as the frames are those of the first encoder, the assembler must give that encoder's own
-/// bytes. Where it does not, the first encoder goes on alone, and nothing wrong has been written.
+/// As long as the frames come from the first encoder, the assembler must reproduce that encoder's
+/// bytes. If it does not, the first encoder continues alone, and nothing wrong has been written.
 /// Used by one thread.
 class Stitcher {
 public:
     Stitcher(ParallelScheduler& scheduler, const StreamShape& shape, std::string encoder_version,
              const BitstreamAssembler::Options& options, FrameCallback write);
 
-    /// Takes and writes what is ready. True when the whole file has been written.
+    /// Takes and writes the available frames. Returns true when the whole file has been written.
     Result<bool> stitch();
 
     [[nodiscard]] int seams() const noexcept { return seams_; }
     [[nodiscard]] int bumped_frames() const noexcept { return assembler_.bumped_frames(); }
     [[nodiscard]] bool fell_back() const noexcept { return sequential_; }
-    /// Jobs begun to code frames anew whose content depends on the reservoir's level.
+    /// Jobs started to encode frames again whose content depends on the reservoir's level.
     [[nodiscard]] int repairs() const noexcept { return repairs_; }
-    /// Such frames that could not be coded anew.
+    /// Such frames that could not be encoded again.
     [[nodiscard]] int inexact_frames() const noexcept { return inexact_frames_; }
 
 private:
-    /// What became of taking frames from a job.
+    /// Result of taking frames from a job.
     enum class Outcome : std::uint8_t { taken, waiting, changed };
 
     Result<Outcome> take_frames(EncodingJob& job, std::optional<std::int64_t> end);
@@ -54,12 +54,12 @@ private:
     FrameCallback write_;
     FrameCallback from_assembler_;
     ReservoirTracker tracker_;
-    bool level_is_true_ = true;        // Of the encoder that the last frame came from, before it.
-    bool repairing_ = false;           // The current job has to prove itself.
-    std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are settled.
+    bool level_is_true_ = true;        // Before the last frame, for the encoder that it came from.
+    bool repairing_ = false;           // The current job is an unconfirmed repair.
+    std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are resolved.
     int encoder_memory_frames_;
     std::deque<std::vector<std::byte>>
-        expected_;  // The first encoder's own bytes, not yet written.
+        expected_;  // The first encoder's original bytes, not yet written.
     bool own_frames_only_ = true;
     bool differs_ = false;
     bool sequential_ = false;

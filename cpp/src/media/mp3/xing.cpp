@@ -82,7 +82,7 @@ std::array<std::byte, 4> header_bytes(const XingSettings& settings, MpegVersion 
     unsigned mode = settings.channels == 1 ? 3 : 0;
     unsigned original = 0;
     if (!settings.as_ffmpeg) {
-        // As in LAME's audio frames, so that readers which compare headers see one stream.
+        // As in LAME's audio frames, for readers that compare headers.
         if (settings.channels != 1 && settings.joint_stereo) mode = 1;
         original = 1;
     }
@@ -91,7 +91,7 @@ std::array<std::byte, 4> header_bytes(const XingSettings& settings, MpegVersion 
             static_cast<std::byte>(mode << 6 | original << 2)};
 }
 
-// The frame of the stream's own bitrate, or of the next higher one that has room for the tag.
+// The frame of the stream's bitrate, or of the next higher one with enough room for the tag.
 std::array<std::byte, 4> choose_header(const XingSettings& settings, MpegVersion version) {
     const auto choices = bitrates(version);
     const auto nearest = std::ranges::min_element(choices, {}, [&](int bitrate_bps) {
@@ -120,7 +120,7 @@ std::uint64_t coarse_seek_point(std::span<const std::uint64_t> bags, std::size_t
     return 256 * bags[index * bags.size() / seek_points] / total_bytes;
 }
 
-// The same, exact to one frame where there is a bag per frame and interpolated between bags.
+// The same, exact to one frame if there is a bag per frame, and interpolated between bags.
 std::uint64_t exact_seek_point(std::span<const std::uint64_t> bags, std::uint64_t frames_per_bag,
                                std::uint64_t frames, std::size_t index, std::uint64_t first_byte,
                                std::uint64_t total_bytes) {
@@ -163,7 +163,7 @@ int preset_number(const XingSettings& settings) {
     return std::clamp(settings.bitrate_bps / 1000, 0, 320);
 }
 
-// What LAME's inside alone knows (noise shaping, ATH type, peak) stays zero, "unknown".
+// Values known only inside LAME (noise shaping, ATH type, peak) stay zero, "unknown".
 void put_lame_details(const XingSettings& settings, MpegVersion version, std::span<std::byte> tag) {
     constexpr int unit_hz = 100;
     const int minimum_bps =
@@ -200,8 +200,8 @@ void put_replay_gain(const ReplayGain& replay_gain, std::span<std::byte> tag) {
     }
 }
 
-// Delay and end padding. The ffmpeg program knows the padding of the last packet alone, which
-// never counts more than one frame beyond the decoder's own 529 samples.
+// Delay and end padding. The ffmpeg program has only the padding of the last packet, which never
+// exceeds the decoder's 529 samples by more than one frame.
 std::pair<std::int64_t, std::int64_t> delay_and_padding(const XingSettings& settings,
                                                         const FrameHeader& header,
                                                         std::int64_t frames, std::int64_t samples) {
@@ -217,8 +217,8 @@ std::pair<std::int64_t, std::int64_t> delay_and_padding(const XingSettings& sett
     return {delay, std::clamp<std::int64_t>(padding, 0, max_delay)};
 }
 
-// Everything before the checksum itself. ffmpeg takes 190 bytes, right for MPEG 1 stereo, of every
-// frame, and zeros behind a shorter one.
+// Covers everything before the checksum. ffmpeg uses 190 bytes of every frame, which is right only
+// for MPEG 1 stereo, and zeros after a shorter one.
 std::uint16_t tag_checksum(std::span<const std::byte> frame, bool as_ffmpeg, std::size_t offset) {
     constexpr std::size_t ffmpeg_bytes = 190;
     if (!as_ffmpeg) return crc16(frame.first(offset + tag_crc_at));

@@ -1,5 +1,5 @@
-// An MP3 encoder: PCM in, complete frames out. One interface, so that many encoders can later work
-// on segments of one file.
+// Interface of MP3 encoders: PCM in, complete frames out. Several encoders can work on segments of
+// one file.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace polymux::media::mp3 {
 
 enum class RateControl : std::uint8_t { cbr, abr, vbr };
 
-/// The sample formats libmp3lame takes; all planar, as the ffmpeg program feeds it.
+/// The sample formats of libmp3lame. All are planar, as in the ffmpeg program.
 enum class SampleFormat : std::uint8_t { s16, s32, f32 };
 
 struct EncoderSettings {
@@ -31,13 +31,13 @@ struct EncoderSettings {
     Preset preset = Preset::ffmpeg;
 };
 
-/// Samples of one call: `planes[channel]` points at `samples` values of the encoder's format.
+/// Samples of one call: `planes[channel]` points to `samples` values of the encoder's format.
 struct PcmBlock {
     std::array<const void*, 2> planes{};
     int samples = 0;  ///< Per channel.
 };
 
-/// Receives one complete frame, valid during the call only.
+/// Receives one complete frame, valid only during the call.
 using FrameCallback = std::function<Result<void>(std::span<const std::byte>)>;
 
 /// Not thread-safe; different encoders may run on different threads.
@@ -45,30 +45,31 @@ class Encoder {
 public:
     virtual ~Encoder() = default;
 
-    /// Samples that one frame holds: 1152, or 576 below 32 kHz. Blocks of this size are best.
+    /// Samples per frame: 1152, or 576 below 32 kHz. Blocks of this size are best.
     [[nodiscard]] virtual int frame_samples() const noexcept = 0;
 
-    /// Samples of delay that the encoder puts before the first sample (LAME: 576).
+    /// Samples of delay that the encoder adds before the first sample (LAME: 576).
     [[nodiscard]] virtual int delay_samples() const noexcept = 0;
     [[nodiscard]] virtual int lowpass_hz() const noexcept = 0;
 
-    /// Samples so far that were no numbers or absurdly loud, and were silenced or turned down.
+    /// Number of samples so far that were NaN, infinite or far too loud. The encoder silenced or
+    /// attenuated them.
     [[nodiscard]] virtual std::int64_t unusable_samples() const noexcept = 0;
 
     virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
 
-    /// Fills up the frames coded so far, so that the next one finds an empty bit reservoir. The
-    /// encoder's other memory stays.
+    /// Fills up the frames coded so far. The next frame then finds an empty bit reservoir. The
+    /// encoder keeps its other state.
     virtual Result<void> empty_reservoir(const FrameCallback& on_frame) = 0;
 
-    /// Gives the last frames. The encoder takes no more samples afterwards.
+    /// Emits the last frames. The encoder accepts no more samples afterwards.
     virtual Result<void> flush(const FrameCallback& on_frame) = 0;
 };
 
-/// libmp3lame with the settings of FFmpeg's wrapper: joint stereo, bit reservoir, no own tag.
+/// libmp3lame with the settings of FFmpeg's wrapper: joint stereo, bit reservoir, no LAME tag.
 Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& settings);
 
-/// "LAME 3.100", of the library that is loaded.
+/// "LAME 3.100": the version of the loaded library.
 [[nodiscard]] std::string lame_version();
 
 }  // namespace polymux::media::mp3

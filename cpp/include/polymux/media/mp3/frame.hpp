@@ -19,7 +19,7 @@ struct FrameHeader {
     ChannelMode channel_mode = ChannelMode::stereo;
     bool crc_protected = false;
     bool padding = false;
-    int bitrate_bps = 0;  ///< Never 0: free format is not accepted.
+    int bitrate_bps = 0;  ///< Never 0: free format is not supported.
     int sample_rate_hz = 0;
     int frame_bytes = 0;  ///< Whole frame, header included.
     int mode_extension = 0;
@@ -31,31 +31,31 @@ struct FrameHeader {
         return version == MpegVersion::mpeg1 ? 1152 : 576;
     }
     [[nodiscard]] int granules() const noexcept { return version == MpegVersion::mpeg1 ? 2 : 1; }
-    /// Bytes of side information behind the header (and the CRC, if any).
+    /// Bytes of side information after the header (and the CRC, if any).
     [[nodiscard]] int side_info_bytes() const noexcept;
 };
 
-/// Parses the four bytes of a layer III header; nothing if they are not one.
+/// Parses the four bytes of a layer III header. Returns nothing if they are invalid.
 [[nodiscard]] std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept;
 
 /// `main_data_begin` and the sum of part2_3_length over granules and channels, in bits.
 struct SideInfo {
     int main_data_begin_bytes = 0;
     int main_data_bits = 0;
-    int largest_granule_bits = 0;  ///< The larger granule's part of `main_data_bits`.
+    int largest_granule_bits = 0;  ///< Part of `main_data_bits` in the larger granule.
 };
 [[nodiscard]] std::optional<SideInfo> parse_side_info(const FrameHeader& header,
                                                       std::span<const std::byte> frame) noexcept;
 
-/// Bitrates in bit/s that exist for a version, 14 of them, ascending.
+/// The 14 bitrates in bit/s of an MPEG version, ascending.
 [[nodiscard]] std::span<const int> bitrates(MpegVersion version) noexcept;
 
 /// The nine sample rates of MPEG 1, 2 and 2.5.
 [[nodiscard]] std::span<const int> sample_rates() noexcept;
 [[nodiscard]] std::optional<MpegVersion> version_of(int sample_rate_hz) noexcept;
 
-/// The bitrate a constant-bitrate stream at `sample_rate_hz` gets when `bitrate_bps` is asked for:
-/// the nearest legal one, as LAME (and so ffmpeg) chooses.
+/// The nearest legal bitrate of a constant-bitrate stream at `sample_rate_hz`, as LAME (and so
+/// ffmpeg) chooses it.
 [[nodiscard]] int nearest_bitrate(int bitrate_bps, int sample_rate_hz) noexcept;
 
 }  // namespace polymux::media::mp3

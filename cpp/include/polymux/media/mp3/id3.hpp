@@ -1,4 +1,4 @@
-// Writing ID3v2.3 and ID3v2.4 tags. Source: the informal standards at id3.org, and for `as_ffmpeg`
+// Writes ID3v2.3 and ID3v2.4 tags. Source: the informal standards at id3.org, and for `as_ffmpeg`
 // the observed bytes of libavformat's mp3 muxer.
 #pragma once
 
@@ -19,15 +19,15 @@ struct Id3Content {
 
 struct Id3Options {
     int version = 3;  ///< 3 or 4.
-    /// Exactly the tag that ffmpeg's mp3 muxer writes. `tags` is then its whole dictionary in
-    /// order, "encoder" included; text is not repaired.
+    /// Write exactly the tag of ffmpeg's mp3 muxer. `tags` is then its whole dictionary in order,
+    /// "encoder" included. Text is not repaired.
     bool as_ffmpeg = false;
 };
 
-/// The complete tag, from "ID3" to its last byte. Never fails: text that is not UTF-8 is repaired
-/// with U+FFFD, tabs become spaces, control characters other than line breaks are dropped, an entry
-/// that would pass the format's size limits is left out and named in `*dropped` when that is given.
-/// Empty content gives an empty vector (with `as_ffmpeg`, what ffmpeg would write).
+/// Returns the complete tag, from "ID3" to its last byte. Never fails: it replaces invalid UTF-8
+/// with U+FFFD and tabs with spaces, and drops control characters other than line breaks. It skips
+/// an entry that exceeds the format's size limits and names it in `*dropped`, if given. Empty
+/// content gives an empty vector (with `as_ffmpeg`, what ffmpeg would write).
 std::vector<std::byte> write_id3v2(const Id3Content& content, const Id3Options& options = {},
                                    std::vector<std::string>* dropped = nullptr);
 

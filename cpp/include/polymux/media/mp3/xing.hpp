@@ -23,20 +23,20 @@ struct ReplayGain {
 struct XingSettings {
     int sample_rate_hz = 44'100;
     int channels = 2;
-    int bitrate_bps = 0;                ///< Constant or mean bitrate asked for; 0 at VBR.
+    int bitrate_bps = 0;                ///< Requested constant or mean bitrate; 0 for VBR.
     std::string encoder = "LAME3.100";  ///< Up to nine bytes.
     int vbr_method = 0;                 ///< LAME's field: 1 CBR, 2 ABR, 4 VBR (mtrh); 0 unknown.
     int vbr_scale = 0;                  ///< 0 to 100, LAME's quality field.
     int lowpass_hz = 0;                 ///< 0 unknown.
     int encoder_delay = 576;            ///< Samples, below 4096.
     bool joint_stereo = true;
-    int source_rate_hz = 0;                      ///< Of the input; 0 unknown.
-    std::optional<ReplayGain> replay_gain = {};  ///< Stated by the source; none unknown.
+    int source_rate_hz = 0;                      ///< Rate of the input; 0 unknown.
+    std::optional<ReplayGain> replay_gain = {};  ///< Stated by the source; none if unknown.
     bool as_ffmpeg = false;                      ///< Exactly the frame of ffmpeg's mp3 muxer.
 };
 
-/// Collects what the frame must say while audio frames pass by, then gives its bytes.
-/// Not thread-safe. The frame's size never changes between `placeholder` and `finish`.
+/// Collects the data of the Xing/Info frame from the audio frames, then returns its bytes. Not
+/// thread-safe. The frame's size is the same for `placeholder` and `finish`.
 class XingFrame {
 public:
     explicit XingFrame(const XingSettings& settings);
@@ -44,11 +44,11 @@ public:
     /// Bytes to put before the first audio frame.
     [[nodiscard]] std::vector<std::byte> placeholder() const;
 
-    /// One complete audio frame, in order.
+    /// Adds one complete audio frame, in order.
     void add_frame(std::span<const std::byte> frame);
 
-    /// The final bytes. `samples` is the encoded audio's length per channel; end padding follows
-    /// from it: frames * samples per frame - delay - samples, at most 4095.
+    /// Returns the final bytes. `samples` is the length of the encoded audio per channel. The end
+    /// padding follows from it: frames * samples per frame - delay - samples, at most 4095.
     [[nodiscard]] std::vector<std::byte> finish(std::int64_t samples) const;
 
     [[nodiscard]] std::int64_t frames() const noexcept { return frames_; }
@@ -62,13 +62,13 @@ private:
     std::uint16_t music_crc_ = 0;
     int first_bitrate_bps_ = 0;
     bool variable_ = false;
-    // The seek table is made from up to 400 positions; when full, every second one is dropped.
+    // The seek table is made from up to 400 positions. When full, every second one is dropped.
     std::vector<std::uint64_t> bags_;
     std::uint32_t frames_per_bag_ = 1;
     std::uint32_t frames_in_bag_ = 0;
 };
 
-/// CRC-16/ARC (polynomial 0x8005 reflected), as both CRC fields use it.
+/// CRC-16/ARC (polynomial 0x8005 reflected), as used by both CRC fields.
 [[nodiscard]] std::uint16_t crc16(std::span<const std::byte> bytes,
                                   std::uint16_t seed = 0) noexcept;
 
