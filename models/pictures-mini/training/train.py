@@ -1,10 +1,18 @@
-"""Trains pictures-mini in two stages, each within a limit of wall time: first the VAE, then text encoder and UNet together.
+"""Trains pictures-mini in two stages: first the VAE, then text encoder and UNet together.
 
     train.py vae  SPRITES WORDS PREPARED OUT --seconds 100
     train.py unet SPRITES WORDS PREPARED OUT --seconds 480
 
-OUT/vae.pt is what the first stage leaves; OUT/model, a folder for diffusers' StableDiffusionPipeline, what the second does.
-`--resume MODEL` goes on from a model of an earlier run (of its VAE, the decoder alone).
+The first stage leaves OUT/vae.pt, the second OUT/model, a folder for diffusers'
+StableDiffusionPipeline. `--seconds` is the time of the steps alone: loading, painting and compiling
+come on top. `--resume MODEL` starts the second stage from the weights of an earlier model.
+
+Every minute, and on SIGINT or SIGTERM, a stage writes its state to OUT/state.pt: weights, averages,
+optimizers, number of steps and seconds. The same command with `--continue` goes on from there.
+`--seconds` counts all runs together. Random numbers are drawn afresh.
+
+On a GPU the UNet's launches of kernels took longer than the kernels, so a CUDA graph replays the
+whole step. `--no-graph` launches each kernel instead.
 """
 
 from __future__ import annotations
@@ -13,36 +21,76 @@ import argparse
 import copy
 import json
 import math
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from PIL import Image
 from torch import Tensor, nn
+from torch._dynamo import config as dynamo_config
 from torch.nn import functional
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from compose import read_bank
-from optimizer import Optimizer
+from loop import BEGIN, DEVICE, Loop, say
 from paint import Painter
 
-BEGIN = time.time()
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SIDE = 64
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PROMPTS = """a red circle|a green star on a blue background|two purple hearts|three orange triangles on a black background|four blue squares
-five pink diamonds on a gray background|a small yellow ring in the top left corner|a large brown hexagon|a red square left of a blue circle
-a black cross above a green oval on white|a turquoise arrow at the bottom|a white crescent moon on a purple background|a red arrow|a gray star
-a cat|a dog|a red apple|a strawberry|a pizza|a guitar|a rocket|a robot|an owl|a penguin|an octopus|a house|a castle|a bicycle|a bus|an airplane
-a smiling face|a snowman|a sunflower|a cactus|a burger|a birthday cake|a telephone|a book|a clock|a key|two apples|three cats on a yellow background
-a dog and a cat|a guitar left of a rocket|a small fish in the bottom right corner|a silhouette of a horse in purple|a butterfly on pink
-an emoji of a unicorn""".replace("\n", "|").split("|")
-
-
-def say(*words: object) -> None:
-    print(f"[{time.time() - BEGIN:6.1f}]", *words, flush=True)
+PROMPTS = [
+    "a red circle",
+    "a green star on a blue background",
+    "two purple hearts",
+    "three orange triangles on a black background",
+    "four blue squares",
+    "five pink diamonds on a gray background",
+    "a small yellow ring in the top left corner",
+    "a large brown hexagon",
+    "a red square left of a blue circle",
+    "a black cross above a green oval on white",
+    "a turquoise arrow at the bottom",
+    "a white crescent moon on a purple background",
+    "a red arrow",
+    "a gray star",
+    "a cat",
+    "a dog",
+    "a red apple",
+    "a strawberry",
+    "a pizza",
+    "a guitar",
+    "a rocket",
+    "a robot",
+    "an owl",
+    "a penguin",
+    "an octopus",
+    "a house",
+    "a castle",
+    "a bicycle",
+    "a bus",
+    "an airplane",
+    "a smiling face",
+    "a snowman",
+    "a sunflower",
+    "a cactus",
+    "a burger",
+    "a birthday cake",
+    "a telephone",
+    "a book",
+    "a clock",
+    "a key",
+    "two apples",
+    "three cats on a yellow background",
+    "a dog and a cat",
+    "a guitar left of a rocket",
+    "a small fish in the bottom right corner",
+    "a silhouette of a horse in purple",
+    "a butterfly on pink",
+    "an emoji of a unicorn",
+]
 
 
 def low_precision() -> torch.autocast:
@@ -50,73 +98,41 @@ def low_precision() -> torch.autocast:
 
 
 def compiled(function: Callable[..., object]) -> Callable[..., object]:
-    return torch.compile(function) if DEVICE == "cuda" else function
-
-
-class Average:
-    """An exponential average of a module's parameters."""
-
-    def __init__(self, module: nn.Module, decay: float) -> None:
-        self.module, self.average, self.decay, self.count = (
-            module,
-            copy.deepcopy(module).requires_grad_(False),
-            decay,
-            0,
-        )
-        self.pair = (list(module.parameters()), list(self.average.parameters()))
-
-    @torch.no_grad()
-    def update(self) -> None:
-        self.count += 1
-        torch._foreach_lerp_(
-            self.pair[1], self.pair[0], 1 - min(self.decay, self.count / (self.count + 10))
-        )
-
-
-def train(
-    name: str,
-    until: float,
-    rate: float,
-    modules: list[nn.Module],
-    loss_of: Callable[[], Tensor],
-    decay: float,
-) -> list[nn.Module]:
-    """Steps until `until` (seconds after the start): warm-up, constant, then down to 0 over the last 40 %. Returns averages."""
-    loss_of().backward()
-    for module in modules:
-        module.zero_grad(set_to_none=True)
-    optimizer, averages = Optimizer(modules), [Average(module, decay) for module in modules]
-    begin = told = time.time() - BEGIN
-    say(name, "begins")
-    count, losses = 0, []
-    while (now := time.time() - BEGIN) < until:
-        left = (until - now) / (until - begin)
-        loss = loss_of()
-        loss.backward()
-        optimizer.step(rate * min(1.0, (count + 1) / 100) * min(1.0, left / 0.4))
-        for average in averages:
-            average.update()
-        losses.append(loss.detach())
-        count += 1
-        if count % 8 == 0 and DEVICE == "cuda":
-            torch.cuda.synchronize()
-        if now - told > 10:
-            told = now
-            say(
-                f"{name} step {count} loss {torch.stack(losses).mean().item():.4f} {count / (now - begin):.2f} steps/s"
-            )
-            losses = []
-    say(f"{name} ended after {count} steps")
-    return [average.average for average in averages]
+    if DEVICE == "cpu":
+        return function
+    dynamo_config.suppress_errors = True
+    return torch.compile(function)
 
 
 def signed(pixels: Tensor) -> Tensor:
     return pixels.float() / 127.5 - 1
 
 
-def train_vae(
-    vae: AutoencoderKL, pictures: Tensor, until: float, rate: float, batch: int
-) -> AutoencoderKL:
+def train(
+    name: str,
+    modules: list[nn.Module],
+    loss_of: Callable[[], Tensor],
+    rate: float,
+    decay: float,
+    options: argparse.Namespace,
+) -> list[nn.Module]:
+    """Trains as the options say, and returns averages of the modules."""
+    loop = Loop(
+        name,
+        modules,
+        loss_of,
+        rate=options.rate or rate,
+        decay=decay,
+        state_file=options.out / "state.pt",
+        graph=not options.no_graph,
+    )
+    if options.go_on:
+        loop.load_state()
+    return loop.run(options.seconds)
+
+
+def train_vae(vae: AutoencoderKL, pictures: Tensor, options: argparse.Namespace) -> AutoencoderKL:
+    batch = options.batch or 192
     encode, decode = compiled(vae.encode), compiled(vae.decode)
 
     def edges(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +148,7 @@ def train_vae(
         sharp = sum((a - b).abs().mean() for a, b in zip(edges(made), edges(true), strict=True))
         return (made - true).abs().mean() + 0.5 * sharp + ((made - true) ** 2).mean() + 2e-4 * kl
 
-    return train("vae", until, rate, [vae], loss, 0.995)[0]
+    return train("vae", [vae], loss, 1.5e-3, 0.995, options)[0]
 
 
 @torch.no_grad()
@@ -154,13 +170,15 @@ def new_models(tokenizer: CLIPTokenizer) -> tuple[CLIPTextModel, UNet2DCondition
     ends = tokenizer.eos_token_id
     text = CLIPTextModel(
         CLIPTextConfig(
-            vocab_size=len(tokenizer.get_vocab()), hidden_size=256, intermediate_size=1024, num_attention_heads=4,
-            num_hidden_layers=4, projection_dim=256, max_position_embeddings=tokenizer.model_max_length,
+            vocab_size=len(tokenizer.get_vocab()), hidden_size=256, intermediate_size=1024,
+            num_attention_heads=4, num_hidden_layers=4, projection_dim=256,
+            max_position_embeddings=tokenizer.model_max_length,
             bos_token_id=tokenizer.bos_token_id, eos_token_id=ends, pad_token_id=ends,
         )
     )  # fmt: skip
     unet = UNet2DConditionModel(
-        sample_size=SIDE // 4, in_channels=4, out_channels=4, block_out_channels=(128, 160, 192), layers_per_block=1,
+        sample_size=SIDE // 4, in_channels=4, out_channels=4, block_out_channels=(128, 160, 192),
+        layers_per_block=1,
         down_block_types=("CrossAttnDownBlock2D",) * 3, up_block_types=("CrossAttnUpBlock2D",) * 3,
         attention_head_dim=4, cross_attention_dim=256, use_linear_projection=True,
     )  # fmt: skip
@@ -178,16 +196,21 @@ def main() -> None:
         "--seconds",
         type=float,
         required=True,
-        help="when training ends, counted from the program's start",
+        help="time of all steps of the stage, with those of runs before --continue",
     )
     parser.add_argument("--pictures", type=int, default=300_000)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--rate", type=float)
-    parser.add_argument("--resume", type=Path)
+    parser.add_argument("--resume", type=Path, metavar="MODEL", help="start from this model")
+    parser.add_argument(
+        "--continue", dest="go_on", action="store_true", help="continue from OUT/state.pt"
+    )
+    parser.add_argument(
+        "--no-graph", action="store_true", help="do not capture the step in a CUDA graph"
+    )
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    torch._dynamo.config.suppress_errors = True
     torch.manual_seed(int(BEGIN))
     options.out.mkdir(parents=True, exist_ok=True)
 
@@ -195,10 +218,8 @@ def main() -> None:
     bank, _ = read_bank(options.sprites, words)
     painter = Painter(bank, DEVICE, SIDE)
     plans = dict(np.load(options.prepared / "plans.npz"))
-    ids, empty = (
-        plans.pop("ids")[: options.pictures],
-        torch.from_numpy(plans.pop("empty")).to(DEVICE).long(),
-    )
+    ids = plans.pop("ids")[: options.pictures]
+    empty = torch.from_numpy(plans.pop("empty")).to(DEVICE).long()
     say(len(bank), "sprites,", len(ids), "plans, on", DEVICE, torch.__version__)
     pictures = torch.cat(
         [
@@ -215,9 +236,7 @@ def main() -> None:
         layers_per_block=1, latent_channels=4, norm_num_groups=16, sample_size=SIDE,
     )  # fmt: skip
     if options.stage == "vae":
-        vae = train_vae(
-            vae.to(DEVICE), pictures, options.seconds, options.rate or 1.5e-3, options.batch or 192
-        )
+        vae = train_vae(vae.to(DEVICE), pictures, options)
         say(f"PSNR {signal_to_noise_db(vae, pictures[:512]):.2f} dB")
         vae.register_to_config(
             scaling_factor=1 / encoded(vae, pictures[:8192]).float().std().item()
@@ -251,7 +270,8 @@ def main() -> None:
     del pictures
     ids_there = torch.from_numpy(ids).to(DEVICE)
     scheduler = DDIMScheduler(
-        beta_start=0.0001, beta_end=0.02, beta_schedule="linear", clip_sample=False, set_alpha_to_one=False,
+        beta_start=0.0001, beta_end=0.02, beta_schedule="linear", clip_sample=False,
+        set_alpha_to_one=False,
         steps_offset=1, prediction_type="v_prediction",
     )  # fmt: skip
     alphas = scheduler.alphas_cumprod.to(DEVICE)
@@ -259,29 +279,19 @@ def main() -> None:
 
     def loss() -> Tensor:
         rows = torch.randint(len(latents), (batch,), device=DEVICE)
-        prompts = ids_there[rows].long()
-        prompts[torch.rand(batch, device=DEVICE) < 0.1] = empty
+        unnamed = torch.rand(batch, 1, device=DEVICE) < 0.1
+        prompts = torch.where(unnamed, empty, ids_there[rows].long())
         true = latents[rows].float()
-        times = (
-            (
-                (torch.arange(batch, device=DEVICE) + torch.rand(batch, device=DEVICE))
-                * (1000 / batch)
-            )
-            .long()
-            .clamp(max=999)
-        )
+        strata = torch.arange(batch, device=DEVICE) + torch.rand(batch, device=DEVICE)
+        times = (strata * (1000 / batch)).long().clamp(max=999)
         noise, kept = torch.randn_like(true), alphas[times].view(-1, 1, 1, 1)
-        noisy, velocity = (
-            kept.sqrt() * true + (1 - kept).sqrt() * noise,
-            kept.sqrt() * noise - (1 - kept).sqrt() * true,
-        )
+        noisy = kept.sqrt() * true + (1 - kept).sqrt() * noise
+        velocity = kept.sqrt() * noise - (1 - kept).sqrt() * true
         with low_precision():
             made = net(noisy, times, encoder_hidden_states=text(prompts).last_hidden_state).sample
         return functional.mse_loss(made.float(), velocity)
 
-    text, unet = train("unet", options.seconds, options.rate or 1e-3, [unet, text], loss, 0.999)[
-        ::-1
-    ]
+    unet, text = train("unet", [unet, text], loss, 1e-3, 0.999, options)
     parts = {"vae": vae, "text_encoder": text, "unet": unet}
     halves = {
         name: copy.deepcopy(part).to("cpu", torch.float16).eval() for name, part in parts.items()
