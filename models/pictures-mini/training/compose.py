@@ -1,8 +1,9 @@
 """Composes pictures and captions from a bank of sprites.
 
-Half of the captions name plain shapes ("two red stars on a blue background", "a small green ring in the top left corner"),
-half name sprites ("a strawberry", "emoji of a fox", "a cat left of a dog"). Pairs of color and shape, and of count and shape,
-that `withheld` returns never appear, so that a reader can tell following a prompt from remembering a picture.
+Half of the captions name plain shapes ("two red stars on a blue background", "a small green ring in
+the top left corner"), half name sprites ("a strawberry", "emoji of a fox", "a cat left of a dog").
+Pairs of color and shape, and of count and shape, that `withheld` returns never appear, so that a
+reader can tell following a prompt from remembering a picture.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import random
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COLORS = {
     "red": (220, 40, 40),
@@ -34,7 +37,15 @@ COLORS = {
     "white": (255, 255, 255),
 }
 COLOR_NAMES = list(COLORS)
-SHAPES = "circle square triangle star heart diamond hexagon cross".split() + [
+SHAPES = [
+    "circle",
+    "square",
+    "triangle",
+    "star",
+    "heart",
+    "diamond",
+    "hexagon",
+    "cross",
     "crescent moon",
     "ring",
     "arrow",
@@ -63,13 +74,31 @@ SPOTS = {
 SCALES = {2: 0.45, 3: 0.44, 4: 0.43, 5: 0.31}
 SLOTS = 5
 # Titles of collections, which say nothing about the picture.
-NOT_NAMES = set(
-    "aiga symbol signs,etiquette icons,homes,antenna,lemon theme,advertising,road signs,map symbols,pantyhose,"
-    "menu collection example,boating rules illustration,capsized sailing illustration,people,head,contour chipmunk,"
-    "pc connectors,switch cisco,cone alt,various cliparts,w cloud,stick man,hummer,blueman".split(
-        ","
-    )
-)
+NOT_NAMES = {
+    "aiga symbol signs",
+    "etiquette icons",
+    "homes",
+    "antenna",
+    "lemon theme",
+    "advertising",
+    "road signs",
+    "map symbols",
+    "pantyhose",
+    "menu collection example",
+    "boating rules illustration",
+    "capsized sailing illustration",
+    "people",
+    "head",
+    "contour chipmunk",
+    "pc connectors",
+    "switch cisco",
+    "cone alt",
+    "various cliparts",
+    "w cloud",
+    "stick man",
+    "hummer",
+    "blueman",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +109,10 @@ class Sprite:
 
 
 def read_bank(folder: Path, words: set[str], per_name: int = 3) -> tuple[np.ndarray, list[Sprite]]:
-    """Sprites as uint8 [N, 4, 128, 128]: the shapes, all emoji, and clip art whose name is made of English words."""
+    """Sprites as uint8 [N, 4, 128, 128]: the shapes, all emoji, and some clip art.
+
+    Drawings of clip art count if their name is made of English words, `per_name` of one name.
+    """
     listed: list[dict[str, Any]] = json.loads((folder / "sprites.json").read_text())
     blob = (folder / "sprites.bin").read_bytes()
     seen: dict[str, int] = defaultdict(int)
@@ -251,7 +283,7 @@ class Composer:
     def _noun(self, rng: random.Random, sprite: Sprite) -> str:
         return rng.choice(sprite.keys) if sprite.keys and rng.random() < 0.2 else sprite.name
 
-    def _thing(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
+    def _thing(self, rng: random.Random, _background: int) -> tuple[list[Slot], str]:
         thing = rng.choice(self.things)
         name = self._noun(rng, self.sprites[thing])
         if self.sprites[thing].source == "emoji":
@@ -261,7 +293,7 @@ class Composer:
         place = (rng.uniform(-0.05, 0.05) for _ in "xy")
         return [Slot(thing, rng.uniform(0.88, 0.98), *place)], form.format(a=article(name), n=name)
 
-    def _small_thing(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
+    def _small_thing(self, rng: random.Random, _background: int) -> tuple[list[Slot], str]:
         thing, place, scale = (
             rng.choice(self.things),
             rng.choice(tuple(PLACES)),
@@ -270,13 +302,13 @@ class Composer:
         x, y = (step * (0.94 - scale) + rng.uniform(-0.03, 0.03) for step in place)
         return [Slot(thing, scale, x, y)], f"a small {self.sprites[thing].name} {PLACES[place]}"
 
-    def _things(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
+    def _things(self, rng: random.Random, _background: int) -> tuple[list[Slot], str]:
         thing, count = rng.choice(self.things), rng.choice((2, 2, 3, 4))
         return self._spread(
             rng, thing, count, -1
         ), f"{rng.choice(COUNTS[count])} {plural(self.sprites[thing].name)}"
 
-    def _two_things(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
+    def _two_things(self, rng: random.Random, _background: int) -> tuple[list[Slot], str]:
         one, other = rng.choice(self.things), rng.choice(self.things)
         return self._pair(
             rng, (one, -1), (other, -1), (self.sprites[one].name, self.sprites[other].name)

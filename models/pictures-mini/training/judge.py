@@ -1,9 +1,13 @@
-"""Reads what a model has drawn: background, count, colors, shapes and places of plain shapes, and the sprite nearest to an object.
+"""Reads what a model has drawn.
 
-    judge.py MODEL SPRITES WORDS [--shapes 120] [--names 100] [--steps 25] [--guidance 4] [--sheet sheet.png]
+It reads the background, and count, colors, shapes and places of plain shapes. For an object it
+finds the nearest sprite.
 
-The reader is tried on painted pictures first: right ones, and ones that belong to another caption. A third of the captions
-name pairs that training never showed (`compose.withheld`).
+    judge.py MODEL SPRITES WORDS [--shapes 120] [--names 100] [--steps 25] [--guidance 4]
+             [--sheet sheet.png]
+
+The reader is tried on painted pictures first: right ones, and ones that belong to another caption.
+A third of the captions name pairs that training never showed (`compose.withheld`).
 """
 
 from __future__ import annotations
@@ -120,7 +124,10 @@ class Case:
 
 
 def cases(count: int, rng: random.Random) -> list[Case]:
-    """Half are one shape at a place, a quarter two to five of a kind, a quarter two kinds; a third holds a withheld pair."""
+    """Half are one shape at a place, a quarter two to five of a kind, a quarter two kinds.
+
+    A third of them has a withheld pair.
+    """
     no_color, no_count = withheld()
     made: list[Case] = []
     while len(made) < count:
@@ -160,7 +167,8 @@ def cases(count: int, rng: random.Random) -> list[Case]:
         else:
             other_color, other = rng.choice([p for p in pairs if p[1] != shape] or [(color, shape)])
             slots = (Slot(shape, 0.44, -0.5, 0, color), Slot(other, 0.44, 0.5, 0, other_color))
-            caption = f"{article(name)} left of {article(f'{COLOR_NAMES[other_color]} {SHAPES[other]}')}{tail}"
+            other_name = f"{COLOR_NAMES[other_color]} {SHAPES[other]}"
+            caption = f"{article(name)} left of {article(other_name)}{tail}"
             made.append(Case(Plan(background, slots, caption), unseen))
     return made
 

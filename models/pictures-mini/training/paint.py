@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
+
 import torch
-from torch import Tensor
 from torch.nn import functional
 
 from compose import COLORS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
 
 
 class Painter:

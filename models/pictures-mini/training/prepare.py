@@ -1,8 +1,9 @@
-"""Writes what `train.py` reads: plans of pictures, the token ids of their captions, and the tokenizer.
+"""Writes what `train.py` reads: plans of pictures, token ids of their captions, and the tokenizer.
 
     prepare.py SPRITES WORDS OUT [--pictures 300000] [--seed 1]
 
-SPRITES is the folder that `sprites.py` made; WORDS a list of English words, one a line (Debian's `wamerican`).
+SPRITES is the folder that `sprites.py` made; WORDS a list of English words, one a line (Debian's
+`wamerican`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ PIECES = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 
 def train_tokenizer(texts: list[str], out: Path) -> CLIPTokenizer:
-    """Byte pairs in CLIP's format: a word's last piece ends with </w>, and each byte is there with and without it."""
+    """Byte pairs in CLIP's format.
+
+    A word's last piece ends with </w>, and each byte is there with and without it.
+    """
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix="</w>", unk_token="<|endoftext|>"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -70,8 +74,13 @@ def main() -> None:
     captions = [plan.caption for plan in plans]
     names = [word for sprite in sprites for word in (sprite.name, *sprite.keys)]
     tokenizer = train_tokenizer(captions[:100_000] + 4 * names, options.out / "tokenizer")
-    ids = [np.array(tokenizer(captions[i : i + 4096], padding="max_length", max_length=LENGTH, truncation=True).input_ids, np.int16) for i in range(0, len(captions), 4096)]  # fmt: skip
-    empty = np.array(tokenizer("", padding="max_length", max_length=LENGTH).input_ids, np.int16)
+
+    def encoded(texts: str | list[str]) -> np.ndarray:
+        tokens = tokenizer(texts, padding="max_length", max_length=LENGTH, truncation=True)
+        return np.array(tokens.input_ids, np.int16)
+
+    ids = [encoded(captions[i : i + 4096]) for i in range(0, len(captions), 4096)]
+    empty = encoded("")
     ends = tokenizer.eos_token_id
     longest = max(int((row != ends).sum()) for rows in ids for row in rows) + 1
     np.savez_compressed(
@@ -82,7 +91,8 @@ def main() -> None:
     )
     (options.out / "captions.json").write_text(json.dumps(captions[:2000]))
     print(
-        f"{len(bank)} sprites, {len(plans)} plans, {len(tokenizer.get_vocab())} tokens, longest caption {longest} of {LENGTH}"
+        f"{len(bank)} sprites, {len(plans)} plans, {len(tokenizer.get_vocab())} tokens,",
+        f"longest caption {longest} of {LENGTH}",
     )
 
 
