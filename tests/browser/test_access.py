@@ -113,8 +113,8 @@ def test_a_wrong_key_is_told_and_a_right_one_opens(opened: Opened, house: House)
     with opened("chat", key=" ") as page:
         page.evaluate("sessionStorage.setItem('polymux.key', 'pmx_wrong')")
         page.reload()
-        dialog = page.get_by_role("dialog", name="Your key for this server")
-        field = dialog.get_by_label("Key", exact=True)
+        dialog = page.get_by_role("dialog", name="API key for this server")
+        field = dialog.get_by_label("API key", exact=True)
         expect(field).to_be_focused()
         field.fill("pmx_other")
         page.keyboard.press("Enter")
@@ -129,9 +129,9 @@ def test_a_wrong_key_is_told_and_a_right_one_opens(opened: Opened, house: House)
         )
         assert kept == [house.key, "{}"]
         assert page.evaluate("document.cookie") == ""
-        page.get_by_role("button", name="Key: one is set; change it").click()
-        dialog.get_by_role("button", name="Forget the key").click()
-        expect(page.get_by_text("This server wants a key")).to_be_visible()
+        page.get_by_role("button", name="Key: change or sign out").click()
+        dialog.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_text("Sign in with an API key")).to_be_visible()
         assert page.evaluate("sessionStorage.getItem('polymux.key')") is None
 
 
@@ -145,11 +145,11 @@ def test_what_a_key_may_not_see_is_not_offered(opened: Opened, house: House) -> 
 def test_the_server_at_a_glance(opened: Opened, house: House) -> None:
     with opened() as page:
         page.get_by_role("link", name="Server", exact=True).click()
-        for title in ("Engines", "Upstreams", "Models", "Requests since the start"):
+        for title in ("Engines", "Upstreams", "Models", "Requests since start"):
             expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
         keys = page.get_by_role("region", name="Keys and quotas")
         expect(keys).to_contain_text("Ada's laptop")
-        expect(keys).to_contain_text("4 at once")
+        expect(keys).to_contain_text("4 concurrent")
         expect(page.get_by_role("region", name="Engines")).to_contain_text("smollm2")
         assert house.key not in page.content()
 
@@ -174,11 +174,11 @@ def test_colours_are_chosen_and_kept(opened: Opened) -> None:
         ground = "getComputedStyle(document.body).backgroundColor"
         light = page.evaluate(ground)
         for wanted in ("Light", "Dark"):
-            page.get_by_role("button", name=re.compile("^Colours")).click()
-            expect(page.get_by_role("button", name=f"Colours: {wanted}")).to_be_visible()
+            page.get_by_role("button", name=re.compile("^Theme")).click()
+            expect(page.get_by_role("button", name=f"Theme: {wanted}")).to_be_visible()
         assert page.evaluate(ground) != light
         page.reload()
-        expect(page.get_by_role("button", name="Colours: Dark")).to_be_visible()
+        expect(page.get_by_role("button", name="Theme: Dark")).to_be_visible()
         assert page.evaluate(ground) != light
 
 

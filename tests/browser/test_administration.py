@@ -30,18 +30,18 @@ def keys_of(page: Page) -> Locator:
 
 def made(page: Page, name: str, *scopes: str, at_once: str = "") -> str:
     """Make a key with the keyboard alone; return it as shown."""
-    page.get_by_role("button", name="Make key").focus()
+    page.get_by_role("button", name="Create key").focus()
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Make key")
+    dialog = page.get_by_role("dialog", name="Create key")
     dialog.get_by_label("Name").focus()
     page.keyboard.type(name)
     for scope in scopes:
         dialog.get_by_role("checkbox", name=scope, exact=True).focus()
         page.keyboard.press("Space")
-    dialog.get_by_label("Requests at once").focus()
+    dialog.get_by_label("Concurrent requests").focus()
     page.keyboard.type(at_once)
     page.keyboard.press("Enter")
-    shown = page.get_by_label("The key", exact=True)
+    shown = page.get_by_label("API key", exact=True)
     expect(shown).to_be_focused()
     text = shown.input_value()
     assert re.fullmatch(r"pmx_[\w-]{43}", text)
@@ -64,7 +64,7 @@ def test_the_life_of_a_key(opened: Opened, house: House) -> None:
     with opened("admin", viewport=PHONE) as page:
         first = made(page, "Radio", "chat", "transcribe", at_once="3")
         row = keys_of(page).get_by_role("row").filter(has_text="Radio")
-        expect(row).to_contain_text("3 at once")
+        expect(row).to_contain_text("3 concurrent")
         keys = {one["name"]: one for one in house.ask("api/v1/administration")["keys"]}
         assert set(keys["Radio"]["scopes"]) == {"chat", "transcribe"}
         assert first not in page.content()
@@ -74,28 +74,28 @@ def test_the_life_of_a_key(opened: Opened, house: House) -> None:
         expect(dialog.get_by_role("checkbox", name="chat", exact=True)).to_be_checked()
         check_axe(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        dialog.get_by_label("Requests at once").fill("")
-        dialog.get_by_label("Requests a minute").fill("0")
+        dialog.get_by_label("Concurrent requests").fill("")
+        dialog.get_by_label("Requests per minute").fill("0")
         dialog.get_by_role("button", name="Change", exact=True).click()
         expect(dialog.get_by_role("alert")).to_contain_text("requests_per_minute")
-        dialog.get_by_label("Requests a minute").fill("90")
+        dialog.get_by_label("Requests per minute").fill("90")
         dialog.get_by_role("checkbox", name="operations", exact=True).check()
         dialog.get_by_role("button", name="Change", exact=True).click()
-        expect(row).to_contain_text("90 a minute")
-        expect(row).not_to_contain_text("at once")
+        expect(row).to_contain_text("90 per minute")
+        expect(row).not_to_contain_text("concurrent")
         expect(row.get_by_role("button", name="Change")).to_be_focused()
         assert status_of(house, first) == 200
         row.get_by_role("button", name="Rotate").click()
         page.get_by_role("dialog", name="Rotate Radio").get_by_role("button", name="Rotate").click()
-        second = page.get_by_label("The key", exact=True).input_value()
+        second = page.get_by_label("API key", exact=True).input_value()
         page.get_by_role("button", name="Done").click()
         assert (status_of(house, first), status_of(house, second)) == (401, 200)
-        row.get_by_role("button", name="Remove").click()
+        row.get_by_role("button", name="Revoke").click()
         page.keyboard.press("Escape")
         expect(page.locator("dialog[open]")).to_have_count(0)
         assert status_of(house, second) == 200
-        row.get_by_role("button", name="Remove").click()
-        page.get_by_role("dialog", name="Remove Radio").get_by_role("button", name="Remove").click()
+        row.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog", name="Revoke Radio").get_by_role("button", name="Revoke").click()
         expect(row).to_have_count(0)
         assert (status_of(house, second), status_of(house, house.chat_key)) == (401, 200)
     log = house.log.read_text()
@@ -113,15 +113,15 @@ def test_the_page_s_own_key(opened: Opened, house: House) -> None:
         expect(row.get_by_role("button")).to_have_count(1)
         row.get_by_role("button", name="Rotate").click()
         page.get_by_role("dialog").get_by_role("button", name="Rotate").click()
-        new = page.get_by_label("The key", exact=True).input_value()
+        new = page.get_by_label("API key", exact=True).input_value()
         page.get_by_role("button", name="Done").click()
         expect(row).to_contain_text("Mine")
         assert page.evaluate("sessionStorage.getItem('polymux.key')") == new
         assert status_of(house, mine) == 401
     with opened("admin") as page:
-        page.get_by_role("button", name="Remove Mine").click()
-        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-        expect(page.get_by_role("button", name="Remove Mine")).to_have_count(0)
+        page.get_by_role("button", name="Revoke Mine").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(page.get_by_role("button", name="Revoke Mine")).to_have_count(0)
 
 
 def test_an_engine_gives_its_memory_back(opened: Opened, house: House) -> None:

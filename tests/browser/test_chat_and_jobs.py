@@ -77,7 +77,7 @@ def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
         expect(page.locator("#chat-models option[value=smollm2]")).to_be_attached()
         page.get_by_label("Model", exact=True).fill("smollm2")
         page.get_by_label("System prompt").fill("You answer in one word.")
-        page.get_by_label("Longest answer, in tokens").fill("8")
+        page.get_by_label("Max output tokens").fill("8")
         answer = say(page, "Is the sky blue?")
         expect(answer).to_contain_text("smollm2 ·")
         expect(answer).to_contain_text("tokens in")
@@ -110,12 +110,12 @@ def test_a_job_shows_how_it_goes_and_is_cancelled(opened: Opened, house: House) 
     with opened("playground/generate_image") as page:
         job = begin(page, "held")
         expect(job).to_contain_text("Running, ")
-        expect(job.get_by_role("img", name="What is being made, so far")).to_be_visible()
+        expect(job.get_by_role("img", name="Preview")).to_be_visible()
         job.get_by_text("Log").click()
         expect(job.get_by_role("region", name="Log")).to_contain_text("held until")
         expect(page.locator("#places .count")).to_have_text("1 running")
         job.get_by_role("button", name="Cancel").click()
-        expect(job).to_contain_text("Cancelled")
+        expect(job).to_contain_text("Canceled")
         house.until_at_work("stub", 0)
         expect(page.locator("#places .count")).to_have_count(0)
 
@@ -149,8 +149,8 @@ def test_a_job_is_removed_with_its_files(opened: Opened, house: House) -> None:
         job = begin(page, "gone soon")
         expect(job).to_contain_text("Done")
         id_ = job.get_attribute("data-job")
-        job.get_by_role("button", name="Remove with its files").click()
-        expect(job).to_have_text("Removed.")
+        job.get_by_role("button", name="Delete").click()
+        expect(job).to_have_text("Deleted.")
         assert id_ not in {one["id"] for one in house.ask("api/v1/predictions")["results"]}
 
 
@@ -160,7 +160,7 @@ def test_the_songs(opened: Opened) -> None:
             page.get_by_label("Song", exact=True).fill(words)
             page.get_by_role("button", name="Search").click()
             if words != "danube":
-                expect(page.get_by_text("No song of that name")).to_be_visible()
+                expect(page.get_by_text("No match found")).to_be_visible()
         song = page.get_by_role("link", name="Blue Danube - Strauss")
         expect(song).to_be_visible()
         cover = page.locator("img.cover")

@@ -43,13 +43,13 @@ def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, house: 
 def test_what_no_key_can_be_is_told_as_that(opened: Opened, house: House) -> None:
     """The message does not say that the server is unreachable."""
     with opened(key="") as page:
-        page.get_by_role("button", name="Enter the key").click()
-        dialog = page.get_by_role("dialog", name="Your key for this server")
+        page.get_by_role("button", name="Enter API key").click()
+        dialog = page.get_by_role("dialog", name="API key for this server")
         for text in ("ключ", "two words", f"{house.key}…"):
-            dialog.get_by_label("Key", exact=True).fill(text)
+            dialog.get_by_label("API key", exact=True).fill(text)
             page.keyboard.press("Enter")
             expect(dialog.get_by_role("alert")).to_contain_text("key")
-        dialog.get_by_label("Key", exact=True).fill(f"  {house.key}\t")
+        dialog.get_by_label("API key", exact=True).fill(f"  {house.key}\t")
         page.keyboard.press("Enter")
         expect(dialog).to_be_hidden()
 

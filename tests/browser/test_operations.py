@@ -202,7 +202,7 @@ def test_a_file_is_dropped_and_its_upload_is_told(opened: Opened) -> None:
         page.get_by_role("button", name="Run").click()
         failure = result(page).get_by_role("alert").first
         expect(failure).to_contain_text("wav")
-        assert any("Sen" in one for one in page.evaluate("told"))
+        assert any("Upload" in one for one in page.evaluate("told"))
 
 
 def test_what_the_server_refuses_stands_at_its_field(opened: Opened) -> None:

@@ -35,7 +35,7 @@ PATHS = [
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
            "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")  # fmt: skip
 WIDGETS = "application/vnd.jupyter.widget-state+json"
-#: For `scripts/notebooks`, which makes the pages anew.
+#: Set by `scripts/notebooks` to update the pages.
 WANTED = "POLYMUX_NOTEBOOK_PAGES" in os.environ
 ADDRESS = re.compile(r"https?://([^/\s:\"'<>]+)")
 
@@ -153,7 +153,7 @@ def test_it_runs(path: Path, done: Runs) -> None:
     if WANTED:
         kept.write_text(now, encoding="utf-8")
     page = kept.read_text(encoding="utf-8")
-    remedy = f"scripts/notebooks makes {kept.name} anew"
+    remedy = f"run scripts/notebooks to update {kept.name}"
     assert notebook_pages.skeleton(page) == notebook_pages.skeleton(now), remedy
     assert notebook_pages.places(page) == []
     assert "pmx_" not in page

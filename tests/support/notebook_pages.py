@@ -32,8 +32,8 @@ def page_path(name: str) -> Path:
 def page_of(notebook: NotebookNode, name: str) -> str:
     first, *rest = notebook.cells
     told = (
-        f"This is [notebooks/{name}.ipynb](../{name}.ipynb) after a run; `scripts/notebooks` makes "
-        "this page of it."
+        f"This page shows [notebooks/{name}.ipynb](../{name}.ipynb) after a run. "
+        "`scripts/notebooks` generates it."
     )
     parts = [first.source, told]
     for cell in rest:
@@ -61,7 +61,7 @@ def _outputs(cell: NotebookNode) -> Iterator[str]:
 
 def _shown(data: NotebookNode) -> str:
     if _BAR in data:
-        return "*(Here a bar fills.)*"
+        return "*(progress bar)*"
     html = data.get("text/html", "")
     if "image/png" in data:
         html = f'<img src="data:image/png;base64,{"".join(data["image/png"].split())}">'

@@ -1,4 +1,4 @@
-// The server itself, for keys that may see it: looked at again every few seconds while it is open.
+// The Server view: the server's state, refreshed every few seconds. It needs the scope administration.
 
 import { announce, button, empty, failure, fill, heading, make, skeleton, table } from "./dom.js";
 import { DEEDS, openDeed } from "./keys.js";
@@ -26,19 +26,19 @@ function tiles({ memory, store, requests, engines }) {
 	const limit = memory.engines_limit_bytes === null ? "" : ` of ${bytes(memory.engines_limit_bytes)}`;
 	return make(
 		"div.tiles",
-		tile("Engines’ memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
-		tile("Server’s memory", bytes(memory.server_bytes)),
-		tile("At work", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
-		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} refused or failed`),
-		tile("Files kept", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, for ${seconds(store.retention_s)}`),
+		tile("Engine memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
+		tile("Server memory", bytes(memory.server_bytes)),
+		tile("Active", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
+		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} errors`),
+		tile("Stored files", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, kept for ${seconds(store.retention_s)}`),
 	);
 }
 
 function quota(one) {
 	const found = [
-		one.requests_per_minute !== null && `${one.requests_per_minute} a minute`,
-		one.concurrent !== null && `${one.concurrent} at once`,
-		one.max_estimate_s !== null && `work up to ${seconds(one.max_estimate_s)}`,
+		one.requests_per_minute !== null && `${one.requests_per_minute} per minute`,
+		one.concurrent !== null && `${one.concurrent} concurrent`,
+		one.max_estimate_s !== null && `jobs up to ${seconds(one.max_estimate_s)}`,
 	].filter(Boolean);
 	return found.join(", ") || "none";
 }
@@ -47,9 +47,9 @@ function act(words, name, onclick) {
 	return button(words, { class: "quiet", "aria-label": `${words} ${name}`, onclick });
 }
 
-/** What can be done with a key; with the one that asks, what does not lock it out. */
+/** The buttons for a key. The page's own key allows Rotate only: other actions could lock the user out. */
 function deeds(one, told, changed) {
-	const found = Object.keys(DEEDS).filter((deed) => deed !== "Make" && (deed === "Rotate" || !one.own));
+	const found = Object.keys(DEEDS).filter((deed) => deed !== "Create" && (deed === "Rotate" || !one.own));
 	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, told, changed, one))));
 }
 
@@ -57,19 +57,19 @@ function sections(told, changed) {
 	const places = (one) => `${one.running} of ${one.max_concurrency}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
 	async function unload(name) {
 		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
-		announce(failed?.message ?? `${name} is unloaded`);
+		announce(failed?.message ?? `Engine ${name} unloaded`);
 		changed(failed);
 	}
 	return [
-		section("Engines", ["Engine", "State", "At work", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "There are no engines."),
-		section("Upstreams", ["Upstream", "State", "At work", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No server of somebody else is asked."),
-		section("Models", ["Model", "Engine", "Size", "Licence", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "not said", one.problem]), "No models are in the folder of models."),
-		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Made", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "There are no keys.", button("Make key", { name: "plus", onclick: () => openDeed("Make", told, changed) })),
-		section("Requests since the start", ["Address", "Requests", "Refused or failed", "Mean time"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "Nothing was asked yet."),
+		section("Engines", ["Engine", "State", "Active", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "No engines configured."),
+		section("Upstreams", ["Upstream", "State", "Active", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No upstreams configured."),
+		section("Models", ["Model", "Engine", "Size", "License", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "Unknown", one.problem]), "No models installed."),
+		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Created", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "No API keys.", button("Create key", { name: "plus", onclick: () => openDeed("Create", told, changed) })),
+		section("Requests since start", ["Operation", "Requests", "Errors", "Average latency"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "No requests yet."),
 	];
 }
 
-/** Draws anew; who stood on a button stands on it again. */
+/** Replaces the content and restores the keyboard focus and the scroll positions of tables. */
 function redraw(body, ...children) {
 	const focused = body.contains(document.activeElement) && document.activeElement.ariaLabel;
 	const tables = () => [...body.querySelectorAll(".wide")];
@@ -80,22 +80,21 @@ function redraw(body, ...children) {
 	if (focused !== false) (labelled.find((one) => one.ariaLabel === focused) ?? body.querySelector("button")).focus({ preventScroll: true });
 }
 
-/** Everything at a glance, and what can be done about it. */
 export function showAdministration(place) {
 	const body = make("div.stack", skeleton(6));
-	place.append(heading("Server", "Engines, models, memory, keys and upstreams, as they are now."), body);
+	place.append(heading("Server", "Current state of engines, models, memory, keys and upstreams."), body);
 	let shown = "";
 	let timer = 0;
 	let isOver = false;
 
-	/** With `isForced` at once, as something was changed; `failed` is why it was not. */
+	/** Loads the state. `isForced` redraws even without a change; `failed` is the error of an action. */
 	async function look(isForced, failed) {
 		clearTimeout(timer);
 		try {
 			const told = await ask("api/v1/administration");
 			const now = JSON.stringify(told);
 			if (isOver) return;
-			// Redrawn where something has changed, and nobody is reading a table by keyboard or has a dialog open.
+			// Redraw only after a change, and not while the keyboard focus is in a table or a dialog is open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {
 				redraw(body, failed && failure(failed), tiles(told), sections(told, (why) => look(true, why)));
@@ -103,7 +102,7 @@ export function showAdministration(place) {
 			}
 		} catch (error) {
 			if (isOver) return;
-			fill(body, error.status === 403 ? empty("key", "This key may not see that", make("p", error.message)) : failure(error));
+			fill(body, error.status === 403 ? empty("key", "Permission denied", make("p", error.message)) : failure(error));
 			shown = "";
 		}
 		timer = setTimeout(look, AGAIN_AFTER_MS);

@@ -1,4 +1,4 @@
-// The page: places, the view that is open, the key, the theme.
+// Entry point: navigation, the current view, the API key and the theme.
 
 import { announce, button, empty, failure, fill, icon, make, skeleton } from "./dom.js";
 import { drawKeyButton, onKey, openKeyDialog } from "./key.js";
@@ -20,7 +20,7 @@ const PLACES = {
 const content = document.getElementById("content");
 const keyButton = document.getElementById("key-button");
 
-/** What views share: the contract, once it is known. */
+/** State that all views share: the contract's operations, loaded with the first view. */
 const shared = { operations: null };
 let leave = () => {};
 let turn = 0;
@@ -32,7 +32,7 @@ function drawPlaces(current) {
 	fill(document.getElementById("places"), items);
 }
 
-/** Opens what the address names; the view before it gives up what it watches. */
+/** Shows the view that the URL names. The previous view first ends its timers and requests. */
 async function open({ focus = true } = {}) {
 	const [, name, ...rest] = location.hash.split("/");
 	const place = Object.hasOwn(PLACES, name) ? PLACES[name] : PLACES.playground;
@@ -64,8 +64,8 @@ async function open({ focus = true } = {}) {
 }
 
 function locked() {
-	const enter = button("Enter the key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
-	return make("div", make("h1.unseen", "polymux"), empty("key", "This server wants a key", make("p", "Everything here is asked of the server under your key, as any other program asks it."), enter));
+	const enter = button("Enter API key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
+	return make("div", make("h1.unseen", "polymux"), empty("key", "Sign in with an API key", make("p", "Enter an API key to use this server."), enter));
 }
 
 async function drawHealth() {
@@ -74,11 +74,11 @@ async function drawHealth() {
 		const told = await ask("api/v1/readiness");
 		fill(place, make("span.dot.good"), `polymux ${told.version}`);
 	} catch (error) {
-		fill(place, make("span.dot.bad"), error.status === 503 ? "stopping" : "not reached");
+		fill(place, make("span.dot.bad"), error.status === 503 ? "shutting down" : "unreachable");
 	}
 }
 
-/** Whether the key may see the server's own state decides whether that place is offered. */
+/** Offers the Server view only if the key may use the administration API. */
 async function offerAdministration() {
 	let may = false;
 	if (key.get() !== "") may = await ask("api/v1/administration").then(() => true, () => false);
@@ -98,9 +98,9 @@ function keyChanged() {
 
 onUnauthorized((error) => key.get() !== "" && openKeyDialog(error));
 onKey(keyChanged);
-// Browsers send no form: the view that it is in asks.
+// The views handle their forms: the browser must not submit them.
 addEventListener("submit", (event) => event.preventDefault());
-// The way past the navigation is no place of its own.
+// The skip link changes the hash to #content, which is not a view.
 addEventListener("hashchange", () => location.hash !== "#content" && open());
 drawThemeButton(document.getElementById("theme-button"));
 drawKeyButton(keyButton);

@@ -1,4 +1,4 @@
-// A conversation with a model: streamed, stopped when one likes, in Markdown.
+// The Chat view: streaming answers, rendered as Markdown. The user can stop an answer.
 
 import { announce, button, copyButton, empty, failure, fill, icon, make } from "./dom.js";
 import { growing } from "./markdown.js";
@@ -7,7 +7,7 @@ import { streamed } from "./streaming.js";
 import { seconds } from "./text.js";
 
 const CHATS = ["chat", "free_chat"];
-/** The conversation outlives a look at another place, and ends with the tab. */
+/** The messages of the conversation. They survive a change of view, but not a reload. */
 let talk = [];
 
 export function showChat(place, { operations }) {
@@ -40,7 +40,7 @@ class Chat {
 		this.temperature = make("input", { id: "chat-temperature", type: "number", min: "0", max: "2", step: "any", placeholder: "1" });
 		this.longest = make("input", { id: "chat-longest", type: "number", min: "1", step: "1", placeholder: "no limit" });
 		const labelled = (words, input, kind = "") => make(`div.field${kind}`, make("label", { for: input.id }, words), input);
-		this.onlyChat = [labelled("Temperature", this.temperature), labelled("Longest answer, in tokens", this.longest)];
+		this.onlyChat = [labelled("Temperature", this.temperature), labelled("Max output tokens", this.longest)];
 		const fields = make("div.grid", labelled("Service", this.service), labelled("Model", this.model), ...this.onlyChat, labelled("System prompt", this.system, ".wide-field"));
 		this.settings = make("details.fold.card", make("summary", "Model and system prompt"), fields, this.models);
 	}
@@ -50,9 +50,9 @@ class Chat {
 		this.send = button("Send", { name: "send", class: "primary", type: "submit" });
 		this.halt = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.stop() });
 		this.file = make("input.unseen", { type: "file", accept: "image/*", id: "chat-picture", onchange: () => this.pick() });
-		this.attach = make("label.button.quiet", { for: "chat-picture" }, this.file, icon("picture"), make("span", "Picture"));
+		this.attach = make("label.button.quiet", { for: "chat-picture" }, this.file, icon("picture"), make("span", "Image"));
 		this.picked = make("span.picked");
-		const hint = make("span.note", { id: "chat-hint" }, "Enter sends; Shift and Enter begin a line.");
+		const hint = make("span.note", { id: "chat-hint" }, "Enter to send, Shift+Enter for a new line.");
 		this.composer = make(
 			"form.composer.card",
 			{ onsubmit: () => this.say() },
@@ -62,7 +62,7 @@ class Chat {
 		);
 	}
 
-	/** The names that may be asked for: free ones where the server tells none. */
+	/** Fills the model list of the selected operation. */
 	async offerModels() {
 		const free = this.service.value === "free_chat";
 		const choices = this.services.find((one) => one.name === this.service.value)?.variants[0].fields.find((one) => one.name === "model")?.choices;
@@ -84,7 +84,7 @@ class Chat {
 		const reader = new FileReader();
 		reader.onload = () => {
 			this.picture = reader.result;
-			const clear = button("Remove the picture", { name: "cross", small: true, onclick: () => this.drop() });
+			const clear = button("Remove image", { name: "cross", small: true, onclick: () => this.drop() });
 			fill(this.picked, make("img.thumb", { src: this.picture, alt: file.name }), clear);
 		};
 		reader.readAsDataURL(file);
@@ -96,7 +96,7 @@ class Chat {
 		fill(this.picked);
 	}
 
-	/** One button in the place of the other: nothing moves. */
+	/** Shows Stop instead of Send, at the same position, and moves the focus along. */
 	busy(is) {
 		const had = this.composer.contains(document.activeElement) && document.activeElement !== this.input;
 		this.send.hidden = is;
@@ -116,7 +116,7 @@ class Chat {
 	}
 
 	drawTalk() {
-		const first = empty("chat", "What would you like to know?", make("p", "The conversation stays in this tab, and is sent whole with each message."));
+		const first = empty("chat", "Ask a question to start", make("p", "The conversation stays in this tab. Each request sends all of its messages."));
 		fill(this.log, talk.length ? talk.map((one) => bubble(one).element) : first);
 		this.log.scrollTop = this.log.scrollHeight;
 	}
@@ -166,14 +166,14 @@ class Chat {
 		try {
 			const found = await streamed(operation, body, { signal: this.aborting.signal, onText });
 			shown.end(measured(found));
-			announce("The answer is complete");
+			announce("Response complete");
 		} catch (error) {
 			const isStopped = error.name === "AbortError";
 			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
 			if (isStopped) announce("Stopped");
 		}
-		// What failed before its first word is no part of the conversation; nor is what asked for it. A
-		// new one may have begun meanwhile.
+		// If the answer is empty, its question leaves the conversation too. `told` is the conversation of
+		// this request: "New chat" may have replaced `talk` in the meantime.
 		if (answer.content) told.push(answer);
 		else told.pop();
 		this.aborting = null;
@@ -189,14 +189,13 @@ function measured({ usage, seconds: took, firstSeconds, model }) {
 	return [model, used, speed, seconds(took)].filter(Boolean).join(" · ");
 }
 
-/** A message, with who says it. */
 function bubble({ role, content }) {
 	const text = typeof content === "string" ? content : content.map((one) => one.text ?? "").join("");
 	const pictures = typeof content === "string" ? [] : content.filter((one) => one.image_url);
 	const prose = make("div.prose");
 	const note = make("p.note");
 	const foot = make("div.row.bubble-foot", note);
-	const images = pictures.map((one) => make("img.thumb", { src: one.image_url.url, alt: "The picture that was sent" }));
+	const images = pictures.map((one) => make("img.thumb", { src: one.image_url.url, alt: "Attached image" }));
 	const name = role === "user" ? "You" : "Model";
 	const element = make(`article.bubble.${role}`, { "aria-label": name }, make("h2.who", name), ...images, prose, foot);
 	const show = growing(prose);

@@ -1,5 +1,5 @@
-// Elements out of plain values. Text goes in as text: nothing here, or anywhere on the page, parses
-// HTML that somebody else has written.
+// Helpers that build DOM elements. Text becomes text nodes: no code of the page parses HTML, because
+// texts of models and servers are untrusted.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -28,7 +28,7 @@ const ICONS = {
 
 const shown = (children) => children.flat().filter((one) => (one ?? false) !== false);
 
-/** An element: "tag.class", attributes where there are any (`on*` are listeners), children; texts stay texts. */
+/** Creates an element from "tag.class", optional attributes (`on*` are event listeners) and children. */
 export function make(name, given, ...children) {
 	if (given?.constructor !== Object) return make(name, {}, given, ...children);
 	const [tag, ...classes] = name.split(".");
@@ -45,7 +45,7 @@ export function make(name, given, ...children) {
 	return made;
 }
 
-/** A small picture beside words; screen readers pass it by. */
+/** A decorative icon, hidden from screen readers. */
 export function icon(name) {
 	const drawn = document.createElementNS(SVG, "svg");
 	drawn.setAttribute("viewBox", "0 0 24 24");
@@ -57,7 +57,7 @@ export function icon(name) {
 	return drawn;
 }
 
-/** A button with an icon. With `small`, its words are for screen readers and the tooltip only. */
+/** A button with an icon. With `small`, the text appears only as tooltip and for screen readers. */
 export function button(words, { name = "", small = false, ...given } = {}) {
 	const kind = given.class ?? (small ? "quiet small" : "");
 	delete given.class;
@@ -68,18 +68,18 @@ export function button(words, { name = "", small = false, ...given } = {}) {
 	return made;
 }
 
-/** Puts other children in the place of an element's. */
+/** Replaces all children of an element. */
 export function fill(parent, ...children) {
 	parent.replaceChildren(...shown(children));
 	return parent;
 }
 
-/** Tells those who do not see the page. */
+/** Announces a text to screen readers. */
 export function announce(words) {
 	document.getElementById("announcer").textContent = words;
 }
 
-/** A button that copies what `text` gives. */
+/** A button that copies the return value of `text()` to the clipboard. */
 export function copyButton(text, words = "Copy") {
 	const made = button(words, {
 		name: "copy",
@@ -89,7 +89,7 @@ export function copyButton(text, words = "Copy") {
 				await navigator.clipboard.writeText(text());
 				said("Copied");
 			} catch {
-				said("The browser does not allow it");
+				said("Copying not allowed");
 			}
 		},
 	});
@@ -101,22 +101,21 @@ export function copyButton(text, words = "Copy") {
 	return made;
 }
 
-/** Sound or film that can be played. */
 export function player(tag, src, label) {
 	return make(tag, { src, controls: true, preload: "metadata", "aria-label": label });
 }
 
-/** A link to somewhere else, which learns nothing of this page. */
+/** An external link, without referrer and without access to this window. */
 export function linkOut(href, ...children) {
 	return make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, ...children);
 }
 
-/** What may be wider or longer than its place: who uses the keyboard can scroll it, too. */
+/** An element with scrolling content, focusable for scrolling with the keyboard. */
 export function scrolled(name, label, ...children) {
 	return make(name, { tabIndex: 0, role: "region", "aria-label": label }, ...children);
 }
 
-/** A table: cells are an element's children. With `named`, the first of a row names it. */
+/** A table. Cells are children for `make`. With `named`, the first cell of each row is its header. */
 export function table(label, columns, rows, named = false) {
 	const cell = (one, n) => (named && !n ? make("th", { scope: "row" }, one) : make("td", one));
 	const head = make("thead", make("tr", ...columns.map((one) => make("th", { scope: "col" }, one))));
@@ -124,7 +123,7 @@ export function table(label, columns, rows, named = false) {
 	return scrolled("div.wide", label, make("table", head, body));
 }
 
-/** Says at a control what is wrong with it, and goes there; with no words, that nothing is. */
+/** Shows an error at a control and focuses it. An empty text clears the error. */
 export function complain(input, place, told) {
 	place.textContent = told;
 	if (!told) return input.removeAttribute("aria-invalid");
@@ -132,18 +131,18 @@ export function complain(input, place, told) {
 	input.focus();
 }
 
-/** What stands where nothing is yet, or nothing is. */
+/** A placeholder for an empty list or result. */
 export function empty(name, title, ...more) {
 	return make("div.empty", icon(name), make("p.empty-title", title), ...more);
 }
 
-/** Grey lines in the place of what is on its way. */
+/** A placeholder while content loads. */
 export function skeleton(lines = 3) {
 	const bars = Array.from({ length: lines }, () => make("div.bar"));
 	return make("div.skeleton", { role: "status" }, make("span.unseen", "Loading"), ...bars);
 }
 
-/** What went wrong, in the server's own words. */
+/** An error: the message, the code and the request ID. */
 export function failure(error) {
 	const notes = [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean);
 	return make(

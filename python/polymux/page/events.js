@@ -1,9 +1,9 @@
-// Server-sent events out of a stream of bytes, as the HTML standard has them (9.2.6): EventSource
-// itself can neither post nor send a key.
+// Parses server-sent events from a byte stream (HTML standard, section 9.2.6). EventSource is not used
+// because it supports neither POST nor an Authorization header.
 
 /**
- * The events of a body, as {name, data}. A character may be cut between two pieces, a line may end in
- * CR, LF or both, a comment is passed over, and several lines of data are one text.
+ * Yields the events of a body as {name, data}. A character may be split between two chunks, and lines
+ * may end in CR, LF or CRLF. Comments are skipped, and the data lines of an event are joined.
  */
 export async function* events(body) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();

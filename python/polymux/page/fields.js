@@ -1,15 +1,15 @@
-// One control for each field of the contract: what it shows, what it gives, what is wrong with it.
+// Form controls for the fields of the contract: input, value, hint and error.
 
 import { inline } from "./markdown.js";
 import { button, complain, fill, icon, make, player } from "./dom.js";
 import { bytes, words } from "./text.js";
 
 const ACCEPTED = { audio: "audio/*,video/*", image: "image/*", video: "video/*" };
-/** What is written in more than one line. */
+/** Names of text fields that get a multi-line input. */
 const LONG = /prompt|^text$/;
 let count = 0;
 
-/** What a field takes, in short: bounds, steps and units. */
+/** A short description of the allowed values: bounds, step and unit. */
 function bounds(field) {
 	const found = [];
 	const [low, high] = [field.minimum, field.maximum];
@@ -18,7 +18,7 @@ function bounds(field) {
 	if (known(low) && known(high)) found.push(`${above || "from "}${low} ${below ? `and ${below}` : "to "}${high}`);
 	else if (known(low)) found.push(`${above || "at least "}${low}`);
 	else if (known(high)) found.push(`${below || "at most "}${high}`);
-	if (field.multiple_of) found.push(`in steps of ${field.multiple_of}`);
+	if (field.multiple_of) found.push(`step ${field.multiple_of}`);
 	if (field.unit) found.push(`in ${field.unit}`);
 	return found.join(", ");
 }
@@ -62,30 +62,30 @@ function structured(field, more) {
 		try {
 			return JSON.parse(input.value);
 		} catch (error) {
-			throw Object.assign(new Error(`${field.name}: this is no JSON: ${error.message}`), { param: field.name });
+			throw Object.assign(new Error(`${field.name}: invalid JSON: ${error.message}`), { param: field.name });
 		}
 	};
 	return { input, read };
 }
 
-/** A conversation: who speaks, and what is said. */
+/** A list of chat messages, each with a role and a content. */
 function messages(field, more) {
 	const rows = make("div.stack");
 	const roles = field.items.object.fields.find((one) => one.name === "role").choices ?? ["system", "user", "assistant"];
 	const add = (role, first) => {
-		const who = make("select", { "aria-label": "Who speaks" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
-		const said = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "What is said" }) });
-		const row = make("div.message-row", who, said, button("Remove this message", { name: "cross", small: true, onclick: () => row.remove() }));
+		const who = make("select", { "aria-label": "Role" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
+		const said = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "Content" }) });
+		const row = make("div.message-row", who, said, button("Remove message", { name: "cross", small: true, onclick: () => row.remove() }));
 		rows.append(row);
 		return said;
 	};
 	const input = add("user", true);
-	const element = make("div.stack", rows, button("Add a message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
+	const element = make("div.stack", rows, button("Add message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
 	const read = () => [...rows.children].map((row) => ({ role: row.children[0].value, content: row.children[1].value }));
 	return { input, element, read };
 }
 
-/** A file: dropped, or picked. It is shown before it is sent. */
+/** A file input with drag and drop and a preview. */
 function filed(field, more) {
 	const input = make("input.unseen", { type: "file", accept: ACCEPTED[field.media], ...more });
 	const shown = make("div.picked");
@@ -99,7 +99,7 @@ function filed(field, more) {
 		drop.classList.toggle("filled", Boolean(file));
 		if (!file) return fill(shown);
 		url = URL.createObjectURL(file);
-		const clear = button("Remove this file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
+		const clear = button("Remove file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
 		fill(shown, preview(file, url), make("span", file.name, make("span.note", ` ${bytes(file.size)}`)), clear);
 	};
 	input.addEventListener("change", draw);
@@ -131,7 +131,7 @@ function kindOf(field) {
 	return field.type === "integer" || field.type === "number" ? numbered : written;
 }
 
-/** The control of a field. `read` gives undefined where nothing was said: the server's default counts. */
+/** The control of a field. `read` returns undefined for an empty value: the server uses its default. */
 export function control(field) {
 	const id = `field-${++count}`;
 	const known = field.default ?? field.upstream_default ?? {};

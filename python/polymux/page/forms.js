@@ -1,4 +1,4 @@
-// A form out of a variant of the contract: what matters first, settings after it, the rest folded.
+// Forms for the variants of operations: main inputs, then settings, then collapsed extension fields.
 
 import { fill, icon, make } from "./dom.js";
 import { control } from "./fields.js";
@@ -8,10 +8,10 @@ const FIRST = /prompt|^image$|^mask$|^file$|^audio$|^url$|^messages$/;
 const NAMED = /(?:^|: )(\w+)(?=[=:[])/g;
 
 const RULES = {
-	exactly_one: (names) => `Give ${names.join(" or ")}: one of them, and not both.`,
-	at_most_one: (names) => `Of ${names.join(" and ")}, give one at most.`,
-	needs: ([one, other]) => `${one} needs ${other}.`,
-	ascending: ([one, other]) => `${one} comes before ${other}.`,
+	exactly_one: (names) => `Provide ${names.join(" or ")}, but not both.`,
+	at_most_one: (names) => `Provide at most one of ${names.join(" and ")}.`,
+	needs: ([one, other]) => `${one} requires ${other}.`,
+	ascending: ([one, other]) => `${one} must be less than ${other}.`,
 };
 
 function isFirst(field, operation, rules) {
@@ -25,7 +25,10 @@ function folded(title, controls) {
 	return controls.length > 0 && make("details.fold", make("summary", title, many), make("div.grid", ...controls.map((one) => one.element)));
 }
 
-/** The controls of a variant. `body()` throws what one finds wrong; `fail` says whether an error has a field. */
+/**
+ * The form of a variant. `body()` throws the error of the first invalid control. `fail(error)` shows an
+ * error at the field that it names, and returns false if the form does not have this field.
+ */
 export function formOf(operation, variant) {
 	const rules = variant.rules ?? [];
 	const fields = variant.fields.filter((one) => !one.deprecated);
@@ -49,7 +52,7 @@ export function formOf(operation, variant) {
 		body: () => bodyOf(variant, [...known.values()]),
 		fail(error) {
 			for (const one of known.values()) one.fail("");
-			// Some refusals name the field in their words alone: "download_video: resolution=...".
+			// Some errors name the field only in the message: "download_video: resolution=...".
 			const named = [...(error?.message.matchAll(NAMED) ?? [])].map((one) => one[1]);
 			const name = error && [error.param?.split(/[.[]/)[0], ...named].find((one) => known.has(one));
 			const found = name && known.get(name);
@@ -69,7 +72,7 @@ function bodyOf(variant, controls) {
 	return form;
 }
 
-/** The choice between the variants of an operation, which are its models. */
+/** Radio buttons for the variants of an operation. Each variant is a model. */
 export function variantChoice(operation, onChoice) {
 	const models = operation.variants;
 	if (models.length === 1) {
@@ -83,14 +86,14 @@ export function variantChoice(operation, onChoice) {
 	return make("fieldset.choices", make("legend", "Model"), ...options);
 }
 
-/** How much of an upload has gone; `tell` gets bytes. */
+/** A progress bar for an upload. `tell` takes the sent and the total number of bytes. */
 export function uploadBar() {
 	const bar = make("progress", { max: 1, value: 0, "aria-label": "Upload" });
-	const words = make("span.note", "Sending");
+	const words = make("span.note", "Uploading");
 	const element = make("div.uploading", icon("up"), bar, words);
 	const tell = (done, total) => {
 		bar.value = total ? done / total : 0;
-		fill(words, done < total ? `Sending, ${Math.floor((100 * done) / total)} %` : "Sent; the server is at work");
+		fill(words, done < total ? `Uploading, ${Math.floor((100 * done) / total)} %` : "Uploaded. Processing…");
 	};
 	return { element, tell };
 }

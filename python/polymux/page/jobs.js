@@ -1,4 +1,4 @@
-// Jobs: begun here or elsewhere under the same key, watched while they run, found again after a reload.
+// Jobs of the key: started on this page or elsewhere, updated while they run, resumed after a reload.
 
 import { announce, button, empty, failure, fill, heading, make, scrolled, skeleton } from "./dom.js";
 import { events } from "./events.js";
@@ -14,11 +14,11 @@ const STATES = {
 	processing: ["Running", "busy"],
 	succeeded: ["Done", "good"],
 	failed: ["Failed", "bad"],
-	canceled: ["Cancelled", "idle"],
-	aborted: ["Cancelled", "idle"],
+	canceled: ["Canceled", "idle"],
+	aborted: ["Canceled", "idle"],
 };
 const AGAIN_AFTER_MS = 1000;
-/** Jobs that are looked at: id to what is known, who wants to know, and what ends the watch. */
+/** Watched jobs by ID: the last state, the callbacks, and the controller that ends the watch. */
 const watched = new Map();
 
 function kept() {
@@ -29,7 +29,7 @@ function keep(jobs) {
 	sessionStorage.setItem(KEPT, JSON.stringify(jobs.slice(0, MOST_KEPT)));
 }
 
-/** Remembers a job that was begun here, for as long as the tab lives. */
+/** Stores the ID of a job that this page started, until the tab is closed. */
 export function track(prediction, operation) {
 	const others = kept().filter((one) => one.id !== prediction.id);
 	keep([{ id: prediction.id, operation }, ...others]);
@@ -38,7 +38,7 @@ export function track(prediction, operation) {
 
 const isOver = (prediction) => ENDS.includes(prediction.status);
 
-/** Watches a job by its events, over again where the connection is cut. */
+/** Watches the events of a job until it ends. Reconnects after a connection error. */
 async function watch(id) {
 	const one = watched.get(id);
 	while (!one.over.signal.aborted) {
@@ -61,7 +61,7 @@ function tell(id, prediction) {
 	one.prediction = prediction;
 	for (const call of one.calls) call(prediction);
 	if (isOver(prediction)) {
-		announce(`A job has ended: ${STATES[prediction.status][0]}`);
+		announce(`Job finished: ${STATES[prediction.status][0]}`);
 		forget(id);
 	}
 	drawCount();
@@ -84,7 +84,7 @@ function listen(prediction, call) {
 	return () => watched.get(id)?.calls.delete(call);
 }
 
-/** Finds again what was begun in this tab before it was loaded anew. */
+/** After a reload or a change of the key, watches the unfinished jobs that this tab started. */
 export async function resumeJobs() {
 	for (const id of [...watched.keys()]) forget(id);
 	if (key.get() === "") return;
@@ -100,7 +100,7 @@ export async function resumeJobs() {
 	drawCount();
 }
 
-/** How many run, at the place's name. */
+/** Shows the number of running jobs in the navigation. */
 function drawCount() {
 	const link = document.querySelector('#places a[href="#/jobs"]');
 	link?.querySelector(".count")?.remove();
@@ -112,14 +112,14 @@ function times(prediction) {
 	return [moment(prediction.created_at), took > 0 && `took ${seconds(took)}`].filter(Boolean).join(" · ");
 }
 
-/** What was asked for, in one line: a prompt, an address, the name of a file. */
+/** One line about the job's input: a prompt, a URL or a file name. */
 function asked(input) {
 	const { prompt, prompt_a, query, url, file, audio, image } = input ?? {};
 	const found = [prompt, prompt_a, query, url, file, audio, image].find((one) => typeof one === "string");
 	return found && make("p.asked", found.length > 160 ? `${found.slice(0, 160)}…` : found);
 }
 
-/** A job, of which `first` is known, that changes by itself until it has ended. */
+/** A card for a job with the state `first`. It updates itself until the job has ended. */
 export function jobCard(first, title, { open: isOpen = false, level = 3, onRemoved = () => {} } = {}) {
 	let prediction = first;
 	let shownOutput = "";
@@ -133,7 +133,7 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 	const output = make("div.result");
 	const shown = make("details.fold", { open: isOpen, ontoggle: drawOutput }, make("summary", "Result"), output);
 	const cancel = button("Cancel", { name: "stop", class: "danger", onclick: () => act("POST", "/cancel", cancel) });
-	const remove = button("Remove with its files", { name: "cross", class: "quiet", onclick: () => act("DELETE", "", remove) });
+	const remove = button("Delete", { name: "cross", class: "quiet", onclick: () => act("DELETE", "", remove) });
 	const head = make("div.job-head", make(`h${level}`, title), state, time);
 	const element = make("article.job", { dataset: { job: first.id } }, head, asked(first.input), bar, preview, problem, shown, log, make("div.actions", cancel, remove));
 
@@ -142,7 +142,7 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 		try {
 			const told = await ask(`api/v1/predictions/${prediction.id}${path}`, { method });
 			if (told) draw(told);
-			else onRemoved(fill(element, make("p.note", "Removed.")));
+			else onRemoved(fill(element, make("p.note", "Deleted.")));
 		} catch (error) {
 			fill(problem, failure(error));
 		}
@@ -166,9 +166,9 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 		element.dataset.status = told.status;
 		bar.hidden = over;
 		if (told.progress) bar.value = told.progress;
-		// Told when it has changed, and of no more use when the result is there.
+		// Updates without a preview leave the last one in place. The result replaces it.
 		if (over) fill(preview);
-		else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "What is being made, so far" }));
+		else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "Preview" }));
 		time.textContent = times(told);
 		logs.textContent = told.logs ?? "";
 		log.hidden = !told.logs;
@@ -185,10 +185,10 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 
 export function showJobs(place, { operations }) {
 	const list = make("div.stack");
-	const more = button("Older jobs", { class: "quiet", hidden: true });
+	const more = button("Load more", { class: "quiet", hidden: true });
 	const leaving = [];
 	const fresh = button("Refresh", { class: "quiet", onclick: () => load() });
-	place.append(heading("Jobs", "What this key has asked for, newest first. Jobs go on when this page is closed.", fresh), list, more);
+	place.append(heading("Jobs", "Jobs of this API key, newest first. They continue if you close this page.", fresh), list, more);
 
 	const titles = new Map(operations.flatMap((one) => [[one.name, one.title], ...one.variants.map((variant) => [variant.model, one.title])]));
 	const begun = () => new Map(kept().map((one) => [one.id, one.operation]));
@@ -205,7 +205,7 @@ export function showJobs(place, { operations }) {
 				return card.element;
 			});
 			if (cursor) list.append(...cards);
-			else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", "Pictures, videos, music, conversions and transcripts are made by jobs. "), make("a", { href: "#/playground" }, "To the playground")));
+			else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", "Image, video, music, conversion and transcription requests run as jobs. "), make("a", { href: "#/playground" }, "Open the playground")));
 			more.hidden = !page.next;
 			more.onclick = () => load(new URL(page.next).search);
 		} catch (error) {

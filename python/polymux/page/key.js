@@ -1,4 +1,4 @@
-// The key: asked for when the server wants one, tried, and kept for this tab.
+// Sign-in: the dialog for the API key. It checks the key and stores it for this tab.
 
 import { announce, button, complain, fill, icon, make } from "./dom.js";
 import { ask, key } from "./server.js";
@@ -13,11 +13,11 @@ export function onKey(call) {
 export function drawKeyButton(place) {
 	const there = key.get() !== "";
 	fill(place, icon("key"), make("span", there ? "Key" : "Enter key"));
-	place.setAttribute("aria-label", there ? "Key: one is set; change it" : "Enter a key");
+	place.setAttribute("aria-label", there ? "Key: change or sign out" : "Enter key");
 	place.onclick = () => openKeyDialog();
 }
 
-/** Opens the dialog; `error` is what the server said. */
+/** Opens the dialog. `error` is the server's error for the previous key. */
 export function openKeyDialog(error = null) {
 	if (dialog.open) return;
 	const words = make("p.field-error", { id: "key-error", role: "alert" }, error?.message ?? "");
@@ -35,16 +35,16 @@ export function openKeyDialog(error = null) {
 	const form = make(
 		"form.stack",
 		{ novalidate: true, onsubmit: () => tried(input, words) },
-		make("h2", { id: "key-title" }, "Your key for this server"),
-		make("p.hint", { id: "key-hint" }, "One that “polymux keys add” has printed. On this machine the first start keeps one in the first line of the file local-key, in polymux’s folder for state. It stays in this tab, until the tab is closed."),
-		make("label", { for: "key-input" }, "Key"),
+		make("h2", { id: "key-title" }, "API key for this server"),
+		make("p.hint", { id: "key-hint" }, "Create a key with “polymux keys add”. On the server’s machine, you can use the first line of ~/.local/state/polymux/local-key. This tab stores the key until you close it."),
+		make("label", { for: "key-input" }, "API key"),
 		make("div.row", input, show),
 		words,
 		make(
 			"div.actions",
-			key.get() !== "" && button("Forget the key", { class: "danger", onclick: () => done("", "The key is forgotten") }),
+			key.get() !== "" && button("Sign out", { class: "danger", onclick: () => done("", "Signed out") }),
 			button("Close", { class: "quiet", onclick: () => dialog.close() }),
-			button("Use this key", { class: "primary", type: "submit" }),
+			button("Continue", { class: "primary", type: "submit" }),
 		),
 	);
 	fill(dialog, form);
@@ -55,20 +55,20 @@ export function openKeyDialog(error = null) {
 async function tried(input, words) {
 	const before = key.get();
 	const text = input.value.trim();
-	if (/[^!-~]/.test(text)) return complain(input, words, "This is no key: keys have no blanks, and no letters but a to z.");
+	if (/[^!-~]/.test(text)) return complain(input, words, "Invalid API key: it contains spaces or characters that are not ASCII");
 	complain(input, words, "");
 	key.set(text);
 	try {
 		await ask("api/v1/operations");
 	} catch (error) {
-		// A key that may do other things is a key.
+		// 403: the key is valid, but lacks this scope.
 		if (error.status !== 403) {
 			key.set(before);
 			complain(input, words, error.message);
 			return;
 		}
 	}
-	done(key.get(), "The key is set");
+	done(key.get(), "Signed in");
 }
 
 function done(text, told) {

@@ -1,30 +1,30 @@
-// Keys of the server: made, changed, rotated, removed. What a key is, is shown this once.
+// Dialogs to create, change, rotate and revoke API keys. The server sends a new key only once.
 
 import { announce, button, copyButton, fill, make } from "./dom.js";
 import { ask, key } from "./server.js";
 
 const QUOTAS = {
-	requests_per_minute: "Requests a minute",
-	concurrent: "Requests at once",
-	max_estimate_s: "Longest work, in s",
-	expires_in_days: "Ends after days",
+	requests_per_minute: "Requests per minute",
+	concurrent: "Concurrent requests",
+	max_estimate_s: "Max job time (s)",
+	expires_in_days: "Expires after (days)",
 };
-/** Method and path behind the key's, whether there is a form, and what it means. */
+/** For each action: HTTP method, path suffix, whether it has a form, and its hint. */
 export const DEEDS = {
-	Make: ["POST", "", true, "Give it no more than it needs."],
-	Change: ["PATCH", "", true, "It counts from its next request on."],
-	Rotate: ["POST", "/rotate", false, "It gets a new key and keeps jobs, scopes and quotas. The old one opens nothing from now on."],
-	Remove: ["DELETE", "", false, "It opens nothing from now on, and nobody can ask for its jobs any more."],
+	Create: ["POST", "", true, "Select only the scopes that the key needs."],
+	Change: ["PATCH", "", true, "Changes apply from the next request with this key."],
+	Rotate: ["POST", "/rotate", false, "Replaces the key and keeps its jobs, scopes and quotas. The old key stops working immediately."],
+	Revoke: ["DELETE", "", false, "This key stops working immediately, and its jobs become inaccessible."],
 };
 
 function inputs(scopes, one) {
 	const field = (name, words, more) => make("label.field", words, make("input", { name, value: one[name] ?? "", autocomplete: "off", ...more }));
 	const boxes = scopes.map((value) => make("label.check", make("input", { type: "checkbox", name: "scopes", value, checked: one.scopes?.includes(value) }), value));
 	const numbers = Object.entries(QUOTAS).map(([name, words]) => field(name, words, { type: "number", min: 0, step: "any", placeholder: "no limit" }));
-	return [field("name", "Name"), make("fieldset", make("legend", "May use: all, where nothing is ticked"), make("div.grid", ...boxes)), make("div.grid", ...numbers)];
+	return [field("name", "Name"), make("fieldset", make("legend", "Scopes (none selected: all, including administration)"), make("div.grid", ...boxes)), make("div.grid", ...numbers)];
 }
 
-/** An empty field lifts a limit; that of days leaves the end as it is. */
+/** The request body. An empty quota means no limit; empty days keep the current expiry. */
 function values(form) {
 	const scopes = form.getAll("scopes");
 	const found = { name: form.get("name"), scopes: scopes.length ? scopes : null };
@@ -33,7 +33,7 @@ function values(form) {
 	return found;
 }
 
-/** Asks before a deed is done to a key, and shows what came of it; `changed` is called at the end. */
+/** Opens the dialog of an action on a key and shows the result. Calls `changed` when it closes. */
 export function openDeed(deed, { scopes }, changed, one = {}) {
 	const [method, path, hasForm, words] = DEEDS[deed];
 	const title = `${deed} ${one.name ?? "key"}`;
@@ -61,10 +61,10 @@ export function openDeed(deed, { scopes }, changed, one = {}) {
 		}
 	}
 	function show(told) {
-		// The page goes on under its own.
+		// The page's own key was rotated: continue with the new one.
 		if (one.own) key.set(told.key);
-		const input = make("input.mono", { "aria-label": "The key", readonly: true, value: told.key });
-		fill(form, make("h2", `The key of ${told.name}`), make("p.hint", "Copy it now: nobody is shown it again."), make("div.row", input, copyButton(() => told.key)), make("div.actions", close("Done", "primary")));
+		const input = make("input.mono", { "aria-label": "API key", readonly: true, value: told.key });
+		fill(form, make("h2", `API key “${told.name}”`), make("p.hint", "Copy it now. You won’t see it again."), make("div.row", input, copyButton(() => told.key)), make("div.actions", close("Done", "primary")));
 		input.focus();
 		input.select();
 	}

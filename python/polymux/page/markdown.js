@@ -1,5 +1,5 @@
-// Markdown of models as elements. What they write is a stranger's: every text becomes a text node,
-// links lead to the web and to mail alone, and pictures are links, so that reading loads nothing.
+// Renders Markdown from models as DOM elements. This input is untrusted: all text becomes text nodes,
+// links use http, https or mailto only, and images become links, so a message loads nothing.
 
 import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
 
@@ -13,7 +13,7 @@ const LONGEST_LINE = 5000;
 const INLINE =
 	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
 
-/** The inside of a line: code, links, bold, italics. */
+/** Renders inline Markdown: code, links, bold, italic and struck text. */
 export function inline(text) {
 	const found = [];
 	let at = 0;
@@ -38,7 +38,7 @@ function link(target, words, whole) {
 	return linkOut(target, ...words);
 }
 
-/** A text cut into blocks: each is one thing, and only the last of a growing text still changes. */
+/** Splits a text into blocks. When text is appended, only the last block changes. */
 export function blocks(text) {
 	const found = [];
 	let lines = [];
@@ -108,7 +108,7 @@ function tabled([head, , ...rows]) {
 }
 
 function lined(lines, depth = 0) {
-	// Signs without end take no reader's time: such a text is shown as it is.
+	// Untrusted input could make the regular expressions slow: show it as plain text.
 	if (depth > DEEPEST || lines.some((one) => one.length > LONGEST_LINE)) return [make("p.as-is", lines.join("\n"))];
 	const found = [];
 	for (let at = 0; at < lines.length; ) {
@@ -116,7 +116,7 @@ function lined(lines, depth = 0) {
 		const rest = lines.slice(at);
 		const title = TITLE.exec(line);
 		let count = 1;
-		// How many lines from here on are alike.
+		// The number of lines from here that belong to the same block.
 		const run = (test) => rest.findIndex((one, n) => n > 0 && !test(one)) >>> 0;
 		if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, ...inline(title[2].replace(/\s#+\s*$|\s+$/, ""))));
 		else if (RULER.test(line)) found.push(make("hr"));
@@ -144,7 +144,7 @@ export function block(text) {
 	return FENCE.test(lines[0]) ? [fenced(lines)] : lined(lines);
 }
 
-/** Shows a text that grows: what stands already is left alone, so that nothing moves or flickers. */
+/** Returns a function that renders a growing text. It keeps unchanged blocks to avoid flicker. */
 export function growing(place) {
 	let known = [];
 	return (text) => {

@@ -1,4 +1,4 @@
-// The operations: a card for each, and behind it a form and what came of it.
+// The Playground view: a card for each operation, and a page with its form and result.
 
 import { announce, button, empty, failure, fill, heading, icon, make } from "./dom.js";
 import { formOf, uploadBar, variantChoice } from "./forms.js";
@@ -8,15 +8,15 @@ import { showOutput } from "./results.js";
 import { send } from "./server.js";
 import { streamed } from "./streaming.js";
 
-/** Family to its title and icon. */
-const FAMILIES = { chat: ["Chat", "chat"], audio: ["Sound and music", "songs"], image: ["Pictures", "picture"], video: ["Video", "play"], text: ["Text", "copy"] };
+/** Title and icon of each family of operations. */
+const FAMILIES = { chat: ["Chat", "chat"], audio: ["Audio", "songs"], image: ["Images", "picture"], video: ["Video", "play"], text: ["Text", "copy"] };
 const CHATS = ["chat", "free_chat"];
 
-/** All operations, or the one that the address names. */
+/** Shows the operation that the URL names, or all operations. */
 export function showPlayground(place, { operations }, name) {
 	const operation = operations.find((one) => one.name === name);
 	if (operation) return showOperation(place, operation);
-	place.append(heading("Playground", `${operations.length} operations of this server. What you do here any program can do, under the same key.`));
+	place.append(heading("Playground", `${operations.length} operations. Everything here is also available through the API.`));
 	for (const [family, [title, drawn]] of Object.entries(FAMILIES)) {
 		const cards = operations.filter((one) => one.family === family).map((one) =>
 			make("li", make("a.card.operation", { href: `#/playground/${one.name}` }, icon(drawn), make("span", make("strong", one.title), make("span.note", one.summary)))),
@@ -32,7 +32,7 @@ function showOperation(place, operation) {
 	return () => run.leave();
 }
 
-/** A form, and the one request that it makes at a time. */
+/** The form and the result of an operation. It runs one request at a time. */
 class Run {
 	constructor(operation) {
 		this.operation = operation;
@@ -41,7 +41,7 @@ class Run {
 		this.fields = make("div");
 		this.start = button("Run", { name: "play", class: "primary", type: "submit" });
 		this.stop = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
-		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "Nothing has run yet", make("p", "What comes of it appears here.")));
+		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "No output yet", make("p", "Output will appear here.")));
 		this.form = make(
 			"form.card.stack",
 			{ onsubmit: () => this.submit() },
@@ -114,10 +114,10 @@ class Run {
 			const card = jobCard(answer.value, operation.title, { open: true });
 			this.unwatch = card.leave;
 			fill(this.result, card.element);
-			announce("The job has begun");
+			announce("Job started");
 		} else {
 			fill(this.result, ...showOutput(answer.value, { metrics: answer.metrics }));
-			announce("The result is there");
+			announce("Result ready");
 		}
 	}
 
@@ -126,6 +126,6 @@ class Run {
 		fill(this.result, text);
 		const show = growing(text);
 		await streamed(this.operation, body, { signal, onText: show });
-		announce("The answer is complete");
+		announce("Response complete");
 	}
 }

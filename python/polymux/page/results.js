@@ -1,4 +1,4 @@
-// What operations give: sound, pictures, video, text, songs, whatever shape it comes in.
+// Renders the outputs of all operations: audio, images, video, text, songs and JSON.
 
 import { copyButton, icon, linkOut, make, player, scrolled, table } from "./dom.js";
 import { block, blocks } from "./markdown.js";
@@ -16,7 +16,7 @@ function saved(href, name = "") {
 	return make("a.button.quiet", { href, download: name }, icon("down"), make("span", "Download"));
 }
 
-/** A file of the server's: shown where a browser can, and to be saved. */
+/** A file on the server: a preview if the browser supports its type, and a download link. */
 function file(link, href, { label, input }) {
 	const url = new URL(href);
 	const kind = Object.keys(KINDS).find((one) => KINDS[one].test(url.pathname));
@@ -27,12 +27,12 @@ function file(link, href, { label, input }) {
 		image: () => linkOut(href, make("img", { src: href, alt: said, loading: "lazy" })),
 	}[kind];
 	const end = Number(url.searchParams.get("exp")) * 1000;
-	const kept = end > 0 && make("span.note", `Kept until ${moment(end)}`);
+	const kept = end > 0 && make("span.note", `Expires ${moment(end)}`);
 	const parts = make("div.row", saved(href), copyButton(() => link, "Copy link"), kept);
 	return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", label), make("figcaption", parts));
 }
 
-/** A text to be copied and saved: as Markdown, or, where it was read or heard, as it is. */
+/** A text with Copy and Download. `asIs` (for transcripts and OCR) turns Markdown rendering off. */
 function prose(text, asIs) {
 	const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
 	const shown = asIs ? [make("p.as-is", text)] : blocks(text).flatMap(block);
@@ -41,7 +41,7 @@ function prose(text, asIs) {
 
 function chunks(list) {
 	const rows = list.map((one) => [`${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`, one.text]);
-	return make("details.fold", make("summary", "With times"), table("Times", ["Time", "Text"], rows));
+	return make("details.fold", make("summary", "Timestamps"), table("Timestamps", ["Time", "Text"], rows));
 }
 
 function facts(plain) {
@@ -74,10 +74,10 @@ function parts(value, how) {
 
 function whole(value) {
 	const text = JSON.stringify(value, null, 2);
-	return make("details.fold", make("summary", "As JSON"), make("div.row", copyButton(() => text)), scrolled("pre", "JSON", text));
+	return make("details.fold", make("summary", "JSON"), make("div.row", copyButton(() => text)), scrolled("pre", "JSON", text));
 }
 
-/** An output as people see it. `base` is what the server's own links begin with, `metrics` the header field's value. */
+/** Renders an output. `base` is the prefix of the server's links, `metrics` the Polymux-Metrics header. */
 export function showOutput(value, { base = null, input = {}, report = null, metrics = null } = {}) {
 	const shown = parts(value, { base, input, label: "Result" });
 	if (!shown.length) shown.push(make("p.note", "The result is empty."));

@@ -1,14 +1,13 @@
-// The server that the page came from: where it is, the key, and every way to ask it.
+// Requests to the server that serves this page, and the API key of this tab.
 
-/** What all addresses begin with: the folder above this file's, wherever that is mounted. */
+/** Base URL of the server: the parent of this file's directory. The page works below any prefix. */
 const BASE = new URL("../", import.meta.url);
 const KEY = "polymux.key";
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-/** What the server answered instead of what was wanted. */
 export class ServerError extends Error {
 	constructor(status, told) {
-		super(told.error ?? `the server answered with status ${status}`);
+		super(told.error ?? `the server returned status ${status}`);
 		this.status = status;
 		this.code = told.code ?? "";
 		this.param = told.param ?? "";
@@ -17,11 +16,11 @@ export class ServerError extends Error {
 }
 
 export function unreachable(hasFile = false) {
-	const told = `the server cannot be reached: it may have stopped, or the connection is cut${hasFile ? "; or the file was changed or moved since it was chosen" : ""}`;
+	const told = `cannot connect to the server. Check that it is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
 	return new ServerError(0, { error: told, code: "unreachable" });
 }
 
-/** The key lives in this tab alone, and leaves it in a header only. */
+/** The API key. It is stored for this tab only, and sent in the Authorization header only. */
 export const key = {
 	get: () => sessionStorage.getItem(KEY) ?? "",
 	set: (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY)),
@@ -46,14 +45,14 @@ function failed(status, text) {
 		told = JSON.parse(text);
 		if (typeof told.error === "object") told = { ...told.error, error: told.error.message };
 	} catch {
-		// No JSON: a proxy's page.
+		// Not JSON, such as the error page of a proxy.
 	}
 	const error = new ServerError(status, told);
 	if (status === 401) wantsKey(error);
 	return error;
 }
 
-/** Asks, and gives the answer while its body is still to come. */
+/** Sends a request and resolves with the response when its headers arrive. Throws ServerError. */
 export async function open(path, { method = "GET", body, signal } = {}) {
 	let answer;
 	try {
@@ -68,13 +67,13 @@ export async function open(path, { method = "GET", body, signal } = {}) {
 	return answer;
 }
 
-/** Asks, and gives the answer's JSON; null where it has none. */
+/** Sends a request and resolves with the JSON of the response, or null for status 204. */
 export async function ask(path, options) {
 	const answer = await open(path, options);
 	return answer.status === 204 ? null : answer.json();
 }
 
-/** Sends a form, or what becomes JSON; tells how many bytes have gone, which fetch cannot. */
+/** Posts a form or JSON and reports upload progress, which fetch does not support. */
 export function send(path, body, { prefer, signal, onUpload } = {}) {
 	return new Promise((resolve, reject) => {
 		const request = new XMLHttpRequest();
@@ -99,8 +98,9 @@ const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 const SIGNED = /\/(?:media|songs)\/[^/]+(?:\/cover)?$/;
 
 /**
- * A link of the server's, as it is to be followed from here; null where it leads elsewhere. The page may
- * have come under another name than links have, such as localhost, and shows files of that one alone.
+ * Rewrites a signed link of this server to the origin of this page, because the page loads files from
+ * its origin only. The host names may differ, such as localhost and 127.0.0.1. Returns null for links
+ * to other servers.
  */
 export function own(link, base = null) {
 	if (!URL.canParse(link)) return null;
@@ -112,7 +112,7 @@ export function own(link, base = null) {
 	return known || loopback || url.origin === BASE.origin ? new URL(path.slice(1) + url.search, BASE).href : null;
 }
 
-/** What a prediction's links begin with. */
+/** The prefix of a job's links. */
 export function baseOf(prediction) {
 	return prediction.urls?.get?.split("api/v1/predictions/")[0] ?? null;
 }

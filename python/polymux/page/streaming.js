@@ -1,9 +1,9 @@
-// Answers of the two chats, piece by piece.
+// Streaming responses of the chat operations.
 
 import { events } from "./events.js";
 import { ServerError, open, unreachable } from "./server.js";
 
-/** Asks a chat for a stream; `onText(whole)` comes at most once for each picture that the screen shows. */
+/** Streams a chat response. Calls `onText(whole)` with the text so far, at most once per frame. */
 export async function streamed(operation, body, { signal, onText }) {
 	const asked = performance.now();
 	const found = { text: "", usage: null, model: "", seconds: 0, firstSeconds: 0 };
@@ -21,7 +21,7 @@ export async function streamed(operation, body, { signal, onText }) {
 			found.text += piece;
 			if (piece) drawing ||= requestAnimationFrame(draw);
 		}
-		throw new ServerError(0, { error: "the answer broke off before its end", code: "cut" });
+		throw new ServerError(0, { error: "connection closed before the end of the response", code: "cut" });
 	} catch (error) {
 		throw error instanceof TypeError ? unreachable() : error;
 	} finally {

@@ -1,8 +1,8 @@
-// Numbers, times and names as people read them.
+// Formats numbers, times and names for display.
 
 const BYTES = ["bytes", "KB", "MB", "GB", "TB"];
 
-/** 1536 is "1.5 KB". */
+/** Formats a size: 1536 becomes "1.5 KB". */
 export function bytes(count) {
 	if ((count ?? null) === null) return "unknown";
 	let at = 0;
@@ -10,7 +10,7 @@ export function bytes(count) {
 	return `${at && count < 100 ? count.toFixed(1) : Math.round(count)} ${BYTES[at]}`;
 }
 
-/** Seconds in short: "0.8 s", "3 min 20 s", "2 h 5 min". */
+/** Formats a duration in seconds: "0.8 s", "3 min 20 s", "2 h 5 min". */
 export function seconds(count) {
 	if (count < 60) return `${count < 10 ? count.toFixed(1) : Math.round(count)} s`;
 	const whole = Math.round(count);
@@ -19,7 +19,7 @@ export function seconds(count) {
 	return `${Math.floor(whole / 3600)} h${minutes ? ` ${minutes} min` : ""}`;
 }
 
-/** A place in a recording: 83.5 is "1:23". */
+/** Formats a position in a recording, in seconds: 83.5 becomes "1:23". */
 export function clock(count) {
 	if (typeof count !== "number") return "";
 	const whole = Math.floor(count);
@@ -28,12 +28,12 @@ export function clock(count) {
 	return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(whole % 60)}`;
 }
 
-/** A moment, as this browser writes dates. */
+/** Formats a date and time for the browser's locale. */
 export function moment(text) {
 	return text ? new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "";
 }
 
-/** A field's or a fact's name in words: "num_outputs" is "Num outputs". */
+/** Formats a field name as a label: "num_outputs" becomes "Num outputs". */
 export function words(name) {
 	const text = name.replaceAll("_", " ");
 	return text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,10 +1,10 @@
-// Dark or light: as the system says, or as was chosen here.
+// The color theme: dark, light, or the system's setting.
 
 import { announce, fill, icon, make } from "./dom.js";
 
 const KEPT = "polymux.theme";
 const THEMES = [
-	["", "As the system", "half"],
+	["", "System", "half"],
 	["light", "Light", "sun"],
 	["dark", "Dark", "moon"],
 ];
@@ -15,13 +15,13 @@ export function drawThemeButton(place) {
 		const [name, title, drawn] = THEMES[at];
 		document.documentElement.dataset.theme = name;
 		fill(place, icon(drawn), make("span", title));
-		place.setAttribute("aria-label", `Colours: ${title}`);
+		place.setAttribute("aria-label", `Theme: ${title}`);
 	};
 	place.onclick = () => {
 		at = (at + 1) % THEMES.length;
 		localStorage.setItem(KEPT, THEMES[at][0]);
 		draw();
-		announce(`Colours: ${THEMES[at][1]}`);
+		announce(`Theme: ${THEMES[at][1]}`);
 	};
 	draw();
 }
