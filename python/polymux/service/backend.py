@@ -61,7 +61,7 @@ class Backend(ABC):
         operations: Operations that it supports.
         max_concurrency: Maximum number of concurrent requests.
         models: Names of its chat models; None if it accepts any name.
-        is_upstream: Whether another server does the work: its failures are 502, not 500.
+        is_upstream: Whether another server does the work. Its failures return 502 instead of 500.
     """
 
     name: str

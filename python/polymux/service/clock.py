@@ -24,7 +24,7 @@ _COUNTED_FROM = Path("/proc/self/timens_offsets")
 class SteadyClock:
     """The system clock without its jumps.
 
-    If somebody sets the system clock back or far ahead while the server runs, files and API keys
+    If the system clock is set back or far ahead while the server runs, files and API keys
     must not all expire at once. So this clock ignores steps of over an hour relative to the
     monotonic clock. It follows smaller steps, by which time synchronization corrects clocks.
 

@@ -99,7 +99,7 @@ class Child:
         self._waiting: queue.SimpleQueue[Frame] = queue.SimpleQueue()
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Send a frame, from any thread. Exits if the server is gone."""
+        """Send a frame, from any thread. Exits if the server has ended."""
         self._send(encoded(Frame(dict(header), payload)))
 
     def _send(self, data: bytes) -> None:
