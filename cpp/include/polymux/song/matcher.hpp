@@ -55,7 +55,8 @@ struct Candidate {
 /// Skips songs for which `excluded` returns true. Empty if the token was set. Thread-safe.
 ///
 /// Pairs of peaks give candidates (Wang 2003). A likelihood ratio then scores them; it accounts for
-/// the frequencies and moments of the snippet that are busy anyway: docs/explanation/song-recognition.md.
+/// the frequencies and moments of the snippet that are busy anyway:
+/// docs/explanation/song-recognition.md.
 [[nodiscard]] std::vector<Candidate> find_songs(const SongSnapshot& songs, const Query& query,
                                                 const Parameters& parameters,
                                                 const std::function<bool(std::int64_t)>& excluded,

@@ -1,5 +1,5 @@
-// Parameters of song recognition. docs/explanation/song-recognition.md describes how they were measured, and how to measure
-// them with your music.
+// Parameters of song recognition. docs/explanation/song-recognition.md describes how they were
+// measured, and how to measure them with your music.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct WindowParameters {
 };
 
 /// Parameters of the decision about a candidate: a logistic regression, fitted to generated music
-/// with a weight of ten for wrong answers. docs/explanation/song-recognition.md describes how to fit it to your music.
+/// with a weight of ten for wrong answers. docs/explanation/song-recognition.md describes how to
+/// fit it to your music.
 struct Decision {
     float bias = -5.082F;
     /// Weights of log(1 + strength) of each window. Strength is the likelihood over the root of the

@@ -1,4 +1,5 @@
-// Encodes one file on several cores, with the frames of a single encoder. See docs/explanation/parallel-mp3.md.
+// Encodes one file on several cores, with the frames of a single encoder. See
+// docs/explanation/parallel-mp3.md.
 #pragma once
 
 #include <cstdint>
