@@ -1,6 +1,6 @@
 """The top-level functions for asyncio, with the same names, arguments and results.
 
-Conversions need no thread each: the native pool notifies the event loop when one ends. Cancelling
+Conversions need no thread each: the native pool notifies the event loop when one ends. Canceling
 the awaiting task aborts the conversion; the cancellation is raised after all its resources are
 released. Several event loops can use the functions.
 
@@ -60,7 +60,7 @@ async def convert_to_mp3(
 ) -> MediaFile:
     """Convert any audio or video file to MP3; see `polymux.convert_to_mp3` for the arguments.
 
-    `on_progress` is a function or a coroutine function, called on the event loop. Cancelling the
+    `on_progress` is a function or a coroutine function, called on the event loop. Canceling the
     task aborts the conversion within milliseconds and leaves no partial file. A native thread reads
     and writes file objects; if such a call blocks, the cancellation is delayed by that time.
 

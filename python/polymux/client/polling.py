@@ -94,7 +94,7 @@ class JobRequests:
         if timeout is not None:
             settings = settings.changed(timeout=timeout)
         deadlines = settings.timeout.over(QUICK)
-        # Reading a job is safe to repeat, and so is cancelling it.
+        # Reading a job is safe to repeat, and so is canceling it.
         retry = settings.retry._replace(repeatable=True)
         options = native_options(deadlines, retry, settings.max_event_bytes)
         fields = [f"{name}: {value}" for name, value in settings.headers]

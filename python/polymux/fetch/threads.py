@@ -42,7 +42,7 @@ def _places(kind: str) -> asyncio.Semaphore:
 async def on_a_thread(
     kind: str, call: Callable[[_core.CancelToken, int], Result], total_ms: int
 ) -> Result:
-    """Run a call of the core on a new thread; cancelling the task aborts it.
+    """Run a call of the core on a new thread; canceling the task aborts it.
 
     A call that has no thread yet ends at once. Otherwise the cancellation is raised after the
     thread has ended.
