@@ -33,25 +33,25 @@ RULES = {
     r"(?!.*\?)(?:\W+\w+){3}",
     "use if or when for a condition": r"(?:^|[,;:] )"
     r"where (?:there|that|one|it|they|nothing|none|nobody|no)\b",
-    "write not, invalid, missing or unknown": rf"{BE}(?-i:none)\b"
-    rf"|(?<!there ){BE}no (?!longer|more|less|guarantee|problem)\w",
+    "write not, invalid, missing or unknown": rf"(?<!there ){BE}"
+    r"(?:(?-i:none)\b|no (?!longer|more|less|guarantee|problem)\w)",
     "use a modern word": r"\b(?:anew|beneath|at hand|shall|but for|whoever|wherever|hence|thus"
     r"|thereby|wherein)\b",
-    "name the person or program": r"\b(?:nobody|somebody|one's|strangers?)\b"
+    "name the person or program": r"\b(?:nobody|somebody|strangers?)\b|\bone's own\b"
     r"|\b(?:of|by|for|with) others\b",
     "write its own, or leave it out": r"\bof (?:its|their|one's) own\b",
-    "write reported, configured, sent, called or received": r"\b(?:is|are|was|were|be|been) "
-    r"(?:told(?! apart)|said (?:as|that|to)|asked|heard)\b",
+    "write reported, configured, sent, called or received": r"\b(?<!you )"
+    r"(?:is|are|was|were|be|been) (?:told(?! apart)|said (?:as|that|to)|asked|heard)\b",
     "write is in, results from, continues or deleted": r"\blies? (?:at|in|on|there)\b"
     r"|\b(?:come|came|comes) (?:by|to an end)\b|\bgoes on\b|\bgone\b",
     "write supports or accepts": r"\b(?:server|client|engine|command|program|model|function|it) "
-    r"knows (?!that|this|when|whether|which)",
+    r"knows (?!that|this|the|its|when|whether|which)",
     "write returns and the status code": rf"{BE}(?:a )?(?:40[1-9]|41\d|42\d|431|50[1-4])\b"
     r"(?! *(?:%|[kKM]i?B|bytes|ms|s|times)\b)",
     "use the standard term": r"\b(?:door|desk|clerk|errand|enlarger|bringer|tiny decoder)s?\b",
     "split the sentence": r"(?:;(?-i:(?:\s[a-z]+){3})[^;]*){3}",
     # Parts of identifiers, paths and calls are not words.
-    "use US spelling": r"(?<![\w./{-])(?:\w*colour\w*|\w*licence\w*|cancell(?:ed|ing)"
+    "use US spelling": r"(?<![\w'./{-])(?:\w*colour\w*|\w*licence\w*|cancell(?:ed|ing)"
     r"|labell(?:ed|ing)|(?-i:catalogue[ds]?)|(?:behavi|fav|flav|hon|neighb)our\w*"
     r"|cent(?:re[sd]?|ring)|grey\w*|artefacts?|analys(?:e[ds]?|ing)"
     r"|(?:author|central|initial|maxim|minim|normal|optim|organ|recogn|serial|summar|synthes|util)"
@@ -107,7 +107,7 @@ def docstring(first: int, text: str) -> Iterator[Text]:
     example = False
     for number, line in enumerate(text.splitlines(), first):
         stripped = line.strip()
-        named = re.match(r"[\w*`]+(?: \([^)]*\))?: +|[-*] ", stripped)
+        named = re.match(r"[\w*`]+(?: \([^)]*\))?: +|[-*] |\S+ {2,}", stripped)
         if named or not stripped or stripped.endswith(":") or stripped.startswith(">>>"):
             yield found
             found = []

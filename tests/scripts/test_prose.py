@@ -31,6 +31,7 @@ What happens if the server stops? It finishes the running jobs.
 
 The server returns 404 if the job is missing. There is no default. The value is None if it is unset.
 The color of a canceled job is gray. It is no longer in the catalog.
+There is none. You are asked to agree.
 
 | what it takes of its own |
 |---|

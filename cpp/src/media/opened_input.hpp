@@ -19,7 +19,8 @@ enum class Wanted : std::uint8_t { sound, pictures };
 /// An open container. Movable; the source must outlive it.
 class OpenedInput {
 public:
-    /// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, and errors of the source.
+    /// Errors: `unsupported_media`, `undecodable`, `limit_exceeded`, `cancelled`, and errors of the
+    /// source.
     static Result<OpenedInput> open(ByteSource& source, const Limits& limits,
                                     const CancelToken& token, Wanted wanted = Wanted::sound);
 

@@ -28,7 +28,7 @@ struct ReaderOptions {
 class AudioReader {
 public:
     /// Selects the stream and decodes up to the first samples, which decide `format()`. Errors:
-    /// no_audio, encrypted, unsupported_media, undecodable, limit_exceeded, cancelled.
+    /// `no_audio`, `encrypted`, `unsupported_media`, `undecodable`, `limit_exceeded`, `cancelled`.
     static Result<std::unique_ptr<AudioReader>> open(OpenedInput& input,
                                                      const ReaderOptions& options);
 

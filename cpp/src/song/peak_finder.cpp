@@ -125,7 +125,7 @@ bool PeakFinder::is_peak(std::uint64_t frame, std::size_t bin, float level) cons
             return false;
         }
     }
-    // Of equal cells, the first is the peak.
+    // The first of equal cells is the peak.
     const std::size_t reach = std::min(bin, box_bins_);
     const float* own = levels(frame);
     for (std::size_t other = bin - reach; other < bin; ++other) {

@@ -144,7 +144,7 @@ void Votes::find_places() {
         if (place.votes < parameters_.min_votes) {
             continue;
         }
-        // Of overlapping windows, keep the fullest.
+        // Keep the fullest of overlapping windows.
         if (places_.empty() || place.frame - places_.back().frame >= width) {
             places_.push_back(place);
         } else if (place.votes > places_.back().votes) {

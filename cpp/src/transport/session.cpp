@@ -32,7 +32,7 @@ struct Session::State {
     const unsigned process = process_generation();
     std::mutex mutex;
     std::vector<std::unique_ptr<Engine>> idle;
-    std::vector<std::shared_ptr<Mailbox>> leased;  // Of the leased engines.
+    std::vector<std::shared_ptr<Mailbox>> leased;  // Mailboxes of the leased engines.
     std::unique_ptr<IoThread> thread;
     bool closed = false;
 

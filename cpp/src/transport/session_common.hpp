@@ -34,7 +34,7 @@ private:
     std::vector<curl_slist> nodes_;
 };
 
-/// What a server does to a connection after a stream on it has ended.
+/// A server's treatment of a connection after a stream on it has ended.
 enum class AfterStreams : std::uint8_t { unknown, keeps, closes };
 
 /// State shared by a session's engines; it outlives them.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from polymux.songs.results import AddProgress, AddReport, CatalogueSong
 
 WHERE = """\
-The song index is stored in the directory of --catalogue, else POLYMUX_CATALOGUE, else catalogue in
-[songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or ~/.local/share.
+The song index is stored in the directory of --catalogue, else POLYMUX_CATALOGUE, else 'catalogue'
+in [songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or ~/.local/share.
 
 """
 _ADD_EPILOG = """\

@@ -9,8 +9,8 @@
 
 namespace polymux::media {
 
-/// Errors: unsupported_media, undecodable, limit_exceeded, cancelled, callback_failed,
-/// input_unreadable. A file without audio is not an error.
+/// Errors: `unsupported_media`, `undecodable`, `limit_exceeded`, `cancelled`, `callback_failed`,
+/// `input_unreadable`. A file without audio is not an error.
 Result<MediaInfo> probe(ByteSource& source, const Limits& limits = {},
                         const CancelToken& token = {});
 

@@ -60,9 +60,9 @@ struct RemuxReport {
 ///
 /// `sources` has one or two sources, which only this call uses. `sink` must support patching, and
 /// for MP4 also reading back. After an error the sink stays uncommitted; destroying it removes its
-/// output. Errors: those of `probe`; no_audio if there is neither video nor audio; encrypted;
-/// unsupported_media if a codec does not fit the requested container; limit_exceeded;
-/// callback_failed; cancelled; and errors of the sink.
+/// output. Errors: those of `probe`; `no_audio` if there is neither video nor audio; `encrypted`;
+/// `unsupported_media` if a codec does not fit the requested container; `limit_exceeded`;
+/// `callback_failed`; `cancelled`; and errors of the sink.
 Result<RemuxReport> remux(std::span<ByteSource* const> sources, ByteSink& sink,
                           const RemuxOptions& options = {},
                           const ProgressCallback& on_progress = {}, const CancelToken& token = {});

@@ -15,8 +15,8 @@ struct WindowParameters {
     /// every `stride`-th frame.
     int stride = 1;
 
-    /// Peaks of a song: the maximum within these many computed frames and bins on each side. Of
-    /// those, the most prominent ones of each second in each of `bands` bands are kept.
+    /// Peaks of a song: the maximum within these many computed frames and bins on each side. The
+    /// most prominent ones of each second in each of `bands` bands are kept.
     int song_box_frames = 10;
     int song_box_bins = 14;
     int song_peaks_per_band = 5;
@@ -120,7 +120,7 @@ struct Parameters {
     float highest_hz = 3'800;
     int bands = 4;  ///< Spaced evenly on a logarithmic scale.
 
-    /// Of two channels, the middle is used. If its power is lower than the power of their
+    /// The middle of two channels is used. If its power is lower than the power of their
     /// difference by more than this factor (20 dB), the louder channel is used. Samples above the
     /// maximum count as silence.
     double max_side_over_middle = 100;

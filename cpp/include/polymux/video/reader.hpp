@@ -57,8 +57,9 @@ using FrameSink = std::function<bool(std::span<const std::byte>)>;
 /// metadata. Without metadata, BT.601 applies below 720 rows, otherwise BT.709. High dynamic range
 /// is not tone-mapped.
 ///
-/// Errors: invalid_argument, unsupported_media if there is no video or no decoder for it,
-/// undecodable, encrypted, limit_exceeded, cancelled, callback_failed, and errors of the source.
+/// Errors: `invalid_argument`, `unsupported_media` if there is no video or no decoder for it,
+/// `undecodable`, `encrypted`, `limit_exceeded`, `cancelled`, `callback_failed`, and errors of the
+/// source.
 Result<FramesReport> read_frames(media::ByteSource& source, const FrameSink& sink,
                                  const FrameOptions& options, const CancelToken& token = {});
 

@@ -65,8 +65,8 @@ public:
                                                        const CancelToken& token = {});
 
     /// Writes the next frame: rows from the top, three bytes a pixel, red first, nothing between
-    /// rows. Errors: invalid_argument if the size differs, cancelled, encoder_failed, and errors of
-    /// the sink. After any error the writer accepts no more frames.
+    /// rows. Errors: `invalid_argument` if the size differs, `cancelled`, `encoder_failed`, and
+    /// errors of the sink. After any error the writer accepts no more frames.
     virtual Result<void> write(std::span<const std::byte> rgb) = 0;
 
     /// Completes the file and commits the sink. Call it once. Errors: invalid_argument if no frame

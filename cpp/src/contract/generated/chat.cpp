@@ -92,7 +92,7 @@ constexpr ObjectType ChatMessage = {
 
 constexpr Field NamedSchema_fields[] = {
     {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the schema.", .title = "Name"},
-    {.name = "description", .types = type_string, .documentation = "What the answer is used for.", .title = "Description"},
+    {.name = "description", .types = type_string, .documentation = "Purpose of the answer.", .title = "Description"},
     {.name = "schema", .types = type_object, .documentation = "The schema.", .title = "Schema"},
     {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };
@@ -125,7 +125,7 @@ constexpr ObjectType ResponseFormat = {
 
 constexpr Field Function_fields[] = {
     {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the function.", .title = "Name"},
-    {.name = "description", .types = type_string, .documentation = "What the function does and when to call it.", .title = "Description"},
+    {.name = "description", .types = type_string, .documentation = "Description of the function, and when to call it.", .title = "Description"},
     {.name = "parameters", .types = type_object, .documentation = "JSON Schema of the arguments.", .title = "Parameters"},
     {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
 };

@@ -90,7 +90,7 @@ int nearest_bitrate(int bitrate_bps, int sample_rate_hz) noexcept {
     auto choices = bitrates(*version);
     if (*version == MpegVersion::mpeg25) choices = choices.first(mpeg25_encoder_bitrates);
 
-    // LAME accepts whole kilobits. Of two equally near rates it selects the lower one.
+    // LAME accepts whole kilobits. It selects the lower one of two equally near rates.
     const int wanted_kbps = bitrate_bps / 1000;
     int best = choices.front();
     for (const int choice : choices) {
