@@ -86,9 +86,7 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 @pytest.fixture(autouse=True)
 def _keys_of_others() -> Iterator[None]:
-    """Forget the keys of earlier tests. Messages hide registered keys, even if they are plain
-    words.
-    """
+    """Forget the keys of earlier tests: messages hide registered keys, even if plain words."""
     before = dict(redaction._SECRETS)
     yield
     redaction._SECRETS.clear()

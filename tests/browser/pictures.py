@@ -1,6 +1,4 @@
-"""Compares screenshots of the page with docs/images. A different view fails, a font change does
-not.
-"""
+"""Compares screenshots of the page with docs/images. Different views fail, font changes do not."""
 
 from __future__ import annotations
 

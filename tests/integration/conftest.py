@@ -1,4 +1,4 @@
-"""Fixtures shared by the integration tests."""
+"""Fixtures shared by the integration tests. Case IDs such as K14: docs/development/testing.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`polymux.aio` returns the same results, cleans up on cancellation and starts no thread per
-conversion.
-"""
+"""`polymux.aio`: the same results, cleanup on cancellation, and no thread per conversion."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ def test_progress_on_the_event_loop(clip: Path, kind: str) -> None:
 
 
 def test_cancelling_leaves_nothing(long_wave: Path, tmp_path: Path) -> None:
-    """Before the cancellation, progress arrives about ten times a second and the loop stays
-    responsive.
-    """
+    """Before the cancellation: progress about ten times a second, and a responsive loop."""
     positions: list[float] = []
 
     async def main() -> float:

@@ -76,9 +76,7 @@ def test_a_file_that_is_gone_keeps_no_other_from_being_saved(
 
 @pytest.mark.parametrize("end", ["", "/", "/api/v1", "/api/v1/"])
 def test_a_server_below_a_path(folder: Path, end: str) -> None:
-    """Every form of the server URL keeps the path prefix. The API key is not sent with file
-    downloads.
-    """
+    """Every form of the server URL keeps the prefix. File downloads have no API key."""
     with MisbehavingServer() as server:
         made = {"id": "a", "status": "succeeded", "output": [f"{server.url}/pre/a.png"]}
         server.script(steps.answer(200, json.dumps(made).encode()))

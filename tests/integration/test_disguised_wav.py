@@ -1,6 +1,4 @@
-"""WAV files whose 16-bit samples are really a compressed stream, which ffmpeg
-and polymux detect.
-"""
+"""WAV files whose 16-bit samples are a compressed stream, which ffmpeg and polymux detect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The fetcher with SSRF protection against local servers: responses, redirects,
-credentials, TLS.
-"""
+"""The fetcher with SSRF protection and local servers: responses, redirects, credentials, TLS."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ def test_names(found: dict[str, Any], name: str, said: str) -> None:
 
 
 def test_a_name_is_asked_once_and_its_answer_kept(found: dict[str, Any]) -> None:
-    """A second DNS answer would be private with a TTL of zero, so the fetcher
-    must not ask twice.
-    """
+    """A second DNS answer would be private (TTL zero), so the fetcher must not ask twice."""
     assert found["names"]["rebinding"] == "public from http://rebinding.example/"
     assert found["names"]["queries of one fetch"] == "1"
 

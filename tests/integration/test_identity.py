@@ -54,9 +54,7 @@ def test_containers_at_a_variable_bitrate(corpus: Corpus, name: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
-    """Frames before the format change equal ffmpeg's. At the change, ffmpeg loses up to one frame
-    and polymux does not.
-    """
+    """Frames before the change equal ffmpeg's, which loses up to one there; polymux does not."""
     converted = polymux.convert_to_mp3(corpus.path(name), **CBR_128.ours)
     ours = mp3_frames.parse(converted.read())
     mp3_frames.check_decodable(ours)

@@ -60,9 +60,7 @@ def test_llama_cpp_answers_and_streams_the_same(client: polymux.Client) -> None:
 
 
 def test_llama_cpp_refuses(client: polymux.Client, model: ChatModel) -> None:
-    """Errors keep llama.cpp's message, type and status for an invalid schema, a long prompt and a
-    wrong API key.
-    """
+    """llama.cpp's message, type and status: an invalid schema, a long prompt, a wrong API key."""
     schema = {"name": "answer", "schema": {"type": "no such type"}}
     form = {"type": "json_schema", "json_schema": schema}
     with pytest.raises(errors.BadRequestError, match="no such type") as refused:

@@ -170,9 +170,7 @@ def test_a_deadline_ends_the_work(source: Path) -> None:
 
 
 def test_a_deadline_ends_a_stream() -> None:
-    """The deadline applies while the model pauses and while the reader pauses. Text received before
-    remains available.
-    """
+    """It applies while the model or the reader pauses. Received text remains available."""
     backend = scripted(gate=asyncio.Event(), chunks=pieces("Hello"))
     with polymux.Local(backends=[backend]) as local:
         for pause_s in (0.0, 1.3 * PATIENCE):
@@ -221,9 +219,7 @@ def test_results_in_a_folder_of_the_user_s_have_no_end(
 
 
 def test_results_of_an_earlier_release_have_no_end(tmp_path: Path) -> None:
-    """Expiry times stored by an earlier release are ignored for local results. Files of a server in
-    the same folder keep theirs.
-    """
+    """Stored expiry times are ignored. Files of a server in the same folder keep theirs."""
     folder = tmp_path / "kept"
     with polymux.Local(folder, backends=[Scripted()]) as local:
         first, second = (local.convert_to_mp3(b"x") for _ in range(2))
@@ -263,9 +259,7 @@ def test_async(source: Path) -> None:
 def test_media_are_opened_as_its_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Conversion runs in this process with the limits, threads and directories of a server's
-    engine.
-    """
+    """In this process, with the limits, threads and directories of a server's engine."""
     path = tmp_path / "three.wav"
     path.write_bytes(noise(1, 3.0))
     threads: list[int] = []

@@ -25,9 +25,7 @@ MAX_S = 20 * PATIENCE
 
 
 def within(call: Callable[[], Any]) -> Any:
-    """Run the call in a daemon thread, which a hanging call cannot block. Return or raise its
-    outcome.
-    """
+    """Return or raise a call's outcome from a daemon thread, which a hanging call cannot block."""
     outcome: Future[Any] = Future()
 
     def run() -> None:

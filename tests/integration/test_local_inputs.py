@@ -72,9 +72,7 @@ def test_paths_that_cannot_be() -> None:
 
 
 def test_a_deadline_is_over_the_reading(tmp_path: Path) -> None:
-    """The deadline includes reading the input. The partial copy is deleted when
-    the reader returns.
-    """
+    """It includes reading the input. The partial copy is deleted when the reader returns."""
     goes_on = threading.Event()
 
     def slow() -> Iterator[bytes]:

@@ -29,9 +29,7 @@ SEGMENT = 10 * RATE_HZ
 
 
 def clip(seed: int) -> numpy.ndarray:
-    """1 to 30 s of 16-bit samples: a melody, swelling noise, noise bursts or a mix. Some of them
-    clip.
-    """
+    """1 to 30 s of 16 bits: a melody, swelling noise, bursts or a mix. Some of them clip."""
     chance = numpy.random.default_rng([9, seed])
     count = int(chance.uniform(1, 30) * RATE_HZ)
     noise = chance.normal(0, 0.3, count)

@@ -74,10 +74,7 @@ def call(
     may_trace: bool = False,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command like `run`, but in this process. This is faster.
-
-    `may_trace` allows a traceback.
-    """
+    """Like `run`, but in this process, which is faster. `may_trace` allows a traceback."""
     streams = {}
     for name in ("stdin", "stdout", "stderr"):
         file = TemporaryFile()  # noqa: SIM115 - commands need a descriptor

@@ -1,7 +1,4 @@
-"""Matroska files with elements that have wrong sizes, nest too deep, or are encrypted.
-
-Source: RFC 8794 (EBML) and RFC 9559 (Matroska).
-"""
+"""Matroska elements: wrong sizes, too deep, or encrypted (RFC 8794, EBML; RFC 9559, Matroska)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""MP4 and QuickTime files of the ffmpeg program, truncated or with wrong atoms.
-
-Source: ISO/IEC 14496-12 (ISO base media file format).
-"""
+"""MP4 and QuickTime files of ffmpeg, truncated or with wrong atoms (ISO/IEC 14496-12)."""
 
 from __future__ import annotations
 

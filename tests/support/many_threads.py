@@ -1,5 +1,3 @@
-"""Threads that use one object at the same time."""
-
 from __future__ import annotations
 
 import concurrent.futures
@@ -16,9 +14,7 @@ THREADS = 8
 
 
 def at_once(work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """Run `work` in several threads that start together; return the results or raise the first
-    error.
-    """
+    """Run `work` in threads that start together; return the results or raise the first error."""
     barrier = threading.Barrier(threads)
 
     def begin(number: int) -> Any:

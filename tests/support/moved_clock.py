@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 class MovedClock:
-    """Seconds from 0; `now` may be set.
-
-    `run` runs coroutines that wait with `sleep`.
-    """
+    """Seconds from 0; `now` may be set. `run` runs coroutines that wait with `sleep`."""
 
     def __init__(self) -> None:
         self.now = 0.0

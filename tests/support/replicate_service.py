@@ -144,9 +144,7 @@ class ReplicateService(MisbehavingServer):
         return [f"{one.method} {one.target.removeprefix(BASE)}" for one in self.requests]
 
     def wait_canceled(self) -> float:
-        """Wait for the time when the last prediction was canceled; raise `TimeoutError` without
-        one.
-        """
+        """Wait for the last prediction's cancellation; return its time or raise `TimeoutError`."""
         self.log.wait_for(lambda: self.predictions[-1].canceled, 5, "its end")
         return self.predictions[-1].canceled_at or 0.0
 

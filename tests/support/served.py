@@ -101,9 +101,7 @@ class ServedProcess(Asked):
             check_store(self.folder / "store")
 
     def _check_alive(self) -> None:
-        """Check I3, I4 and I6: the process is the same, serves a request, and kept its memory
-        limit.
-        """
+        """Check I3, I4 and I6: the same process serves a request within its memory limit."""
         assert until(self.is_alive, SETTLED_S)
         more = self.memory_bytes("VmHWM", children=False) - self._began_bytes
         assert more <= self.more_bytes, f"{more >> 20} MiB more than at the start"

@@ -1,6 +1,4 @@
-"""The types that type checkers must infer from the public API. mypy checks this file; it never
-runs.
-"""
+"""The types that checkers must infer from the public API. mypy checks this file; it never runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Fixtures shared by the tests of bad input."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

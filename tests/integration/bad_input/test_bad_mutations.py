@@ -25,9 +25,7 @@ LONG_SEEDS = 40
 def convert_mutations(
     container: str, seeds: range, laboratory: Laboratory, clips: Clips, folder: Path
 ) -> None:
-    """Convert a clip with the damage of each seed and check the invariants
-    after each conversion.
-    """
+    """Convert a clip with the damage of each seed and check the invariants each time."""
     data = clips.data(container)
     for seed in seeds:
         place = folder / str(seed)

@@ -95,9 +95,7 @@ def test_an_output_that_is_the_input(source: Path, tmp_path: Path) -> None:
 
 
 def test_an_output_that_exists(clips: Clips, source: Path, tmp_path: Path) -> None:
-    """An existing output remains if overwrite=False or the conversion fails. Its mode never
-    changes.
-    """
+    """An existing output remains if overwrite=False or on failure. Its mode never changes."""
     destination = tmp_path / "out.mp3"
     destination.write_bytes(b"precious")
     destination.chmod(0o640)

@@ -1,6 +1,4 @@
-"""Memory, file descriptors and threads stay constant over hundreds of
-conversions in one process.
-"""
+"""Memory, file descriptors and threads stay constant over hundreds of conversions in a process."""
 
 from __future__ import annotations
 

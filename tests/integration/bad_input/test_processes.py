@@ -48,9 +48,7 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
 
 
 def interrupted_after_s(process: subprocess.Popen[str]) -> float:
-    """Seconds from Ctrl-C until the process reacts. Checks that it then exits without leftover
-    files.
-    """
+    """Seconds from Ctrl-C to the reaction. Checks that the process exits without leftover files."""
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     wait_for(process, "interrupted")

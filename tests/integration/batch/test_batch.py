@@ -160,9 +160,7 @@ def test_fail_fast(tmp_path: Path, inputs: Path) -> None:
 
 
 def test_a_disk_that_is_full_ends_the_batch(tmp_path: Path, inputs: Path) -> None:
-    """A full disk is not a failure of an item: with free space, a resumed batch
-    finishes all items.
-    """
+    """A full disk is not a failure of an item: with free space, a resumed batch completes."""
     out, seal = tmp_path / "out", OutputStore.sealed
 
     def full(self: OutputStore, item: int, number: int, ending: str) -> Any:

@@ -1,6 +1,4 @@
-"""Batches of every operation: on a server, with its rate limits and errors, and
-on local engines.
-"""
+"""Batches of every operation on a server, with its rate limits and errors, and on local engines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Servers and clients shared by the tests of this folder."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

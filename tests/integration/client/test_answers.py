@@ -61,9 +61,7 @@ def test_what_is_no_http(data: bytes, server: MisbehavingServer, client: polymux
 
 
 def test_an_answer_cut_in_its_body(server: MisbehavingServer, client: polymux.Client) -> None:
-    """Content-Length is 1000 and the connection closes after 500 bytes. No partial result is
-    returned (K14 and C09).
-    """
+    """Closed after 500 of 1000 bytes (Content-Length): no partial result (K14 and C09)."""
     play = steps.wrong_content_length(1000, b"[" * 500)
     error = refused(client, server, errors.ConnectionLostError, play, steps.close())
     assert "500 bytes" in str(error)
@@ -157,9 +155,7 @@ def test_endless_header_fields(server: MisbehavingServer, client: polymux.Client
 
 
 def test_an_endless_error(server: MisbehavingServer, client: polymux.Client) -> None:
-    """A 500 response with an endless body: the error has the status and the client stops reading
-    (K14).
-    """
+    """A 500 with an endless body: the error has the status and reading stops (K14)."""
     server.script(
         steps.head(500, [("Content-Type", "text/plain")]), steps.repeat_forever(b"nothing works ")
     )

@@ -1,7 +1,4 @@
-"""Data after the end of a response: trailers, and more events after the end of a stream.
-
-Case IDs such as K14 refer to docs/development/testing.md.
-"""
+"""Data after the end of a response: trailers, and events after a stream. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -55,9 +52,7 @@ say(json.dumps([*outcomes, status("VmHWM") * 1024 - before]))
 def test_trailers_without_end_behind_a_stream(
     data: bytes, outcome: str, server: MisbehavingServer
 ) -> None:
-    """Trailers after the last event are ignored. In place of the last event, they exceed a limit
-    (K14).
-    """
+    """Trailers behind the last event are ignored; instead of it, they exceed a limit (K14)."""
     server.script(FINE)
     server.script(STREAM, steps.chunk(data), steps.send(b"0\r\n"), TRAILERS, times=None)
     *outcomes, growth = run_json(MEASURED, server.url)
@@ -88,9 +83,7 @@ def test_some_trailers_are_passed_over(server: MisbehavingServer, client: polymu
 
 
 def test_no_more_than_64_kib_is_drained(server: MisbehavingServer) -> None:
-    """A server that sends more loses the connection long before the drain time of one second ends
-    (C28).
-    """
+    """If the server sends more, the connection closes long before the 1 s drain time (C28)."""
     server.script(
         steps.event_stream(), steps.send(END), steps.split(4096, 0.005),
         steps.repeat_forever(b": more\n\n" * 512),

@@ -95,9 +95,7 @@ async def wrong() -> Any:
 def test_a_source_that_raises(
     kind: type, source: Callable[[], Any], raised: type, server: MisbehavingServer
 ) -> None:
-    """The exception of a file or generator reaches the caller unchanged. The server never gets a
-    complete body (K06 and K16).
-    """
+    """The caller gets the exception unchanged, the server no complete body (K06 and K16)."""
     server.script(steps.read_slowly(64 << 20), FINE)
     with pytest.raises(raised) as caught:
         called(kind, server.url, lambda one: one.read_text(("a.png", source())))

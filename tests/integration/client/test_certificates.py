@@ -1,6 +1,4 @@
-"""CA files, client certificates and proxies set by argument, variable, file or option (K13 in
-docs/development/testing.md).
-"""
+"""CA files, client certificates and proxies set by argument, variable, file or option (K13)."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ NO_CERTIFICATES = ("missing", "empty", "garbage", "folder")
 def test_files_of_certificates(
     option: str, name: str, authority: Authority, files: dict[str, str], secure: MisbehavingServer
 ) -> None:
-    """A missing or invalid file raises an error and nothing is sent. The client never asks for a
-    passphrase on the terminal (K13).
-    """
+    """A missing or invalid file: an error, nothing sent, no prompt for a passphrase (K13)."""
     options = {"verify": authority.ca, option: files[name]}
     with pytest.raises(errors.TLSError) as caught:
         called(polymux.Client, secure.url, lambda client: client.free_chat("x"), **options)
@@ -147,9 +143,7 @@ def test_the_configuration_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Paths are relative to the configuration file. They and the proxy apply only to the server in
-    that file (K13).
-    """
+    """Paths are relative to the file. They and the proxy apply only to its server (K13)."""
     shown = authority.of_a_client()
     for name, source in (("authority.pem", authority.ca), ("shown.pem", shown)):
         (tmp_path / name).write_bytes(source.read_bytes())

@@ -76,9 +76,7 @@ def test_an_empty_key_is_none(
 def test_a_file_that_is_wrong(
     text: str | None, told: str, server: MisbehavingServer, file: Path
 ) -> None:
-    """The error appears when the file is needed. A misspelled setting must not
-    be ignored silently.
-    """
+    """Fails when the file is needed. A misspelled setting must not be ignored silently."""
     if text is not None:
         file.write_text(text)
     with polymux.Client(server.url) as client:

@@ -1,6 +1,4 @@
-"""Connection reuse, and connections that the server closes (K26, C19 and K22 in
-docs/development/testing.md).
-"""
+"""Connection reuse, and connections that the server closes (K26, C19 and K22)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Deadlines of every kind with a monotonic clock (C07, C08, C14, C27, C38, C39, K24 and K25 in
-docs/development/testing.md).
-"""
+"""Deadlines of every kind with a monotonic clock (C07, C08, C14, C27, C38, C39, K24 and K25)."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ def test_a_byte_now_and_then(server: MisbehavingServer) -> None:
 
 
 def test_the_deadline_of_the_call_goes_first(server: MisbehavingServer) -> None:
-    """The call's deadline takes precedence over the client's, which takes precedence over the
-    default.
-    """
+    """The call's deadline precedes the client's, which precedes the default."""
     server.script(steps.stall(), times=None)
     with polymux.Client(server.url, KEY, retry=0, timeout=30) as client:
         passed("total", lambda: client.free_chat("x", timeout=SHORT_S))

@@ -67,9 +67,7 @@ say(json.dumps(measured))
 
 
 def test_a_stream_in_another_loop(server: MisbehavingServer) -> None:
-    """Reading in another loop raises an error, even if the original loop has ended, and never
-    blocks.
-    """
+    """Reading in another loop raises, even if the original loop has ended. Never blocks."""
     server.script(*SILENT_STREAM, times=None)
     client = polymux.AsyncClient(server.url, KEY, retry=0, timeout=polymux.Timeout(event=5))
 
@@ -171,9 +169,7 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
 
 
 def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
-    """Covers every moment from the first step. Nothing leaks and responses are never mixed up
-    (K05).
-    """
+    """At every moment from the first step: no leaks, responses are never mixed up (K05)."""
     before = descriptors()
 
     async def main() -> None:

@@ -1,6 +1,4 @@
-"""Processes that exit during calls (K09), and imports in unusual environments (K23 in
-docs/development/testing.md).
-"""
+"""Processes that exit during calls (K09), and imports in unusual environments (K23)."""
 
 from __future__ import annotations
 
@@ -136,9 +134,7 @@ gc.collect()
 
 @pytest.mark.parametrize("options", [("-X", "dev", "-W", "error", "-b", "-b"), ("-OO",)])
 def test_no_warning(options: tuple[str, ...], reference: ReferenceServer) -> None:
-    """No warning if the client is not closed, or with asserts and docstrings
-    disabled (-OO) (K23).
-    """
+    """No warning for an unclosed client, or without asserts and docstrings (-OO) (K23)."""
     run(EVERYTHING, reference.url, options=options)
 
 

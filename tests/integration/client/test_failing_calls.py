@@ -1,6 +1,4 @@
-"""Failing system calls and resource limits during calls, uploads, fetches and saves (N05 in
-docs/development/testing.md).
-"""
+"""Failing system calls and resource limits during calls, uploads, fetches and saves (N05)."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ def found(
 
 
 def check(rounds: list[dict[str, Any]], call: str) -> None:
-    """Each task must succeed or raise a polymux error, leave no partial file, and succeed when
-    repeated.
-    """
+    """Each task succeeds or raises a polymux error, leaves no partial file, and can be repeated."""
     fired = {one["work"] for one in rounds if one["fired"]}
     works = set(FAULTS[call][1])
     assert fired >= works, f"{call} was never reached in {works - fired}"

@@ -1,6 +1,4 @@
-"""Header fields of every kind of request: sent once, with the caller's values replacing the
-client's.
-"""
+"""Header fields of every kind of request: sent once, the caller's values replace the client's."""
 
 from __future__ import annotations
 
@@ -125,9 +123,7 @@ def test_requests_about_jobs_are_named(way: str, kind: type, server: Misbehaving
 
 
 def test_files_get_none_of_them(reference: ReferenceServer) -> None:
-    """File downloads have neither the API key nor the caller's fields, from the same server or
-    another one.
-    """
+    """File downloads have neither the API key nor the caller's fields, whatever the server."""
     own = {"X-Team": "blue", "Cookie": "secret=1", "User-Agent": "mine"}
     with ReferenceServer(token=KEY) as other:
         for media in (reference.media, other.media):

@@ -192,9 +192,7 @@ assert "".join(stream.texts()) == "x"
 
 
 def test_a_call_under_way_in_a_loop_over_a_fork(server: MisbehavingServer) -> None:
-    """A child that exits at once or collects inherited objects must not end the parent's calls
-    (K01).
-    """
+    """A child that exits or collects inherited objects must not end the parent's calls (K01)."""
     code = """
 import gc
 client = polymux.AsyncClient(url, key)

@@ -1,6 +1,4 @@
-"""Deadlines before the body of a response: while connecting and within the headers (C07 and C27 in
-docs/development/testing.md).
-"""
+"""Deadlines before a response's body: while connecting and within the headers (C07 and C27)."""
 
 from __future__ import annotations
 

@@ -41,9 +41,7 @@ asyncio.run(main())
 
 
 def test_a_stream_that_is_not_read_beside_others(authority: Authority, tmp_path: Path) -> None:
-    """The other streams complete. The unread one waits on the server and is complete when it is
-    read.
-    """
+    """The other streams complete. The unread one waits on the server and is then complete."""
     with (
         MisbehavingServer() as server,
         nghttpx(server.port, authority.certificate(), tmp_path) as proxy,

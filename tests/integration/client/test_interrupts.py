@@ -175,9 +175,7 @@ def in_a_silent_network(code: str, folder: Path, *arguments: object) -> subproce
 
 
 def test_control_c_while_a_name_is_looked_up(tmp_path: Path) -> None:
-    """The interrupt and `connect` do not wait for the thread that resolves the
-    name (K04 and C06).
-    """
+    """The interrupt and `connect` do not wait for the resolver's thread (K04 and C06)."""
     code = """
 client = polymux.Client(url, key, retry=0)
 begun = time.monotonic()
@@ -203,9 +201,7 @@ client.close()
 
 @pytest.mark.parametrize("kind", ["given up", "AsyncClient", "fetch"])
 def test_exit_while_a_name_is_looked_up(kind: str, tmp_path: Path) -> None:
-    """Neither an abandoned call nor a daemon thread delays the exit, although the resolver waits
-    for 30 s (K09).
-    """
+    """No abandoned call or daemon thread delays the exit; the resolver waits 30 s (K09)."""
     code = """
 from polymux.fetch.fetcher import fetch
 async def main():
@@ -237,9 +233,7 @@ say("started")
 
 
 def test_other_signals_do_not_end_a_call(server: MisbehavingServer) -> None:
-    """A signal handler runs immediately while the call continues. Its exception reaches the caller
-    (K04).
-    """
+    """A handler runs at once and the call continues. Its exception reaches the caller (K04)."""
     code = """
 client = polymux.Client(url, key, retry=0, timeout=60)
 def handle(number, frame):

@@ -166,9 +166,7 @@ with polymux.Client(url, key, retry=0) as client:
 
 
 def test_what_a_process_writes_without_any_set_up(reference: ReferenceServer) -> None:
-    """POLYMUX_LOG=debug logs one line per call and poll to standard error.
-    Nothing else is written.
-    """
+    """POLYMUX_LOG=debug logs one line per call and poll to standard error, and nothing else."""
     for level in ("debug", ""):
         child = start(LOOKS, reference.url, environment={"POLYMUX_LOG": level})
         out, told = child.communicate(timeout=60)

@@ -1,6 +1,4 @@
-"""Native objects of the client: created and dropped many times, copied and half initialized (N17
-and K19 in docs/development/testing.md).
-"""
+"""Native objects: created and dropped many times, copied and half initialized (N17 and K19)."""
 
 from __future__ import annotations
 
@@ -130,9 +128,7 @@ def test_every_native_class_is_made_a_thousand_times() -> None:
 def check(
     server: MisbehavingServer, works: dict[str, str], count: int, *, awaited: bool = False
 ) -> None:
-    """Check that memory, traced memory, descriptors and threads stay at their level after a fifth
-    of the rounds.
-    """
+    """Check that memory (also traced), descriptors, threads stay level after 1/5 of the rounds."""
     server.script(FINE, times=None)
     named = "".join(f"    {name!r}: lambda: {code},\n" for name, code in works.items())
     code = f"""{TIMES}

@@ -133,9 +133,7 @@ def test_a_slow_file_that_may_be_slow(server: MisbehavingServer) -> None:
 
 
 def test_the_same_verification_as_the_calls(authority: Authority) -> None:
-    """`verify=False` applies only to files of the client's own server, under any of its names (K13
-    in docs/development/testing.md).
-    """
+    """`verify=False` applies only to files of the client's server, by any of its names (K13)."""
     context = authority.certificate().context()
     with MisbehavingServer(tls=context) as server, MisbehavingServer(tls=context) as other:
         server.script(FILE, times=None, path="/a.png")

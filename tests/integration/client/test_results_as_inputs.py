@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 def test_a_file_of_a_server_goes_into_the_next_call(
     kind: type, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
-    """The file is downloaded during the upload without the API key. Its name comes from its URL, if
-    the caller gives none.
-    """
+    """Downloaded during the upload, without the API key. Its default name is from its URL."""
     made = ours.generate_image("a boat").images[0]
     digest = hashlib.sha256(made.read()).hexdigest()
     own = str(made).partition("?")[0].rpartition("/")[2]

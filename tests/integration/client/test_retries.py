@@ -181,9 +181,7 @@ def test_jitter(server: MisbehavingServer) -> None:
 
 
 def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
-    """All tries of a call share one Idempotency-Key and one X-Request-ID. The next call has new
-    ones.
-    """
+    """A call's tries share one Idempotency-Key and X-Request-ID. The next call has new ones."""
     with client_of(server) as client:
         for _ in range(2):
             server.script(steps.answer(503), times=2)
@@ -202,9 +200,7 @@ def test_what_is_the_same_over_all_tries(server: MisbehavingServer) -> None:
 
 
 def test_a_body_that_can_be_read_once_is_sent_once(server: MisbehavingServer) -> None:
-    """Generators and non-seekable files are not sent again. A seekable file is
-    sent again in full.
-    """
+    """Generators and non-seekable files are sent once. A seekable file is resent in full."""
 
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:

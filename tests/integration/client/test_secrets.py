@@ -1,6 +1,4 @@
-"""Secrets must not appear in output (K19 and C02), and invalid URLs are rejected (K10 in
-docs/development/testing.md).
-"""
+"""Secrets must not appear in output (K19 and C02), and invalid URLs are rejected (K10)."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ def check(error: BaseException) -> None:
 
 
 def failed(kind: type, url: str, call: Callable[[Any], object], **options: Any) -> BaseException:
-    """Return the error of a call and check that it shows no secret. The client has an API key and a
-    secret header.
-    """
+    """Return a call's error, which shows no secret. The client has a key and a secret header."""
     options |= {"api_key": SECRET, "headers": {"X-Api-Key": OTHER}, "retry": 0, "timeout": 5}
     with pytest.raises(errors.PolymuxError) as caught:
         called(kind, url, call, **options)
@@ -86,9 +82,7 @@ def streamed(client: Any) -> object:
 @pytest.mark.parametrize("status", [401, 500])
 @pytest.mark.parametrize("form", ESCAPES)
 def test_a_server_that_repeats_the_key(status: int, form: str, server: MisbehavingServer) -> None:
-    """The key appears in the message, the code, the headers and other parts of the error (C02 and
-    K19).
-    """
+    """The key is in the message, code, headers and other parts of the error (C02 and K19)."""
     key = ESCAPES[form]
     value = (
         f'{{"error":{{"message":"no such key {key}","code":"{key}","type":"{key}",'
@@ -126,9 +120,7 @@ def test_a_stream_that_repeats_the_key(form: str, kind: type, server: Misbehavin
     ],
 )  # fmt: skip
 def test_an_answer_that_repeats_the_key(play: list[Step], server: MisbehavingServer) -> None:
-    """The response is invalid or the connection fails, and the key is in the
-    received data (K19).
-    """
+    """The response is invalid or the connection fails, with the key in received data (K19)."""
     server.script(*play)
     failed(polymux.Client, server.url, quick)
 
@@ -274,9 +266,7 @@ assert secret not in text, text
 
 @pytest.mark.parametrize("bad", ["\r\nX-Injected: 1", "\n", "\x00", " ", "ü", "\x7f", "\ud800"])
 def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
-    """Invalid keys, URLs, headers and paths raise ValueError before anything is sent. The message
-    does not show the value (K10).
-    """
+    """Invalid keys, URLs, headers and paths: an early ValueError without the value (K10)."""
 
     def client_of(**options: Any) -> polymux.Client:
         return polymux.Client(server.url, "key", retry=0, **options)
@@ -305,9 +295,7 @@ def test_what_cannot_be_sent(bad: str, server: MisbehavingServer) -> None:
 def test_keys_of_the_environment_and_the_file(
     server: MisbehavingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The same for values from the environment and the file. The file's text is
-    never shown (K10).
-    """
+    """The same for the environment and the file. The file's text is never shown (K10)."""
     monkeypatch.setenv("POLYMUX_API_KEY", SECRET + "\n")
     with pytest.raises(ValueError) as caught:
         polymux.Client(server.url).free_chat("x")

@@ -45,9 +45,7 @@ def broken(
     *play: Step,
     text: str = "Hello",
 ) -> Any:
-    """Return the error of a stream. Checks that earlier text remains and that reading again raises
-    the same error.
-    """
+    """Return a stream's error. Earlier text remains, and reading again raises the same error."""
     server.script(*play)
     stream = client.chat("hello", stream=True)
     with pytest.raises(kind) as caught:
@@ -135,9 +133,7 @@ except polymux.DecodeError:
 
 
 def test_how_long_an_event_may_be(server: MisbehavingServer) -> None:
-    """The client's limit applies. Another client that shares its connections
-    may have a higher one.
-    """
+    """The client's limit applies. A client that shares its connections may have a higher one."""
     long = event("x" * 9000), event("", finish_reason="stop"), DONE
     with polymux.Client(server.url, KEY, retry=0, max_event_bytes=8000) as client:
         play = steps.event_stream(), HELLO, steps.send(long[0])
@@ -193,9 +189,7 @@ def test_statuses_instead_of_a_stream(server: MisbehavingServer, client: polymux
 
 
 def test_a_slow_stream(server: MisbehavingServer) -> None:
-    """The stream is longer than every deadline, but its pauses are short, so it completes. A short
-    form of C37.
-    """
+    """Longer than every deadline, but with short pauses, so it completes. A short form of C37."""
     deadlines = polymux.Timeout(first_byte=1, idle=1, event=1)
     words = [one for i in range(20) for one in (steps.send(event(f"{i} ")), steps.sleep(0.1))]
     with polymux.Client(server.url, KEY, retry=0, timeout=deadlines) as client:

@@ -1,6 +1,4 @@
-"""One client in many threads (K03), closed by another thread (K18), and the GIL (N13 in
-docs/development/testing.md).
-"""
+"""One client in many threads (K03), closed by another thread (K18), and the GIL (N13)."""
 
 from __future__ import annotations
 
@@ -94,9 +92,7 @@ WAITS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", WAITS)
 def test_closing_under_a_call(call: str, server: MisbehavingServer) -> None:
-    """The other thread's call ends at once with an error that names the reason. Nothing is retried
-    (K18).
-    """
+    """The other thread's call ends at once; its error names the reason. No retry (K18)."""
     plays = {
         "another try": steps.answer(503, b"{}", [("Retry-After", "20")]),
         "the end of a job": steps.answer(200, b'{"id":"a","status":"processing"}'),
@@ -154,9 +150,7 @@ def test_closing_as_another_thread_begins_to_read(server: MisbehavingServer) -> 
 
 @pytest.mark.parametrize("used", [False, True])
 def test_use_after_close(used: bool, server: MisbehavingServer) -> None:
-    """Every use raises a clear error, however often the client was closed and whether or not it was
-    used (K18).
-    """
+    """Every use raises a clear error, also if closed several times or never used (K18)."""
     server.script(FINE, times=None)
     client = polymux.Client(server.url, KEY)
     if used:

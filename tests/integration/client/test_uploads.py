@@ -1,6 +1,4 @@
-"""Uploads: files that change, vanish or are invalid, and bodies of all sizes (K16 and K17 in
-docs/development/testing.md).
-"""
+"""Uploads: files that change, vanish or are invalid, and bodies of all sizes (K16 and K17)."""
 
 from __future__ import annotations
 
@@ -120,9 +118,7 @@ say(json.dumps([status("VmHWM") * 1024 - before, told[-1], len(told)]))
 @pytest.mark.parametrize("way", ["blocking", "loop"])
 @pytest.mark.parametrize("size", [128 << 20, pytest.param(5 << 30, marks=pytest.mark.long)])
 def test_a_large_upload(size: int, way: str, tmp_path: Path, server: MisbehavingServer) -> None:
-    """A sparse file uses at most 32 MiB of memory. Progress is reported to the
-    end (K16 and K17).
-    """
+    """A sparse file uses at most 32 MiB of memory. Progress reaches the end (K16 and K17)."""
     server.script(TEXT, times=None)
     path = tmp_path / "a.png"
     growth, (sent, total), told = run_json(SPARSE, server.url, path, size, way, timeout_s=240)

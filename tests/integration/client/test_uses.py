@@ -86,9 +86,7 @@ def test_where_the_server_is(
 
 @pytest.mark.parametrize("word", ["api_key", "ca_file", "client_certificate", "proxy"])
 def test_a_file_that_names_no_server(word: str, server: MisbehavingServer, file: Path) -> None:
-    """Without a server, the key could go to any server. The client raises an error and sends
-    nothing.
-    """
+    """Without a server, the key could go to any. The client raises an error and sends nothing."""
     file.write_text(f'{word} = "file-{KEY}"\n')
     wanted = pytest.raises(InvalidRequestError, match=rf"(?=.*{word}).*base_url")
     with polymux.Client(server.url) as client, wanted as refused:

@@ -1,6 +1,4 @@
-"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2. The case IDs are
-from docs/development/testing.md.
-"""
+"""Redirects, netrc, proxies (K11, K12, C15), certificates (K13, C17) and HTTP/2."""
 
 from __future__ import annotations
 
@@ -158,9 +156,7 @@ BAD: list[Flavour] = ["expired", "wrong_name", "self_signed", "tls_1_0", "bad_ci
 
 @pytest.mark.parametrize("flavour", BAD)
 def test_bad_certificates(flavour: Flavour, authority: Authority) -> None:
-    """Raises a TLS error and sends nothing. The client does not retry without verification (K13 and
-    C17).
-    """
+    """A TLS error, nothing is sent, and no retry without verification (K13 and C17)."""
     certificate = authority.certificate(flavour)
     with MisbehavingServer(tls=certificate.context()) as server:
         for kind, stream in itertools.product(KINDS, (False, True)):
@@ -192,9 +188,7 @@ def test_verify_off_for_one_client_only(authority: Authority) -> None:
 
 
 def test_http_spoken_where_tls_is(server: MisbehavingServer) -> None:
-    """The client uses https, but the server speaks http and either waits or responds with an error
-    (K13).
-    """
+    """An https client of an http server that either waits or responds with an error (K13)."""
     url = server.url.replace("http:", "https:")
     with polymux.Client(url, KEY, retry=0) as client:
         with pytest.raises(errors.RequestTimeoutError) as caught:

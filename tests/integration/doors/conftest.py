@@ -1,6 +1,4 @@
-"""A server shared by the tests of a module. Each test gets its own API key and a backend in its
-initial state.
-"""
+"""A server shared by a module's tests. Each test gets its own key and a reset backend."""
 
 from __future__ import annotations
 

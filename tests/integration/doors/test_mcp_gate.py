@@ -149,9 +149,7 @@ def of_few_sessions(
 
 
 def test_a_key_has_its_share_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A further session ends the key's longest idle one. Sessions with a running call and those of
-    other keys continue.
-    """
+    """A new session ends the key's longest idle one, not those with calls or of other keys."""
     backend = Scripted(max_concurrency=4)
     with of_few_sessions(tmp_path, monkeypatch, backend, 4) as server:
         check_the_share_of_a_key(server, backend)

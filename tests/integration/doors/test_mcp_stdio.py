@@ -143,9 +143,7 @@ def test_which_files_may_be_read(
 
 
 def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any]:
-    """Send raw lines and return the responses by number. Checks that standard output has only
-    protocol messages.
-    """
+    """Send raw lines; return responses by number. Standard output has only protocol messages."""
     with subprocess.Popen(
         words, cwd=folder, env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -170,9 +168,7 @@ def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any
 
 
 def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
-    """Covers all kinds of messages and all prints, including those of engines
-    in other processes.
-    """
+    """All kinds of messages and all prints, including those of engines in other processes."""
     bad = {"name": "convert_to_mp3", "arguments": {"file": "in"}}
     good = {"name": "convert_to_mp3", "arguments": {"file": "in/song.wav"}}
     chat = {"name": "chat", "arguments": {"model": "none", "messages": []}}

@@ -288,9 +288,7 @@ def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) 
 
 
 def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> None:
-    """An error before the first chunk sets the status. After it, the package raises the error
-    event.
-    """
+    """An error before the first chunk sets the status. After it, the package raises the event."""
     server.expect_defects()
     backend.failure = openai.OpenAIError("an engine's secret")
     with of(server) as client:

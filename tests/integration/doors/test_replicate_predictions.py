@@ -178,9 +178,7 @@ def test_others_see_nothing(server: PolymuxServer, other_key: str) -> None:
 
 
 def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> None:
-    """The scopes and quotas of the operations apply. A missing scope is an error before the body is
-    read.
-    """
+    """Those of the operations apply. A missing scope is an error before the body is read."""
     key, _ = server.keys.add("narrow", scopes=("convert_to_mp3", "predictions"))
     narrow = of(server, key=key)
     narrow.run(CONVERT, input=FILE)

@@ -132,9 +132,7 @@ def test_outputs_that_are_none(
 def test_outputs_that_are_lists_of_pieces(
     client: replicate.Client, backend: ScriptedModels
 ) -> None:
-    """With a version, the package reads the schema and iterates outputs that it
-    marks as iterators.
-    """
+    """With a version, the package reads the schema and iterates outputs marked as iterators."""
     version = client.models.get("polymux/chat").latest_version
     assert version is not None
     answer = client.run(f"polymux/chat:{version.id}", input={"prompt": "Hi"})

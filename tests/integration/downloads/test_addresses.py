@@ -43,9 +43,7 @@ def failure(server: PolymuxServer, url: str) -> errors.APIStatusError:
 
 
 def test_it_is_what_the_same_file_is_when_it_is_sent(site: Server, tmp_path: Path) -> None:
-    """The result equals that of an upload with the HTTP API, both clients, the command, `Local`,
-    and through redirects.
-    """
+    """Equal to an upload: HTTP API, both clients, the command, `Local`, and through redirects."""
     data = site_bytes(site, "tone.wav")
     wanted = polymux.convert_to_mp3(data, vbr_quality=0).read()
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:

@@ -67,9 +67,7 @@ def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
 
 
 def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
-    """A name whose address changes is resolved and checked for every connection (U19 to U22 in
-    docs/development/testing.md).
-    """
+    """A name whose address changes is resolved and checked for every connection (U19 to U22)."""
     for asked, code in found["names"].items():
         name = asked.rpartition(" ")[2]
         expected = {
@@ -82,9 +80,7 @@ def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:
 
 
 def test_every_field_is_asked_for() -> None:
-    """The test covers exactly the contract's fields of kind ``url``, including
-    members of objects.
-    """
+    """Exactly the contract's fields of kind ``url``, including members of objects."""
     fields = {
         f"{operation.name}.{path}"
         for operation in contract.operations()

@@ -78,9 +78,7 @@ def test_a_network_of_its_own(tmp_path: Path) -> None:
 
 
 def test_landlock_bounds_the_ports(tmp_path: Path) -> None:
-    """If the kernel does not allow leaving the network, Landlock restricts the process to the
-    proxy's port.
-    """
+    """If the kernel forbids leaving the network, Landlock allows only the proxy's port."""
     found, came = confined(tmp_path, leaves=False)
     assert egress.ONE_WAY_OUT not in found["in_force"]
     # Other processes can reach the proxy, so it requires a password.
@@ -95,9 +93,7 @@ def test_landlock_bounds_the_ports(tmp_path: Path) -> None:
 
 
 def landlock_version() -> int:
-    """The kernel's Landlock ABI version, or 0. Asked in a separate process that
-    confines nothing.
-    """
+    """The kernel's Landlock ABI version, or 0. A separate process asks and confines nothing."""
     code = "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     return max(0, int(done.stdout))

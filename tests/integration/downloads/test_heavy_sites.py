@@ -1,7 +1,4 @@
-"""Sites that send too much data, more than they declare or more after decompression.
-
-Case IDs such as U34 refer to docs/development/testing.md.
-"""
+"""Sites that send too much, more than declared or after decompression. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Hostile sites: URLs in their pages, lists and names, and files planted in the environment.
-
-Case IDs such as U41 refer to docs/development/testing.md.
-"""
+"""Hostile URLs in pages, lists and names, and files in the environment. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ _REFUSED = ("cf-mitigated: challenge", "Content-Type: text/html", "Connection: c
 
 
 def is_browser(exchange: Exchange) -> bool:
-    """Whether the request has headers that only browsers send (client hints,
-    w3c.github.io/webappsec).
-    """
+    """Whether it has headers that only browsers send (client hints, w3c.github.io/webappsec)."""
     return "sec-ch-ua" in {name.lower() for name, _ in exchange.headers}
 
 
@@ -134,9 +132,7 @@ def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gibibyte page compressed to less than a kilobyte. The process stays within its memory limit
-    (U37 in docs/development/testing.md).
-    """
+    """A gibibyte page compressed to under a kilobyte. Stays within the memory limit (U37)."""
     if not SANITIZED:
         monkeypatch.setattr("polymux.downloads.downloader._DATA_BYTES", _DATA_BYTES)
 

@@ -1,7 +1,4 @@
-"""Private videos, and videos over the duration limit.
-
-Case IDs such as U52 refer to docs/development/testing.md.
-"""
+"""Private videos, and videos over the duration limit. Case IDs: docs/development/testing.md."""
 
 from __future__ import annotations
 
@@ -155,9 +152,7 @@ def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_what_lasts_too_long(
     server: PolymuxServer, lying: Server, operation: str, path: str
 ) -> None:
-    """Detected from the list before the segments are downloaded, otherwise while the file is
-    written.
-    """
+    """Detected from the list before any download, otherwise while the file is written."""
     answer = fetched(server, operation, lying.url(path))
     assert (answer.status, answer.json()["code"]) == (413, "too_large"), answer.body
     assert re.search(r"\b2\b", answer.json()["error"]), answer.body

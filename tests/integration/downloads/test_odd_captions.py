@@ -55,9 +55,7 @@ def test_captions_of_pages(
 def test_captions_that_lead_within(
     told_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
 ) -> None:
-    """No private host is reached, and the summary is made without captions (U38 in
-    docs/development/testing.md).
-    """
+    """No private host is reached, and the summary is made without captions (U38)."""
     _, web = told_site
     with Server(answering(200, CAPTIONS.encode())) as decoy:
         place = decoy.url("/captions.vtt")

@@ -1,6 +1,4 @@
-"""Operations that download, through every interface: the HTTP API, both clients, `Local` and the
-commands.
-"""
+"""Operations that download, by every interface: the HTTP API, both clients, `Local`, commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""URLs that need the operator's cookies or proxy, and the upstream proxy behind the SSRF
-protection.
-"""
+"""URLs that need the operator's cookies or proxy, and the proxy behind the SSRF protection."""
 
 from __future__ import annotations
 

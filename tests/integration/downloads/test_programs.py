@@ -84,9 +84,7 @@ def test_no_program_but_that_for_scripts_is_started(tmp_path: Path) -> None:
 
 
 def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """deno has all permissions here, so network, files and memory are limited only by the process's
-    sandbox.
-    """
+    """deno has all permissions here: only the process's sandbox limits network, files, memory."""
     monkeypatch.setattr("polymux.downloads.downloader._FAMILY", SCRIPTS)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     # A unique name, because an earlier run may have left a file.

@@ -70,9 +70,7 @@ NOTHING_FOUND: dict[str, Any] = {
 
 
 class Provider:
-    """A local stand-in for the provider of yt-dlp's search. It finds nothing
-    and records requests.
-    """
+    """A local stand-in for yt-dlp's search provider. Finds nothing and records requests."""
 
     def __init__(self, folder: Path) -> None:
         self.queries: list[Any] = []

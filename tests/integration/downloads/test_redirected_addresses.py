@@ -1,7 +1,4 @@
-"""Long redirect chains and redirects between protocols, for every operation that downloads.
-
-Case IDs such as U24 refer to docs/development/testing.md.
-"""
+"""Long redirect chains and protocol changes, for every download operation. Case IDs: testing.md."""
 
 from __future__ import annotations
 

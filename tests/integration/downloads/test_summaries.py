@@ -75,9 +75,7 @@ def test_speech_is_written_down_where_captions_are_not_wanted(site: Server, tmp_
 
 
 def test_long_ones_are_read_in_parts(site: Server, tmp_path: Path) -> None:
-    """Ten parts give ten notes. These are summarized as eight and two, then the
-    two results as one.
-    """
+    """Ten parts give ten notes. These are summarized as eight and two, then the two as one."""
     with Served(tmp_path, site, captions=False, part_characters=500) as server:
         sentence = "The river carries every stone down to the sea."
         server.model.heard = [

@@ -110,9 +110,7 @@ def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_
 def test_what_is_told_again_is_told_by_its_words(
     told_site: tuple[ToldSite, Server], tmp_path: Path
 ) -> None:
-    """The cache key is the transcript and not the URL, because the video or the settings may have
-    changed.
-    """
+    """The cache key is the transcript, not the URL: the video or settings may have changed."""
     site, web = told_site
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
 

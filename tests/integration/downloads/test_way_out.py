@@ -210,9 +210,7 @@ def answered(folder: Path, *pieces: bytes, then: str = "close") -> bytes:
 
 
 def test_an_answer_is_the_last_of_its_connection(tmp_path: Path) -> None:
-    """Otherwise a server that keeps the connection open could receive a request
-    for another host.
-    """
+    """Otherwise a server that keeps it open could receive a request for another host."""
     fields = (
         b"Content-Length: 5\r\nConnection: keep-alive\r\nKeep-Alive: timeout=99\r\nX-Own: 1\r\n"
     )

@@ -1,6 +1,4 @@
-"""Fixtures for tests of engines: the test engine for child processes, synthesized speech and a chat
-model.
-"""
+"""Fixtures: the test engine for child processes, synthesized speech and a chat model."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def chat_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    """A server with the small model as ``chat`` and a concurrency of two. Its short context ends
-    long answers.
-    """
+    """The small model as ``chat``, two at once. Its short context ends long answers."""
     options = {"model": str(model_path()), "context": 160}
     engines = {"chat": EngineSettings("chat", options, max_concurrency=2, threads=1)}
     with PolymuxServer(tmp_path_factory.mktemp("chat") / "s", engines=engines) as running:

@@ -123,9 +123,7 @@ def test_what_it_cannot_do(chat_client: polymux.Client) -> None:
 def test_patterns_that_the_grammar_lacks_are_checked(
     chat_client: polymux.Client,
 ) -> None:
-    """The library's grammars for such patterns produced invalid JSON, so polymux checks the answer
-    instead.
-    """
+    """The library's grammars for these produced invalid JSON, so polymux checks the answer."""
     odd = {"type": "string", "pattern": '^say "hi"$', "maxLength": 8}
     schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": odd}}}
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}

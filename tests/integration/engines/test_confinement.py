@@ -77,9 +77,7 @@ def tried(
 
 
 def test_a_confined_process(tmp_path: Path) -> None:
-    """Landlock and a network namespace, if the kernel supports them. The process reports which are
-    in force.
-    """
+    """Landlock and a network namespace, if supported. The process reports which are in force."""
     allowed, secret = tmp_path / "allowed", tmp_path / "secret"
     for folder in (allowed, secret):
         folder.mkdir()

@@ -104,9 +104,7 @@ def test_pixels_reach_the_model(client: polymux.Client, pictures: Server) -> Non
 
 
 def refused(server: PolymuxServer, *urls: str) -> tuple[int, str, str]:
-    """The status, code and text of a raw request, because the client rejects
-    many of these itself.
-    """
+    """The status, code and text of a raw request. The client rejects many of these itself."""
     answer = server.json(CHAT, {"model": "default", "messages": asking(*urls)})
     told = answer.json()
     assert "/" not in told.get("code", "")

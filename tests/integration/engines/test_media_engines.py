@@ -1,7 +1,4 @@
-"""OCR and upscaling with real models through the media engine.
-
-Case IDs such as I10 refer to docs/development/testing.md.
-"""
+"""OCR and upscaling with real models through the media engine. Case IDs: testing.md."""
 
 from __future__ import annotations
 

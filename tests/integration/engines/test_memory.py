@@ -92,9 +92,7 @@ async def loaded(one: EngineBackend) -> None:
 
 @in_loop
 async def test_engines_that_are_loaded_at_once_share_the_memory() -> None:
-    """A reservation counts immediately. The other engine gets the memory if the
-    first load fails.
-    """
+    """A reservation counts at once. The other engine gets its memory if the first load fails."""
     budget = MemoryBudget(limit_bytes=150 * MIB, free=lambda: 1 << 40)
     first, second = (engine(name, budget, 100 * MIB) for name in "ab")
     done, refused = await asyncio.gather(loaded(first), loaded(second), return_exceptions=True)
@@ -132,9 +130,7 @@ async def test_a_server_s_limit_refuses_a_real_model(tmp_path: Path) -> None:
 
 @in_loop
 async def test_needs_are_near_what_is_taken(tmp_path: Path) -> None:
-    """For a loaded and used chat model, the estimate is between half and twice
-    the measured memory.
-    """
+    """The estimate of a loaded and used chat model is half to twice the measured memory."""
     options = {"model": str(model_path()), "context": 2048, "max_concurrency": 2}
     needed = needed_bytes("chat", options)
     assert needed is not None

@@ -71,9 +71,7 @@ def test_models_see_no_page_that_would_take_gigabytes(
 def test_a_narrow_page_is_read(
     reader: RapidOcrEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """White on black and taller than the (lowered) limit, because models take long for the real
-    one.
-    """
+    """White on black, above a lowered height limit: models take long for the real one."""
     monkeypatch.setattr(rapidocr, "_HIGHEST", 3)
     page = Image.new("RGB", (150, 660), "black")
     words = ["garden", "river"]

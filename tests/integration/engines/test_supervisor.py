@@ -42,9 +42,7 @@ async def test_work_is_done_in_one_process_again_and_again(tmp_path: Path) -> No
 
 @served(max_concurrency=2)
 async def test_cancelling_one_of_two(service: Service, backend: EngineBackend) -> None:
-    """With two requests in one process, a request that does not stop is waited for instead of
-    killing the process.
-    """
+    """One that does not stop is waited for. The process, which both share, is not killed."""
     deaf = service.stream(asked("deaf 0.8", stream=True))
     await anext(deaf)
     process = backend.process

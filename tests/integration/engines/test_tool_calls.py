@@ -1,6 +1,4 @@
-"""Tool calls with a real model: the template describes the tools and calls are
-returned as calls.
-"""
+"""Tool calls with a real model: its template describes tools, and calls are returned as calls."""
 
 from __future__ import annotations
 

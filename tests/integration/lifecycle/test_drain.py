@@ -1,7 +1,4 @@
-"""SIGTERM and Ctrl-C during work: every client gets a response and the process ends in time.
-
-Case IDs such as P01 refer to docs/development/testing.md.
-"""
+"""SIGTERM and Ctrl-C during work: all clients get responses in time. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -83,9 +80,7 @@ def is_refused(answer: Answer) -> bool:
 def streaming(
     program: ServedProgram, pool: ThreadPoolExecutor, what: str, count: int
 ) -> list[Future[Answer]]:
-    """Start streams and wait until each has begun. Before that, a stop would be reported as a
-    status.
-    """
+    """Start streams and wait until all begin. An earlier stop would be reported as a status."""
     answered: list[bool] = []
 
     def begin() -> Answer:

@@ -1,6 +1,4 @@
-"""Engines that crash, hang, grow and send invalid messages: clients' errors, and the next request
-succeeds.
-"""
+"""Engines that crash, hang, grow and send invalid messages: errors, and the next one succeeds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""System calls on files fail at the n-th call, for every n: acknowledged data is never lost or
-partial.
-
-Case IDs such as D01 refer to docs/development/testing.md.
-"""
+"""The n-th file call fails, for every n: no acknowledged data lost or cut. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -100,9 +96,7 @@ def test_a_broken_disk(library: Path, place: Path, error: str, call: str) -> Non
 
 @pytest.mark.parametrize("call", ["write", "rename", "unlink"])
 def test_killed_at_any_call(library: Path, place: Path, call: str) -> None:
-    """Killed between any two changes on disk, such as a rename and its database
-    row (D05 and D06).
-    """
+    """Killed between changes on disk, such as a rename and its database row (D05 and D06)."""
     for one in rounds(library, place, call, "SIGKILL", "once", "start"):
         check(one)
 

@@ -1,7 +1,4 @@
-"""A store on a small, broken or missing disk: the server reports it and continues.
-
-Case IDs such as D01 refer to docs/development/testing.md.
-"""
+"""A store on a small, broken or missing disk: the server reports it. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ def seen(program: ServedProgram, path: Path) -> Path:
 
 @pytest.mark.parametrize("options", ["size=3m", "size=64m,nr_inodes=60"])
 def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
-    """Returns 507 and keeps existing results. After deletions there is room again (D01, D02 and
-    D13).
-    """
+    """Returns 507 and keeps results. After deletions there is room (D01, D02 and D13)."""
     program.start(before=mounted(small(program.store, options)))
     data = sound(5, 1) if "size=3m" in options else sound(0.2, 1)
     links, full = [], 0

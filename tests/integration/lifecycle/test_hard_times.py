@@ -1,7 +1,4 @@
-"""A server that is suspended, short of resources, or gets only invalid requests.
-
-Case IDs such as P04 refer to docs/development/testing.md.
-"""
+"""A server suspended, short of resources, or with only bad requests. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -103,9 +100,7 @@ def recovers(program: ServedProgram) -> None:
 
 
 def test_no_engine_can_be_started(program: ServedProgram) -> None:
-    """All file descriptors are in use when an engine must start: the response is 503, which does
-    not count as a crash (P05).
-    """
+    """No file descriptor is left for an engine: 503, which is not counted as a crash (P05)."""
     program.start()
     assert program.chat("echo x").status == 200
     most = descriptors(program.pid) + 3

@@ -1,7 +1,4 @@
-"""SIGKILL at any moment: acknowledged data remains and nothing else.
-
-Case IDs such as D05 refer to docs/development/testing.md.
-"""
+"""SIGKILL at any moment: acknowledged data remains and nothing else. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -49,9 +46,7 @@ def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> N
 
 
 def test_a_killed_server_in_the_middle_of_jobs(program: ServedProgram) -> None:
-    """One running and several waiting jobs: all have failed as interrupted, and their
-    Idempotency-Keys are free.
-    """
+    """Running and waiting jobs fail as interrupted, and their Idempotency-Keys are free."""
     program.start()
     data = sound(60, 1)
     jobs = {}

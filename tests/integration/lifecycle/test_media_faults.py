@@ -1,7 +1,4 @@
-"""The process that opens untrusted files: crashes, hangs, memory growth and disconnected clients.
-
-Case IDs such as V27 refer to docs/development/testing.md.
-"""
+"""The process for untrusted files: crashes, hangs, memory, disconnects. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -130,9 +127,7 @@ def is_growing(drafts: Path) -> bool:
 def test_a_client_that_leaves_a_real_conversion(
     program: ServedProgram, hours: bytes, tmp_path: Path, how: str
 ) -> None:
-    """The conversion stops, nothing of it remains, and the same process handles
-    the next one (V28).
-    """
+    """It stops, nothing of it remains, and the same process handles the next one (V28)."""
     program.start()
     assert program.convert(sound(0.1, 1)).status == 200
     pid = media_process(program)

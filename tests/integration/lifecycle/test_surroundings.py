@@ -1,7 +1,4 @@
-"""Unusual environments of a server: no terminal, log, home, permissions or folder.
-
-Case IDs such as P07 refer to docs/development/testing.md.
-"""
+"""Unusual environments: no terminal, log, home, permissions or folder. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -73,9 +73,7 @@ def slow_server(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Slow, str]]:
 
 
 def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
-    """The file is not in the job, and neither a valid link nor its temporary name works (S11 in
-    docs/development/testing.md).
-    """
+    """It is not in the job. Neither a valid link nor its temporary name works (S11)."""
     with slow_server(tmp_path) as (server, backend, job):
         store = server.state.service.store
         assert "output" not in server.ask("GET", job).json()
@@ -95,9 +93,7 @@ def test_a_file_has_no_name_until_it_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [0, 1])
 def test_a_job_that_failed_has_no_files(tmp_path: Path, there: int) -> None:
-    """Complete files of a failed job are deleted, too, because no client has
-    received their links.
-    """
+    """Complete files of a failed job are deleted, too: no client has received their links."""
     with PolymuxServer(tmp_path / "s", lambda: [Half(there)]) as server:
         body, headers = form(("file", ("a.wav", b"x")))
         answer = server.ask("POST", CONVERT, body, headers)

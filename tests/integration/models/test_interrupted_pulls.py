@@ -1,6 +1,4 @@
-"""`polymux models pull` interrupted by a signal or the network: the data that remains and who can
-use it.
-"""
+"""`polymux models pull` interrupted by a signal or the network: what remains and who can use it."""
 
 from __future__ import annotations
 

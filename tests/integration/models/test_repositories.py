@@ -40,17 +40,13 @@ def model(tmp_path: Path, wanted: str = "", files: str = "") -> Model:
 
 
 def pull(found: Hub, one: Model, folder: ModelsFolder) -> Installed:
-    """The storage host must be allowed. Only the host of POLYMUX_MODELS_URL is
-    allowed by default.
-    """
+    """The storage host must be allowed: the default is only POLYMUX_MODELS_URL's host."""
     policy = FetchPolicy(allowed_hosts=(found.storage.removeprefix("http://"),))
     return download.pull(one, folder, policy=policy)
 
 
 def test_a_pipeline(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
-    """The required files are downloaded and checked. Pickles, other variants and other formats are
-    skipped.
-    """
+    """Required files are downloaded and checked. Pickles and other variants are not."""
     needless = {
         "README.md": b"words",
         ".gitattributes": b"",

@@ -1,6 +1,4 @@
-"""Batches and a server on a cluster of two machines give the same results as without a cluster,
-even if processes are killed.
-"""
+"""Batches and a server on a cluster of two machines give the usual results, even with kills."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A server shared by the tests of a module. Each test gets its own API key and a backend in its
-initial state.
-"""
+"""A server shared by a module's tests. Each test gets its own key and a reset backend."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ def box(shared: tuple[PolymuxServer, Box]) -> Box:
 
 @pytest.fixture
 def server(shared: tuple[PolymuxServer, Box], box: Box) -> PolymuxServer:
-    """The server with an unused API key. The backend is reset, even if a test
-    does not use `box`.
-    """
+    """The server with an unused API key. Resets the backend even without `box`."""
     server, _ = shared
     server.key, _ = server.keys.add(f"test{next(NUMBERS)}")
     return server

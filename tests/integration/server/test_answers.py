@@ -1,7 +1,4 @@
-"""Responses, errors, health, quotas, streams and jobs.
-
-Case IDs such as J01 refer to docs/development/testing.md.
-"""
+"""Responses, errors, health, quotas, streams and jobs. Case IDs: docs/development/testing.md."""
 
 from __future__ import annotations
 
@@ -173,9 +170,7 @@ def test_quotas(server: PolymuxServer) -> None:
 
 
 def test_jobs_that_outlive_their_request_have_a_place(server: PolymuxServer, box: Box) -> None:
-    """They count toward the key's concurrency limit. Polling a job and repeating its request do
-    not.
-    """
+    """They count toward the key's concurrency limit. Polling and repeated requests do not."""
     box.backend.gate.clear()
     limited, _ = server.keys.add("limited", concurrent=1)
     later = ("Prefer", "respond-async")
@@ -258,9 +253,7 @@ def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
 
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
-    """Before the first chunk the error sets the status. After it, the stream ends with an error
-    event instead of [DONE] (C22).
-    """
+    """Before the first chunk, the error is a status; after it, an event without [DONE] (C22)."""
     box.backend.failure = engine_failed("broke")
     assert server.json(CHAT, {**HELLO, "stream": True}).status == 500
     box.backend.chunks = [{"choices": [{"delta": {"content": "H\u00e9"}}]}]

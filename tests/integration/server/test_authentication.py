@@ -1,7 +1,4 @@
-"""Authentication of the polymux server and of the router in another application.
-
-Case IDs such as A03 refer to docs/development/testing.md.
-"""
+"""Authentication of the server and of the router in another application. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -91,9 +88,7 @@ def test_no_parser_is_entered_without_a_key(server: Either, kind: str, body: byt
 def test_a_large_body_without_a_key_is_not_read(
     server: Either, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
-    """The server answers after the headers. A client that continues to send can still read the
-    response (A11 and H21).
-    """
+    """Answered after the headers. A client that still sends can read it (A11 and H21)."""
     read: list[int] = []
     plain = HttpToolsProtocol.data_received
 

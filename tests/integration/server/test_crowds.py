@@ -1,7 +1,4 @@
-"""Many connections at once: slow, idle, and more than the file descriptor limit.
-
-Case IDs such as H09 refer to docs/development/testing.md.
-"""
+"""Many connections: slow, idle, and more than the file descriptor limit. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -100,9 +97,7 @@ def dripped(
 
 
 def test_200_headers_in_drips(tmp_path: Path) -> None:
-    """Case H09: each client sends one byte per second. By the header deadline, the server has
-    answered or closed all of them.
-    """
+    """Case H09: one byte per second each. By the header deadline, all are answered or closed."""
     header_s = 1.5
     with ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
         began = time.monotonic()
@@ -119,9 +114,7 @@ def test_200_headers_in_drips(tmp_path: Path) -> None:
     ("keep_alive_s", "idle_s"), [(4.0, 1.0), pytest.param(90.0, 60.0, marks=LONG)]
 )
 def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s: float) -> None:
-    """Case H12: they are closed after the idle timeout, use few resources and delay no other
-    request.
-    """
+    """Case H12: closed after the idle timeout. They use few resources and delay no request."""
     limits = {"keep_alive_s": keep_alive_s, "header_s": 30.0}
     with ServedProcess(tmp_path / "s", limits=limits, log="warning") as server:
         assert server.json(CHAT, HELLO).status == 200
@@ -156,9 +149,7 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
     ("count", "descriptors"), [(1200, 256), pytest.param(5000, 1024, marks=LONG)]
 )
 def test_more_connections_than_descriptors(tmp_path: Path, count: int, descriptors: int) -> None:
-    """Case H13: excess connections get an error response. The others and later
-    clients are served.
-    """
+    """Case H13: excess connections get an error. The others and later clients are served."""
     limits = {"header_s": 60.0}
     with ServedProcess(
         tmp_path / "s", limits=limits, log="warning", descriptors=descriptors

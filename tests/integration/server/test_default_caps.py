@@ -52,9 +52,7 @@ def caps() -> Iterator[tuple[contract.Operation, str, int]]:
 def test_caps_of_bodies(
     server: PolymuxServer, operation: contract.Operation, encoding: str, max_bytes: int
 ) -> None:
-    """With Expect: 100-continue, a body of exactly the limit is accepted and one byte more is
-    rejected.
-    """
+    """With Expect: 100-continue, exactly the limit is accepted and one byte more rejected."""
     endpoint = OperationEndpoint(server.state, operation)
     of_both = {"json": endpoint.max_json_bytes, "multipart": endpoint.max_form_bytes}
     assert of_both[encoding] == max_bytes
@@ -71,9 +69,7 @@ def test_caps_of_bodies(
 
 
 def test_caps_of_what_is_in_them(tmp_path: Path) -> None:
-    """The limits of four hours and 40 megapixels reach the media process. Images in chats have the
-    same limit.
-    """
+    """Four hours and 40 megapixels, in the media process. Images in chats have the same limit."""
     settings = ServerSettings(store=StoreSettings(tmp_path / "s"))
     media: Any = next(one for one in backends_of(settings) if one.name == "media")
     options = media._inner._options

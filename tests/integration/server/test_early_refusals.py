@@ -57,9 +57,7 @@ def test_what_is_no_request_takes_no_answer(
 
 
 def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
-    """Other addresses are served. The address can connect again after it closes a connection (S25
-    in docs/development/testing.md).
-    """
+    """Other addresses are served. This one can connect again after it closes one (S25)."""
     limits = Limits(connections_per_address=5, header_s=30)
     with (
         PolymuxServer(tmp_path / "s", lambda: [Scripted()], limits=limits) as server,

@@ -1,6 +1,4 @@
-"""One text, image and audio request to real engines must give equal results in five ways: curl, the
-command, both clients and Local.
-"""
+"""Text, image and audio by real engines: equal from curl, the command, both clients and Local."""
 
 from __future__ import annotations
 

@@ -137,18 +137,14 @@ def test_forms_that_cannot_be_done(
 def test_json_that_cannot_be_done(
     server: PolymuxServer, box: Box, path: str, value: dict[str, Any], word: str
 ) -> None:
-    """Never 422. Fields that would configure the server are rejected with any value (I13, C38, C42
-    and C47).
-    """
+    """Never 422. Fields that would configure the server are invalid (I13, C38, C42 and C47)."""
     if path == FREE:
         value = {name: one for name, one in value.items() if name != "model"}
     check_refused(server.json(path, value), box, word)
 
 
 def test_prompts_of_any_length_and_letter(server: PolymuxServer, box: Box) -> None:
-    """A prompt over the limit is rejected. Otherwise it is plain data, including control characters
-    (I15).
-    """
+    """Over the limit: rejected. Otherwise plain data, including control characters (I15)."""
     long = "x" * (1 << 20)
     answer = server.json(LIGHTNING, {"prompt": long})
     assert (answer.status, answer.json()["code"]) == (413, "too_large")

@@ -1,7 +1,4 @@
-"""Invalid and hostile multipart forms are rejected quickly with bounded resources.
-
-Case IDs such as M01 refer to docs/development/testing.md.
-"""
+"""Invalid and hostile forms are rejected quickly with bounded resources. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -221,9 +218,7 @@ HOSTILE = [
 def test_bytes_that_look_like_boundaries(
     server: PolymuxServer, box: HashingBox, data: bytes
 ) -> None:
-    """The file arrives exactly, even if it is itself a form (M18 and M19). `test_hostile_bodies.py`
-    tests the speed.
-    """
+    """The file arrives exactly, even if it is a form (M18, M19). Speed: test_hostile_bodies.py."""
     body, _ = form(("file", ("a.wav", data)))
     assert send(server, body).status == 200
     assert box.backend.hashes[-1] == hash_of(data)

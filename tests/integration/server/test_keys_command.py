@@ -114,9 +114,7 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
 
 
 def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
-    """The key itself and unspecified fields do not change. The new values apply from the next
-    request.
-    """
+    """The key and unspecified fields do not change. New values apply from the next request."""
     key = keys.made("add", "website", "--concurrent", "3", "--expires", "2")
     assert server.json(CHAT, HELLO, key=key).status == 200
     told = keys("update", "website", "--scope", "metrics", "--name", "site")

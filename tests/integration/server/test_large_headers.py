@@ -1,7 +1,4 @@
-"""Oversized headers and targets are rejected while they arrive and are not stored.
-
-Case IDs such as H07 refer to docs/development/testing.md.
-"""
+"""Oversized headers and targets are rejected on arrival and not stored. Case IDs: testing.md."""
 
 from __future__ import annotations
 

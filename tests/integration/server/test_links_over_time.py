@@ -1,7 +1,4 @@
-"""Expiry of file links over weeks, and rotation of the signing secrets.
-
-Case IDs such as S01 refer to docs/development/testing.md.
-"""
+"""Expiry of file links over weeks, and rotation of the signing secrets. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -165,9 +162,7 @@ def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
 def test_a_result_is_kept_as_long_as_the_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After `store.retention_s` from a settings file, the file, its link and its job are deleted
-    (S09).
-    """
+    """After the settings' `store.retention_s`, the file, its link and job are deleted (S09)."""
     from polymux.server.settings.settings import read_settings
     from polymux.service import service
 

@@ -1,7 +1,4 @@
-"""Connections, uploads, streams and the process over time: deadlines, disconnects and shutdown.
-
-Case IDs such as H09 refer to docs/development/testing.md.
-"""
+"""Connections, uploads and streams: deadlines, disconnects, shutdown. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -70,9 +67,7 @@ def test_a_body_in_drips(tmp_path: Path) -> None:
 
 
 def test_a_client_that_leaves_ends_its_work(tmp_path: Path) -> None:
-    """Queued, running and streaming requests end, and their concurrency slot is
-    free (C32 to C34).
-    """
+    """Queued, running and streaming requests end and free their slot (C32 to C34)."""
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(hold=True, max_concurrency=1)) as server:
         asked = server.written_json(CHAT, HELLO)

@@ -1,7 +1,4 @@
-"""Unusual but valid requests, such as those sent with curl.
-
-Case IDs such as S05 refer to docs/development/testing.md.
-"""
+"""Unusual but valid requests, such as those sent with curl. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -204,9 +201,7 @@ def test_trailers_are_no_header(server: PolymuxServer, name: str) -> None:
 def test_an_offer_of_another_protocol_hides_no_request(
     server: PolymuxServer, box: Box, coding: str, pieces: int, offer: str
 ) -> None:
-    """Text in the body that looks like a request is part of the body. The next request is handled
-    normally (H01).
-    """
+    """Text in the body that looks like a request is body. The next request works (H01)."""
     inner = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = json.dumps({**HELLO, "messages": [{"role": "user", "content": inner.decode()}]}).encode()
     framing = f"Content-Length: {len(body)}"

@@ -1,8 +1,4 @@
-"""Clients that frame bodies wrongly, stop sending, disconnect during a response, or send control
-characters into logs.
-
-Case IDs such as H04 refer to docs/development/testing.md.
-"""
+"""Wrong framing, stalls, disconnects, control characters for logs. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -70,9 +66,7 @@ CHUNKS = {
 
 @pytest.mark.parametrize("name", CHUNKS)
 def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
-    """The server rejects them and closes the connection. The following bytes are not a second
-    request (H04).
-    """
+    """Rejected, and the connection closes. Bytes behind it are no second request (H04)."""
     before = server.memory_bytes()
     second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     body = CHUNKS[name] + second
@@ -85,9 +79,7 @@ def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
 
 @pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFFF", b"40000000"])
 def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
-    """Memory is allocated for received data, not for the announced size. The deadline applies
-    (H04).
-    """
+    """Received data takes memory, an announced size does not. The deadline applies (H04)."""
     before = server.memory_bytes()
     answer = server.json(CHAT, size + b"\r\n{", [CHUNKED])
     assert answer.status in (400, 408)
@@ -151,9 +143,7 @@ WORDS = [
 
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
-    """Control characters are escaped in the log, one line per request. Invalid request IDs are
-    ignored (H22).
-    """
+    """The log escapes control characters, one line per request. Bad IDs are ignored (H22)."""
     told = len(server.log())
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
     assert answer.status in (200, 400, 404)

@@ -58,9 +58,7 @@ def enlarge(server: Asked, data: bytes) -> Answer:
 
 
 def tried(server: ServedProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
-    """Send the data to both operations and check memory use, temporary files
-    and the next request.
-    """
+    """Send the data to both operations and check memory, temporary files and the next request."""
     pids = server.tree()
     before = server.memory_bytes("VmHWM")
     answers = read(server, data), enlarge(server, data)
@@ -104,9 +102,7 @@ MANY: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", MANY)
 def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
-    """Only the first frame of an animation is used. OCR rejects a TIFF with too many pages, and the
-    upscaler uses one page (I04 and I05).
-    """
+    """Animations: the first frame. TIFFs: OCR limits pages, upscaling uses one (I04 and I05)."""
     reading, enlarging = tried(server, MANY[name](), GROWN)
     if name == "TIFF":
         assert (reading.status, reading.json()["code"]) == (413, "too_large")
@@ -198,9 +194,7 @@ def noise(side: int) -> bytes:
 
 
 def test_noise_is_not_read_for_nobody(tmp_path: Path) -> None:
-    """64 megapixels are rejected. 25 megapixels take minutes, and the work ends when the client
-    disconnects (I17).
-    """
+    """64 megapixels are rejected. 25 take minutes; work ends when the client disconnects (I17)."""
     engines = {
         "media": EngineSettings("media", threads=1),
         "ocr": EngineSettings("rapidocr", threads=1),

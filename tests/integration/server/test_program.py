@@ -1,7 +1,4 @@
-"""`polymux serve` in a separate process: start, stop, kill, and the files that remain.
-
-Case IDs such as P09 refer to docs/development/testing.md.
-"""
+"""`polymux serve` as a process: start, stop, kill, and remaining files. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -71,9 +68,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 
 def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
-    """A key is created and clients of the account find it. SIGTERM ends with success. Also runs
-    without assertions (P09).
-    """
+    """The account's clients find a created key. SIGTERM succeeds. Also without assertions (P09)."""
     with serving_process(tmp_path, PYTHONOPTIMIZE="2") as (process, url, key):
         assert key_path(tmp_path).stat().st_mode & 0o777 == 0o600
         with polymux.Client(url, key) as client:

@@ -1,7 +1,4 @@
-"""Many concurrent downloads of a file, very slow clients, and a file that is deleted meanwhile.
-
-Case IDs such as S06 refer to docs/development/testing.md.
-"""
+"""Many concurrent downloads, very slow clients, and deletion meanwhile. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -112,9 +109,7 @@ def test_who_hardly_reads_is_dropped(server: PolymuxServer, link: str, data: byt
 
 
 def test_who_reads_slowly_gets_it_all(server: PolymuxServer, link: str, data: bytes) -> None:
-    """The deadline applies only to clients that stop reading, however long the
-    others take (S06).
-    """
+    """The deadline is only for clients that stop reading, however long others take (S06)."""
     with reading(server, link) as connection:
         pieces = []
         pause = threading.Event()

@@ -90,9 +90,7 @@ def test_a_body_that_never_comes_behind_one_that_is_answered(
 
 
 def test_an_answer_before_the_body_is_the_last(server: PolymuxServer, engine: Slow) -> None:
-    """The response must not announce keep-alive, because the server would drop
-    the following data.
-    """
+    """It must not announce keep-alive: the server would drop the following data."""
     engine.gate.set()
     with server.connect() as connection:
         connection.settimeout(10)

@@ -34,9 +34,7 @@ def server(tmp_path: Path) -> Iterator[HostedServer]:
 
 
 def test_the_router_in_a_foreign_application(server: HostedServer) -> None:
-    """The application's own routes and the compatibility APIs also work. `test_authentication.py`
-    tests keys.
-    """
+    """The application's routes and the compatibility APIs work. Keys: `test_authentication.py`."""
     assert server.ask("GET", "/own", key=None).json() == {"it": "is mine"}
     assert server.json(CHAT, HELLO).json() == {"text": "read"}
     assert server.json(CHAT, {"messages": []}).status == 400
@@ -78,9 +76,7 @@ def test_other_spellings_of_addresses(tmp_path: Path, prefix: str) -> None:
     ):
 
         def asked(path: str, key: str | None = server.key) -> tuple[int, bytes]:
-            """`ask` checks the response formats of the compatibility APIs,
-            which do not apply here.
-            """
+            """`ask` checks the compatibility APIs' formats, which do not apply here."""
             fields = {} if key is None else {"Authorization": f"Bearer {key}"}
             connection.request("GET", prefix + path, headers=fields)
             answer = connection.getresponse()

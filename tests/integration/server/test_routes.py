@@ -1,7 +1,4 @@
-"""The routes: authentication, errors before the body is read, and response headers.
-
-Case IDs such as A22 refer to docs/development/testing.md.
-"""
+"""Routes: authentication, errors before the body is read, and headers. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -76,9 +73,7 @@ def test_methods_of_other_addresses(
 
 
 def test_http_1_0(server: PolymuxServer, box: Box) -> None:
-    """Without a Host and with a wrong one. The response is never chunked and the connection closes
-    (H18).
-    """
+    """Without a Host and with a wrong one. Never chunked, and the connection closes (H18)."""
     assert server.raw(b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
     assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n").status == 421
     assert server.raw(b"GET /healthz HTTP/1.0\r\nHost: a b\r\n\r\n").status == 400
@@ -154,9 +149,7 @@ def test_lengths_that_are_none(server: PolymuxServer, value: str) -> None:
 def test_framing_that_two_servers_would_read_differently(
     server: PolymuxServer, fields: str
 ) -> None:
-    """The server rejects them and closes the connection. The following bytes are not a second
-    request (H01, H02, H05 and H06).
-    """
+    """The server rejects them, closes, and handles no second request (H01, H02, H05 and H06)."""
     head = (
         f"POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.key}\r\n"
         f"Content-Type: application/json\r\n{fields}\r\n\r\n"

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def under_one_key(server: PolymuxServer, prefer: str = "") -> socket.socket:
-    """Send a conversion that waits for its end, or as `prefer` says. All requests use the same
-    Idempotency-Key.
-    """
+    """Send a conversion with the one Idempotency-Key; wait for its end, or as `prefer` says."""
     body, headers = form(("file", ("a.wav", b"x")))
     more = [("Prefer", prefer)] if prefer else []
     connection = server.connect()

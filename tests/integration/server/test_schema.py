@@ -71,9 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
 def test_the_interface_is_as_its_document_says(
     server: ServedProcess, tmp_path: Path, *, every: bool
 ) -> None:
-    """Checks statuses, types, schemas and headers, also with missing and wrong keys and other
-    methods.
-    """
+    """Statuses, types, schemas and headers, also with missing or wrong keys and other methods."""
     told = schema_run.run(
         server, tmp_path, examples=EXAMPLES, seed=SEED, every=every, max_s=600 + 60 * EXAMPLES
     )

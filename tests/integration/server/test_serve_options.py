@@ -81,9 +81,7 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
 
 
 def test_a_reload_before_it_serves(tmp_path: Path) -> None:
-    """SIGHUP during startup neither ends the server nor is lost, because the
-    file may have changed.
-    """
+    """SIGHUP during startup does not end the server and is not lost: the file may have changed."""
     program = ServedProgram(tmp_path)
     program.start(ready=False)
     with program:

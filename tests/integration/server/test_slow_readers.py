@@ -1,7 +1,4 @@
-"""Streams to slow or stopped readers, and streams in very small chunks.
-
-Case IDs such as C35 refer to docs/development/testing.md.
-"""
+"""Streams to slow or stopped readers, and streams in very small chunks. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -127,9 +124,7 @@ def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: i
 
 @pytest.mark.parametrize("server", [(None, 4)], indirect=True)
 def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> None:
-    """An engine that waits for a client ends long before the timeout when the client disconnects
-    (C33).
-    """
+    """An engine that waits for a client ends at its disconnect, long before the timeout (C33)."""
     pids = server.tree()
     connection = stream(server, "flood")
     until(lambda: running(server) == 1)

@@ -1,7 +1,4 @@
-"""`identify_song` and `search_music` on a server with its own song index.
-
-Case IDs such as V30 refer to docs/development/testing.md.
-"""
+"""`identify_song` and `search_music` on a server with its own song index. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""No security check of the server is an assertion, because ``python -O`` removes those (P09 in
-docs/development/testing.md).
-"""
+"""No security check of the server is an assertion, because ``python -O`` removes those (P09)."""
 
 from __future__ import annotations
 

@@ -132,9 +132,7 @@ def test_the_server_stops_beside_a_peer_that_does_not_close(
 
 
 def test_who_agrees_on_nothing_counts(tmp_path: Path, authority: Authority) -> None:
-    """Connections without a handshake count toward the limit per address (S25
-    in docs/development/testing.md).
-    """
+    """Connections without a handshake count toward the limit per address (S25)."""
     certificate = authority.certificate()
     limits = Limits(connections_per_address=5, header_s=30.0)
     with PolymuxServer(

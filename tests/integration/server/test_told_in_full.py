@@ -43,9 +43,7 @@ def release(server: PolymuxServer, box: Box) -> None:
 def test_the_key_of_a_job_makes_no_place_for_other_work(
     server: PolymuxServer, box: Box, limited: str
 ) -> None:
-    """An Idempotency-Key identifies a job of one operation. Chats and other
-    operations ignore it.
-    """
+    """An Idempotency-Key identifies a job of one operation. Chats and others ignore it."""
     box.backend.gate.clear()
     named = ("Idempotency-Key", "k1")
     asked = (("Prefer", "respond-async"), named)
@@ -125,9 +123,7 @@ class Late(Scripted):
 
 
 def streamed(folder: Path, failure: Exception | None = None, *, late: bool = True) -> Any:
-    """The response to a chat whose engine sends a warning before or after the first keep-alive
-    comment.
-    """
+    """The response to a chat whose engine warns before or after the first keep-alive comment."""
     box = Box()
 
     def make() -> list[Late]:
@@ -153,9 +149,7 @@ def told_by(answer: Any) -> list[str]:
 
 
 def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
-    """Each warning is one comment line before the next event, including an error event. Earlier
-    warnings are in the header.
-    """
+    """One comment line each, before the next event or error. Earlier ones are in the header."""
     answer = streamed(tmp_path / "s")
     assert "polymux-warnings" not in answer.headers
     assert told_by(answer) == [

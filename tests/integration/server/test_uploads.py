@@ -1,7 +1,4 @@
-"""Uploads: many at once, files with wrong types, and results that are served.
-
-Case IDs such as M28 refer to docs/development/testing.md.
-"""
+"""Uploads: many at once, files with wrong types, results that are served. Case IDs: testing.md."""
 
 from __future__ import annotations
 

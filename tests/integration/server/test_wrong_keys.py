@@ -1,6 +1,4 @@
-"""Many wrong keys: response times reveal nothing about the right key, and other
-clients are served.
-"""
+"""Many wrong keys: timing reveals nothing about the right key, and other clients are served."""
 
 from __future__ import annotations
 

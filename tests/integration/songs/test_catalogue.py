@@ -175,9 +175,7 @@ def test_files_that_are_gone_stay_until_they_are_removed(
 def test_a_folder_that_is_not_there_now_is_no_failure(
     catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
 ) -> None:
-    """For example on an unmounted disk: its songs remain, are reported as
-    missing and return later.
-    """
+    """For example on an unmounted disk: songs remain, are reported missing and return later."""
     away = music.rename(music.with_name("unmounted"))
     report = catalogue.rescan()
     assert (len(report.missing), report.failed) == (4, ())

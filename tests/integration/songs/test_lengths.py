@@ -44,10 +44,7 @@ def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
     [2, pytest.param(180, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.long)],
 )
 def test_a_mix(tmp_path: Path, minutes: int) -> None:
-    """The offset of a snippet is found within 0.1 s.
-
-    A recording of five hours is stored as two segments of one song.
-    """
+    """Snippets are located within 0.1 s. Five hours are stored as two segments of one song."""
     path = mix(tmp_path / "mix.wav", minutes)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.add(path).added == 1
@@ -75,9 +72,7 @@ def test_a_long_recording_is_written_without_apsw(
 
 @pytest.mark.parametrize("length_s", [1.0, 3.5])
 def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
-    """A second of audio is too short for certainty: a jingle may stay unnamed, but must not match
-    another one.
-    """
+    """A second is too short for certainty: it may stay unnamed, but must not match another."""
     jingles = [
         catalogue_songs.write(
             tmp_path / f"jingle {seed}.wav", catalogue_songs.sound(2_000 + seed, length_s)

@@ -178,9 +178,7 @@ def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
 def test_an_empty_path_is_not_the_current_folder(
     tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty path comes from an unset variable and would add or remove all files of the current
-    folder.
-    """
+    """It comes from an unset variable and would add or remove all files of the current folder."""
     monkeypatch.chdir(music)
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         for nothing in ("", [""]):

@@ -77,9 +77,7 @@ def check_whole(folder: Path, acknowledged: set[str]) -> None:
 
 
 def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
-    """Kill a process at some file or time while it adds songs. Checks that no reported song is
-    lost.
-    """
+    """Kill a process that adds songs at some file or time. No reported song is lost."""
     chance = random.Random(seed)
     for number in range(rounds):
         shutil.rmtree(folder, ignore_errors=True)
@@ -125,9 +123,7 @@ def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
     ],
 )
 def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) -> None:
-    """Reported songs remain, and adding continues when there is space, at every limit (D02 in
-    docs/development/testing.md).
-    """
+    """Reported songs remain, and adding continues with new space, at every limit (D02)."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     folder = tmp_path / "disk"
     folder.mkdir()

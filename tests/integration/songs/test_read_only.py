@@ -37,9 +37,7 @@ def mounted(folder: Path) -> tuple[str, ...]:
 
 
 def powerless(folder: Path) -> tuple[str, ...]:
-    """The command prefix for a folder without write permission, used by its owner without root's
-    capabilities.
-    """
+    """A command prefix: the folder's owner, without write permission or root's capabilities."""
     folder.chmod(0o555)
     return (programs.find("unshare"), "--user")
 
@@ -99,9 +97,7 @@ def test_without_segments_the_index_is_in_memory(filled: Path, snippets: list[Pa
 def test_what_a_killed_writer_left_is_read_or_told(
     filled: Path, tmp_path: Path, snippets: list[Path], library: str
 ) -> None:
-    """Committed songs are in the write-ahead log, which is useless without its
-    shared memory file.
-    """
+    """Committed songs are in the write-ahead log, useless without its shared memory file."""
     copy = tmp_path / "copy"
     with polymux.Catalogue(filled) as catalogue:
         with catalogue._database.transaction():

@@ -137,9 +137,7 @@ def test_each_kind_of_damage_leaves_most_of_it_recognised(
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["tempo", "pitch"])
 def test_what_is_played_otherwise_is_found_as_such(rows: list[Row], change: str) -> None:
-    """Every change has its own recognition stage. A later stage may find what an earlier one
-    misses.
-    """
+    """Each change has its recognition stage. Later stages may find what earlier ones miss."""
     asked = of_family(rows, change)
     found = [row for row in asked if row.basis is not None and row.basis.change == change]
     assert len(found) >= 0.8 * len(asked)

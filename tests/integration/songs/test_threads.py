@@ -43,9 +43,7 @@ class Counter:
 
 
 def check_released(act: Callable[[], object]) -> None:
-    """Check that `act` releases the GIL. Otherwise the other thread would count
-    only once or twice.
-    """
+    """Check that `act` releases the GIL. Otherwise the other thread counts once or twice."""
     with Counter() as counter:
         time.sleep(0.01)
         counted, began = counter.count, time.monotonic()

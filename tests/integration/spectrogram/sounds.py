@@ -58,9 +58,7 @@ def magnitudes(samples: Numbers) -> Numbers:
 
 
 def triangles() -> Numbers:
-    """The HTK mel filterbank without normalization: one row per band, one
-    column per frequency bin.
-    """
+    """The HTK mel filterbank, not normalized: a row per band, a column per frequency bin."""
     mel = 2595 * numpy.log10(1 + HIGHEST_HZ / 700) * numpy.arange(BANDS + 2) / (BANDS + 1)
     edges = 700 * (10 ** (mel / 2595) - 1)
     hz = numpy.arange(TRANSFORM // 2 + 1) * RATE_HZ / TRANSFORM

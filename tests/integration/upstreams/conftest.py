@@ -1,5 +1,3 @@
-"""Fixtures shared by the tests of upstreams."""
-
 from __future__ import annotations
 
 from contextlib import ExitStack

@@ -79,9 +79,7 @@ def asked(web: Server, *sizes_mib: int) -> list[dict[str, Any]]:
 def test_all_together_they_have_a_limit(
     server: PolymuxServer, groq: MisbehavingServer, pictures: tuple[Pictures, Server]
 ) -> None:
-    """Each of 20 images may have 20 MiB, but a chat holds all of them twice: as received and as
-    sent.
-    """
+    """Each of 20 may have 20 MiB, but a chat holds all twice: as received and as sent."""
     _, web = pictures
     web.requests.clear()
     before = len(groq.requests)

@@ -1,7 +1,4 @@
-"""Chats with an upstream that has the OpenAI API: requests to it and responses to clients.
-
-Case IDs such as C41 refer to docs/development/testing.md.
-"""
+"""Chats with an OpenAI API upstream: requests and client responses. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -129,9 +126,7 @@ def test_fields_that_steer_are_refused(
 
 
 def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    """All members, empty choices and token counts are kept. The order and IDs are the upstream's
-    (C31).
-    """
+    """All members, empty choices and token counts. Order and IDs are the upstream's (C31)."""
     sent = [
         chunk("", role="assistant", x_groq={"id": "req_01j"}),
         chunk("Hel"),
@@ -151,9 +146,7 @@ def test_chunks_go_on_as_they_came(server: PolymuxServer, groq: MisbehavingServe
 def test_bytes_of_a_chunk_are_not_written_anew(
     server: PolymuxServer, groq: MisbehavingServer
 ) -> None:
-    """Spaces, escapes and numbers stay as the upstream wrote them. An event of several lines
-    becomes one line.
-    """
+    """Spaces, escapes and numbers are the upstream's. An event of several lines becomes one."""
     odd = b'{"id":"1" , "choices":[{"index":0,"delta":{"content":"\\u00e4"}}], "n":1.50}'
     lines = b'data: {"choices":\ndata: [{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     sent = steps.send(b"data: " + odd + b"\n\n" + lines)

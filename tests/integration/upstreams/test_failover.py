@@ -1,7 +1,4 @@
-"""freellm with several upstreams: fixed and random order, and one error if all fail.
-
-Case IDs such as C44 refer to docs/development/testing.md.
-"""
+"""freellm with upstreams in fixed and random order; one error if all fail. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Failing upstreams: errors and their timing, and secrets that clients must not see.
-
-Case IDs such as C01 refer to docs/development/testing.md.
-"""
+"""Failing upstreams: errors, their timing, and secrets that must not leak. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -226,9 +223,7 @@ def test_in_the_body(server: PolymuxServer, bad: MisbehavingServer, fault: str) 
 def test_in_a_stream(
     request: pytest.FixtureRequest, bad: MisbehavingServer, fault: str, kind: str, path: str
 ) -> None:
-    """The client gets the received chunks and an error, but never [DONE] (C20
-    to C23, C26 and C27).
-    """
+    """Received chunks and an error, but never [DONE] (C20 to C23, C26 and C27)."""
     server: PolymuxServer = request.getfixturevalue(kind)
     play, code = STREAMS[fault]
     said = chunk("Hel") if path == CHAT else {"response": "Hel"}
@@ -333,9 +328,7 @@ def test_ports_where_nobody_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("requests", [30, pytest.param(1000, marks=[pytest.mark.long])])
 def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) -> None:
-    """Clients get an error at once while few requests probe the upstream. It is used again within
-    seconds (C45).
-    """
+    """Errors come at once, few requests probe it, and it is used within seconds (C45)."""
     with listeners.refusing_port() as port:
         pass
     upstreams = {
@@ -360,9 +353,7 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) 
 
 
 def test_certificates_are_looked_at(tmp_path: Path) -> None:
-    """An untrusted certificate is rejected before the API key is sent. The operator's CA file is
-    trusted (C17).
-    """
+    """Untrusted ones are rejected before the key is sent. The CA file is trusted (C17)."""
     good = certificates.Authority(tmp_path).certificate("good")
     with MisbehavingServer(tls=good.context()) as secure:
         secure.script(steps.answer(200, GOOD), times=None)
@@ -380,9 +371,7 @@ def test_certificates_are_looked_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flavour", ["expired", "wrong_name", "self_signed", "tls_1_0"])
 def test_certificates_that_are_wrong(tmp_path: Path, flavour: certificates.Flavour) -> None:
-    """The certificates are invalid, although a trusted CA signed them. Nothing is sent and
-    verification is never skipped (C17).
-    """
+    """Invalid, but by a trusted CA. Nothing is sent, verification never skipped (C17)."""
     wrong = certificates.Authority(tmp_path).certificate(flavour)
     with MisbehavingServer(tls=wrong.context()) as secure:
         secure.script(steps.answer(200, GOOD), times=None)

@@ -1,6 +1,4 @@
-"""Upstreams that fail during transcription and image generation, or while their images are
-downloaded.
-"""
+"""Upstreams that fail in transcriptions, image generation, or downloads of their images."""
 
 from __future__ import annotations
 

@@ -124,9 +124,7 @@ def test_words(server: PolymuxServer, groq: MisbehavingServer) -> None:
 
 
 def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) -> None:
-    """The gateway requests plain text. It warns about missing timestamps, or rejects a request that
-    needs them.
-    """
+    """Plain text is requested. Missing timestamps: a warning, or an error if they are needed."""
     made = upstream(
         tmp_path, groq.url, models={SPEECH: "text-only"}, operations=("transcribe",),
         transcript_format="json",

@@ -1,6 +1,4 @@
-"""An upstream that repeats the gateway's API key in a valid response: clients and files must not
-contain it.
-"""
+"""If an upstream repeats the gateway's API key in a response, clients and files do not get it."""
 
 from __future__ import annotations
 

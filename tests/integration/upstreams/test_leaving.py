@@ -1,7 +1,4 @@
-"""Disconnected clients: the upstream's socket closes within a second in every phase of the work.
-
-Case IDs such as C32 refer to docs/development/testing.md.
-"""
+"""Clients leave in every phase: the upstream's socket closes within 1 s. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -151,9 +148,7 @@ def test_a_recording_and_a_picture(
 def test_a_picture_that_is_fetched(
     maker: PolymuxServer, slow: MisbehavingServer, what: str, begun: bool
 ) -> None:
-    """Covers image URLs from an upstream and from a client. The SSRF proxy closes its connection,
-    too.
-    """
+    """Image URLs from an upstream and from a client. The SSRF proxy closes its connection."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 999\r\n\r\n\x89PNG"
     slow.script(*([steps.send(head)] if begun else []), steps.stall(), path="/seen.png")
     address = f"{slow.url}/seen.png"

@@ -46,9 +46,7 @@ def listed(server: PolymuxServer) -> list[str]:
 
 
 def test_what_it_lists_can_be_asked_for(server: PolymuxServer, ollama: MisbehavingServer) -> None:
-    """The gateway requests the list at most once a minute, with the gateway's API key
-    and not the client's.
-    """
+    """The list is requested at most once a minute, with the gateway's key, not the client's."""
     ollama.script(lists("llama3.2", "qwen/qwen3:8b"), path=LISTED)
     with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
         names = [one.id for one in client.models.list()]
@@ -102,9 +100,7 @@ def test_one_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) -> None:
-    """Configured models are the list. If several upstreams accept any name, unknown names go to the
-    first one.
-    """
+    """They are the list. If several upstreams accept any name, the first gets unknown names."""
     ollama.script(lists("llama3.2"), path=LISTED, times=None)
     with MisbehavingServer() as other:
         other.script(lists("hidden"), path=LISTED, times=None)

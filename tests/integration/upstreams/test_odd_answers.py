@@ -219,9 +219,7 @@ def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path
 def test_very_many_pieces_of_one_byte(
     servers: dict[str, PolymuxServer], bad: MisbehavingServer, kind: str, pieces: str, count: int
 ) -> None:
-    """Single-character events and single-byte HTTP chunks. The time must not grow quadratically
-    (C46).
-    """
+    """Single-character events and single-byte HTTP chunks. No quadratic growth (C46)."""
     path = CASES[f"{kind} chat"]
 
     def work_s(count: int) -> float:

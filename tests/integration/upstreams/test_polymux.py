@@ -90,9 +90,7 @@ def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer)
 
 
 def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
-    """Progress, logs and the final status are forwarded, as are cancellations. Chat chunks are
-    unchanged.
-    """
+    """Progress, logs, cancellations and the final status are forwarded. Chats are unchanged."""
     backend = Scripted(max_concurrency=4)
     backend.gate.clear()
     body, head = form(("file", ("a.wav", b"x")))
@@ -205,9 +203,7 @@ def prediction(status: str, **more: Any) -> dict[str, Any]:
 
 
 def test_events_that_break_off_are_taken_up_again(tmp_path: Path) -> None:
-    """Log lines and progress are reported once. The end of the event stream is not the end of the
-    job.
-    """
+    """Logs and progress are reported once. The stream's end is not the job's end."""
     lines = ["one", "two", "three"]
 
     def event(status: str, count: int, **more: Any) -> steps.Step:

@@ -1,6 +1,4 @@
-"""Another polymux server that fails at the request, while a job is watched, or during the download
-of a result.
-"""
+"""Another polymux server fails: at the request, while a job is watched, or at a download."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ def assert_failed(
 
 @pytest.mark.parametrize("fault", AS_ASKED)
 def test_as_it_is_asked(server: PolymuxServer, other: MisbehavingServer, fault: str) -> None:
-    """At most two tries with one Idempotency-Key, so the job runs once. A partial response is not
-    followed.
-    """
+    """At most two tries with one Idempotency-Key: one job. Partial responses are not followed."""
     paths = assert_failed(server, other, AS_ASKED[fault], CONVERT)
     assert set(paths) == {CONVERT}
     assert len(paths) <= 2

@@ -1,6 +1,4 @@
-"""Operations with a service that has the Replicate API: files in both directions, versions,
-progress and results.
-"""
+"""Operations with the Replicate API: files in both directions, versions, progress and results."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
 
 
 def test_what_is_asked(service: ReplicateService, tmp_path: Path) -> None:
-    """The API key goes only to the service, no webhook is registered, and a version is looked up
-    once.
-    """
+    """Only the service gets the API key, without a webhook. A version is looked up once."""
     service.output(["HOST/made/one.png"])
     with gateway(tmp_path, {"replicate": replicate(tmp_path, service)}) as server:
         good(drawn(server))
@@ -290,9 +286,7 @@ def test_what_a_prediction_tells_of_itself(
 
 
 def test_models_of_ones_own(service: ReplicateService, tmp_path: Path) -> None:
-    """A pinned version is used without a lookup. Official models work, and other models are
-    rejected.
-    """
+    """A pinned version needs no lookup. Official models work, and others are rejected."""
     mine = whole("abcdef012345")
     service.versions["me/mine"] = [mine]
     service.output(["HOST/made/one.png"])

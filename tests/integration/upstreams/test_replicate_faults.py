@@ -1,7 +1,4 @@
-"""A service with the Replicate API that fails in every way and in every phase of a prediction.
-
-Case IDs such as O06 refer to docs/development/testing.md.
-"""
+"""A Replicate service fails in every way and phase of a prediction. Case IDs: testing.md."""
 
 from __future__ import annotations
 
@@ -157,9 +154,7 @@ def test_when_a_file_is_sent(server: PolymuxServer, service: ReplicateService, f
 
 
 def test_files_that_are_kept_elsewhere(server: PolymuxServer, service: ReplicateService) -> None:
-    """The file's URL must be on the service's host or use https. Otherwise no
-    prediction uses it.
-    """
+    """URLs must use https or the service's host. Otherwise no prediction uses the file."""
     before = len(service.predictions)
     for address in (
         "http://files.example/f1", "file:///etc/passwd", "https://me:secret@files.example/f1",
@@ -249,9 +244,7 @@ OUTPUTS: list[Any] = [
 def test_one_that_ends_twice(
     server: PolymuxServer, service: ReplicateService, second: dict[str, Any]
 ) -> None:
-    """The first final status counts. Nothing is polled or downloaded again and there is one result
-    (O06).
-    """
+    """The first final status counts: no more polls or downloads, and one result (O06)."""
     service.stages = [{"status": "starting"}, MADE_ONE, second]
     before = len(service.asked)
     answer = drawn(server)
@@ -347,9 +340,7 @@ def test_lists_that_are_none(service: ReplicateService, tmp_path: Path) -> None:
 def test_keys_are_nowhere_but_in_requests(
     server: PolymuxServer, service: ReplicateService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Logs, texts, file names, versions and metrics never contain the key, even if the service
-    repeats it.
-    """
+    """Logs, texts, file names, versions and metrics lack it, even if the service repeats it."""
     caplog.set_level(logging.DEBUG)
     service.stages = [
         {"status": "starting", "logs": f"{CANARY}\n"},

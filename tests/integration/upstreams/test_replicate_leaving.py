@@ -1,6 +1,4 @@
-"""Clients that disconnect during a prediction: the socket closes and the service gets a
-cancellation.
-"""
+"""Clients that leave during a prediction: the socket closes and the service is asked to cancel."""
 
 from __future__ import annotations
 
@@ -80,9 +78,7 @@ def test_the_socket_is_closed(server: PolymuxServer, service: ReplicateService, 
 def test_a_prediction_that_is_answered_too_late(
     server: PolymuxServer, service: ReplicateService
 ) -> None:
-    """The gateway receives the prediction's ID after the client has disconnected and uses it to
-    cancel.
-    """
+    """The ID arrives after the disconnect, and the gateway uses it to cancel."""
     service.creation_s = 0.3
     with drawing(server) as connection:
         service.wait_request(CREATE)

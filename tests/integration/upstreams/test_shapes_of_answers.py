@@ -160,9 +160,7 @@ def test_what_says_nothing(server: PolymuxServer, bad: MisbehavingServer, case: 
 
 
 def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    """A model that was cut off may send half of a surrogate pair. It becomes a replacement
-    character, with and without streaming.
-    """
+    """Half a surrogate pair of a cut model becomes a replacement character, streamed or not."""
     body = json.dumps(whole({"role": "assistant", "content": "Hi HALF!"})).encode()
     bad.script(steps.answer(200, body.replace(b"HALF", rb"\ud83d")))
     assert chat(server).json()["choices"][0]["message"]["content"] == "Hi \ufffd!"

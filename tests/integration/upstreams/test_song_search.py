@@ -1,7 +1,4 @@
-"""`search_music` with song catalogs on this machine and all their responses.
-
-Case IDs such as O01 refer to docs/development/testing.md.
-"""
+"""`search_music` with local song catalogs and all their responses. Case IDs: testing.md."""
 
 from __future__ import annotations
 

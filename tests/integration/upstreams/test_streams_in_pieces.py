@@ -1,7 +1,4 @@
-"""Streams of upstreams that arrive in odd pieces or take long.
-
-Case IDs such as C24 refer to docs/development/testing.md.
-"""
+"""Streams of upstreams that arrive in odd pieces or take long. Case IDs: testing.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`polymux doctor`, `config check` and `serve` with upstreams: they list upstreams without a
-request to them.
-"""
+"""`polymux doctor`, `config check` and `serve` list upstreams without a request to them."""
 
 from __future__ import annotations
 

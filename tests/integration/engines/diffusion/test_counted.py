@@ -144,9 +144,7 @@ def test_what_cannot_be_counted_is_not_refused(
 def test_there_is_a_place_for_estimates_beside_all_generations(
     every: dict[str, Path], sink: HeardSink
 ) -> None:
-    """The child has one thread more than concurrent generations: all may wait for the device and
-    one remains free.
-    """
+    """With one thread more than generations, one is free while all wait for the device."""
     max_concurrency = 3
     made = diffusing.engine(every, max_concurrency=max_concurrency)
     assert made.max_concurrency > max_concurrency

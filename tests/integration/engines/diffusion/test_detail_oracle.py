@@ -26,9 +26,7 @@ def engine(detail: dict[str, Path]) -> DiffusionEngine:
 
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:
-    """The output of diffusers' pipeline, which starts from the encoder's mode instead of a random
-    sample.
-    """
+    """The output of diffusers' pipeline, from the encoder's mode instead of a random sample."""
     manager = engine.manager
     parts = manager.parts(ROLE)
     plain = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None].float() / 255

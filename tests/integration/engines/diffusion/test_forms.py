@@ -1,6 +1,4 @@
-"""Formats of pulled models: half precision, single-file checkpoints, and safetensors converted from
-pickles.
-"""
+"""Pulled models: half precision, single-file checkpoints, safetensors converted from pickles."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ def test_half_precision(painter: Path, parts: tuple[str, ...]) -> None:
 
 
 def test_all_weights_in_one_file(painter: Path, tmp_path: Path) -> None:
-    """The usual format of Stable Diffusion checkpoints, next to the folder's
-    configuration files.
-    """
+    """The usual format of Stable Diffusion checkpoints, beside the configuration files."""
     before = folders.loaded(painter, torch.float32)
     file = detail_models.checkpoint(tmp_path / "one", before["unet"], before["text_encoder"])
     safetensors.save_file(

@@ -1,6 +1,4 @@
-"""Music: interpolation between two prompts, seeds, seed images, progress,
-cancellation and errors.
-"""
+"""Music: interpolation between two prompts, seeds, seed images, progress, cancellation, errors."""
 
 from __future__ import annotations
 

@@ -77,9 +77,7 @@ def test_every_scheduler_paints(paint: Paint, variant: str) -> None:
 def test_networks_that_are_told_noise_otherwise(
     models: dict[str, Path], sink: HeardSink, tmp_path: Path, name: str
 ) -> None:
-    """Networks with the noise levels of Karras et al., such as Playground's. Unsupported options
-    cause a warning.
-    """
+    """Noise levels of Karras et al., such as Playground's. Unsupported options cause a warning."""
     folder = shutil.copytree(models["picture:C"], tmp_path / "playground")
     (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(EDM), "utf-8")
     index = json.loads((folder / "model_index.json").read_text("utf-8"))

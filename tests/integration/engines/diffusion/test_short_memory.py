@@ -128,9 +128,7 @@ def test_what_there_is_not_is_refused(options: dict[str, Any], words: str) -> No
 
 
 def test_a_decoder_that_was_widened_is_narrow_again(every: dict[str, Path], tmp_path: Path) -> None:
-    """SDXL's decoder is temporarily converted to single precision. A cancellation there must not
-    affect the next image.
-    """
+    """A cancellation while SDXL's decoder has single precision must not affect the next image."""
     member = {"path": str(every["picture:B"]), "name": "tiny"}
     # An engine would measure the device, and CPUs are slow in half precision.
     manager = PipelineManager(
