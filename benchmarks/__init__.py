@@ -1,1 +1,4 @@
-"""Measurements of polymux against named peers, as ratios. `README.md` tells how to read them."""
+"""Benchmarks that compare polymux with other programs and libraries.
+
+`README.md` explains the figures.
+"""

@@ -1,4 +1,4 @@
-"""The charts and tables of docs/benchmarks.md: which published results each one shows."""
+"""The charts and tables of docs/benchmarks.md, and the published results that each one shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that take turns: every round runs each of them once, in a process of its own."""
+"""Benchmarks whose contenders take turns: each round runs every contender once in a new process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ OURS = "polymux"
 
 @dataclass(frozen=True)
 class Variant:
-    """One contender. Its command prints one line of JSON, which `figures` may make of the process.
+    """A contender: a command that prints one line of JSON.
 
     Attributes:
-        name: As tables show it.
+        name: Name in the tables.
         command: Program and arguments.
-        ours: Without it, or floors of ours, there is no measurement.
+        ours: Whether it is polymux or a floor. The benchmark stops if it fails.
         env: Changes to the environment.
-        figures: Makes the figures of the whole process where the program prints none.
+        figures: Computes the figures from the process's resource usage, if the program prints none.
     """
 
     name: str
@@ -42,17 +42,18 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared, and what its table shows beside the ratio of CPU time.
+    """Contenders to compare, with the columns and goals of their table.
 
     Attributes:
-        title: As the table's.
+        title: Title of the table.
         variants: The contenders.
         figures: Columns of the table.
-        goals: What is to be reached.
-        reference: Whose figures the others' are divided by.
-        who: What the contenders are.
-        min_rounds: Measured so often also where others are measured less often.
-        notes: Paragraphs below the table: what others have published, and was not measured.
+        goals: Goals to check.
+        reference: Contender that the ratios are relative to.
+        who: Title of the first column.
+        min_rounds: Minimum number of rounds, even if the command line requests fewer.
+        notes: Paragraphs below the table: figures that peers published and that were not measured
+            here.
     """
 
     title: str
@@ -65,35 +66,34 @@ class Case:
     notes: tuple[str, ...] = ()
 
     def rounds(self, wanted: int) -> int:
-        """How often it is measured; one round is a trial."""
         return wanted if wanted == 1 else max(wanted, self.min_rounds)
 
 
 def arguments(name: str, about: str, given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line, which is the same for all."""
+    """Parse the command line that all benchmarks share."""
     parser = argparse.ArgumentParser(prog=f"scripts/bench {name}", description=about)
     parser.add_argument("--rounds", type=int, default=9, help="default: 9; to publish, at least 7")
-    parser.add_argument("--only", action="append", help="cases whose title holds this text")
+    parser.add_argument("--only", action="append", help="only cases whose title contains this text")
     parser.add_argument(
-        "--quick", action="store_true", help="one small round of polymux and the floors: it works"
+        "--quick",
+        action="store_true",
+        help="run one small round of polymux and the floors, as a check",
     )
     parser.add_argument(
-        "--peers", action="store_true", help="with --quick: the peers too (installs them)"
+        "--peers", action="store_true", help="with --quick: also run the peers (installs them)"
     )
-    parser.add_argument(
-        "--halting", action="store_true", help="let cores halt, where they are kept from it"
-    )
+    parser.add_argument("--halting", action="store_true", help="do not keep cores from halting")
     parser.add_argument("--publish", action="store_true", help=publish.HELP)
     options = parser.parse_args(given)
     options.rounds = 1 if options.quick else options.rounds
     if options.publish and (options.rounds < MIN_ROUNDS or options.only):
-        parser.error(f"only all cases and {MIN_ROUNDS} rounds or more can be published")
+        parser.error(f"publishing requires all cases and {MIN_ROUNDS} or more rounds")
     options.with_peers = options.peers or not options.quick
     return options
 
 
 def chosen(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
-    """The cases that were asked for, without peers where none were."""
+    """Return the selected cases, without peers if the command line excludes them."""
     found = []
     for case in cases:
         if options.only and not any(text in case.title for text in options.only):
@@ -104,7 +104,7 @@ def chosen(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
 
 
 def once(variant: Variant) -> dict[str, Any]:
-    """What one run of a contender measured, or `error`."""
+    """Run a contender once and return its figures, or `error`."""
     try:
         usage = run(variant.command, env=variant.env)
     except OSError as error:
@@ -121,9 +121,9 @@ def once(variant: Variant) -> dict[str, Any]:
 
 
 def measure(cases: Sequence[Case], rounds: int) -> dict[str, Rounds]:
-    """Case to contender to what each round measured.
+    """Return the figures of each round, by case and contender.
 
-    A peer that fails is not tried again, and stays in the table with its reason.
+    A peer that fails is not run again. It stays in the table with its error.
 
     Raises:
         SystemExit: polymux or a floor failed.
@@ -154,9 +154,9 @@ def compete(
     *,
     waits: bool = False,
 ) -> None:
-    """Measures, prints the tables, keeps the figures, and publishes where that is asked for.
+    """Measure, print the tables, save the figures and publish them if requested.
 
-    `waits`: contenders wait for others again and again, so cores are kept from halting.
+    With `waits`, cores are kept from halting, because the contenders often wait for each other.
     """
     awake = waits and not options.halting
     raised = raise_priority(alone=not waits)
@@ -200,7 +200,7 @@ def compete(
 
 
 def published(facts: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Any]:
-    """Return what a published results file says besides its tables."""
+    """Return the parts of a published results file other than its tables."""
     kept = {key: facts[key] for key in ("date", "rounds", "machine", "versions")}
     load, awake = facts["load"], "; cores kept awake, which counts as load"
     priority = "raised" if facts["priority_raised"] else "normal"
@@ -214,7 +214,7 @@ def published(facts: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Any]
 
 
 def circumstances(facts: Mapping[str, Any]) -> list[str]:
-    """Machine, load and versions, in one paragraph."""
+    """Return the machine, load and versions as one paragraph."""
     known = facts["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     cores = "; cores kept awake, which counts as load" if facts["awake"] else ""

@@ -1,4 +1,4 @@
-"""Virtual environments of the peers, made once under build/."""
+"""Virtual environments for the peers, created once under build/."""
 
 import json
 import subprocess
@@ -10,7 +10,8 @@ from benchmarks.measure import BUILD, ROOT
 
 
 class Environment:
-    """The packages of benchmarks/NAME/requirements.txt, apart from those of polymux."""
+    """A virtual environment with the packages of benchmarks/NAME/requirements.txt, without
+    polymux."""
 
     def __init__(self, name: str) -> None:
         self.requirements = ROOT / "benchmarks" / name / "requirements.txt"
@@ -18,16 +19,15 @@ class Environment:
 
     @property
     def python(self) -> str:
-        """Its interpreter."""
         return str(self.folder / "bin" / "python")
 
     @property
     def packages(self) -> Path:
-        """Where its packages are, for processes of another environment."""
+        """Folder of the packages, for processes of another environment."""
         return Path(sysconfig.get_path("purelib", vars={"base": str(self.folder)}))
 
     def prepare(self) -> None:
-        """Installs what the requirements name, where that is due."""
+        """Install the packages of the requirements file unless they are installed."""
         wanted = self.requirements.read_text()
         stamp = self.folder / "requirements.txt"
         if stamp.exists() and stamp.read_text() == wanted:
@@ -39,7 +39,7 @@ class Environment:
         stamp.write_text(wanted)
 
     def versions(self) -> dict[str, str]:
-        """Of the packages that the requirements name."""
+        """Versions of the packages in the requirements file."""
         lines = self.requirements.read_text().splitlines()
         named = {line.partition("==")[0].strip().lower() for line in lines if "==" in line}
         command = [self.python, "-m", "pip", "list", "--format=json"]

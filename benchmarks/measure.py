@@ -1,4 +1,4 @@
-"""Child processes measured from outside, and the arithmetic on what was measured."""
+"""Resource usage of child processes, and statistics of the figures."""
 
 import atexit
 import os
@@ -17,10 +17,10 @@ BUILD = ROOT / "build" / "bench"
 
 @dataclass(frozen=True)
 class Usage:
-    """What one command cost, its children included.
+    """Resource usage of one command, including its children.
 
-    `peak_rss_bytes` can never be below the resident size of the process that started the command:
-    Linux carries that over `exec`. The measuring process therefore stays small.
+    `peak_rss_bytes` is never below the resident size of the process that started the command,
+    because Linux carries that value over `exec`. The measuring process therefore stays small.
     """
 
     status: int
@@ -32,22 +32,22 @@ class Usage:
 
     @property
     def error(self) -> str:
-        """The last line of the command's complaint, or its exit status; paths as seen from ROOT."""
+        """The last line of the error output, or the exit status. Paths are relative to ROOT."""
         text = self.stderr.replace(f"{ROOT}/", "")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
 
 def run(command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None) -> Usage:
-    """Runs a command to its end in the repository's root.
+    """Run a command in the repository's root until it ends.
 
     Args:
-        command: The program and its arguments.
+        command: Program and arguments.
         stdin: Text for its standard input.
         env: Changes to the environment.
 
     Returns:
-        The exit status, CPU seconds of the whole process tree, wall seconds and peak memory.
+        Exit status, CPU seconds of the whole process tree, wall seconds and peak memory.
 
     Raises:
         OSError: The program does not exist.
@@ -85,7 +85,7 @@ def run(command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | Non
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of repeated figures with the quartiles around it."""
+    """The median of repeated figures, with its quartiles."""
 
     median: float
     low: float
@@ -95,7 +95,7 @@ class Spread:
         return self.text(2)
 
     def text(self, digits: int) -> str:
-        """The median and the quartiles, with so many decimals."""
+        """Return the median and the quartiles with `digits` decimals."""
         return f"{self.median:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
 
@@ -113,16 +113,19 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def raise_priority(*, alone: bool = True) -> bool:
-    """Asks for a higher scheduling priority. True where the system grants it (usually root).
+    """Request a higher scheduling priority.
 
-    Where Linux groups processes by session, niceness only counts inside the group, so the group's
-    own is raised too until this process ends. Not so where what is measured is not `alone` in it:
-    engines are sessions of their own, and would have less of a core than who asks them.
+    Returns whether the system grants it (usually only to root).
+
+    If Linux groups processes by session (autogroup), niceness counts only inside the group. The
+    priority of the group is therefore raised too until this process ends. Set `alone` to False if
+    the measured program starts sessions: engines are separate sessions and would get less of a core
+    than their clients.
     """
     group = Path("/proc/self/autogroup")
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -5)
-        # Some sandboxes have the file with nothing in it: they group nothing.
+        # In some sandboxes the file exists but is empty: processes are not grouped.
         if alone and group.exists() and (words := group.read_text().split()):
             before = words[-1]
             group.write_text(str(min(int(before), -5)))
@@ -133,12 +136,12 @@ def raise_priority(*, alone: bool = True) -> bool:
 
 
 def load_average() -> float:
-    """Processes that wanted a core, averaged over the last minute."""
+    """Return the load average of the last minute."""
     return os.getloadavg()[0]
 
 
 def first_line(command: Sequence[str]) -> str:
-    """The first line a program prints, or why it cannot be run."""
+    """Return the first line that a program prints, or the reason why it cannot run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -147,7 +150,7 @@ def first_line(command: Sequence[str]) -> str:
 
 
 def machine() -> dict[str, object]:
-    """Processor, cores, memory and kernel of this machine; nothing that names it."""
+    """Return processor, cores, memory and kernel, without anything that identifies this machine."""
     model = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""What a client has cost so far, measured in its own process, and its report as a line of JSON."""
+"""Resource usage of a client, measured in its own process, and its report as a line of JSON."""
 
 import json
 import resource
@@ -7,23 +7,23 @@ from pathlib import Path
 
 
 def raise_file_limit() -> None:
-    """As many open files as the system lets this process have: each connection is one."""
+    """Raise the limit of open files to the maximum: each connection needs one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def rss_bytes() -> int:
-    """Resident memory now."""
+    """Return the current resident memory."""
     return _status("VmRSS")
 
 
 def peak_rss_bytes() -> int:
-    """The most that was resident since `reset_peak`, or since the program began."""
+    """Return the peak resident memory since `reset_peak` or the start of the program."""
     return _status("VmHWM")
 
 
 def reset_peak() -> None:
-    """Lets the peak begin anew."""
+    """Reset the peak memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -35,7 +35,8 @@ def _status(name: str) -> int:
 
 
 class Meter:
-    """CPU and wall seconds since it was made: of all threads, and of the one that made it."""
+    """CPU and wall seconds since its creation: of all threads, and of the thread that created
+    it."""
 
     def __init__(self) -> None:
         self._usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -43,7 +44,7 @@ class Meter:
         self._wall_s = time.perf_counter()
 
     def report(self, count: int, **more: object) -> None:
-        """Prints the figures of `count` things done, and what else is given."""
+        """Print the figures for `count` items, and the additional values."""
         wall_s = time.perf_counter() - self._wall_s
         thread_s = time.thread_time() - self._thread_s
         usage = resource.getrusage(resource.RUSAGE_SELF)

@@ -1,4 +1,4 @@
-"""Ratios of rounds, the goals that they meet or miss, and tables of both."""
+"""Ratios of rounds, goals, and the tables of both."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from benchmarks.contest import Case
 
 _TOLD_APART = 0.006
-#: Contender to what each round measured.
+#: Contender to the figures of each round.
 Rounds = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A column of a table, from what one run measured."""
+    """A column of a table, computed from the figures of one run."""
 
     title: str
     of: Callable[[Mapping[str, Any]], float | None]
@@ -27,12 +27,13 @@ class Figure:
 
 
 def each(key: str, scale: float = 1e6) -> Callable[[Mapping[str, Any]], float | None]:
-    """A figure by the things done, in microseconds where it is in seconds."""
+    """Return a function for a figure per item; the default scale converts seconds to
+    microseconds."""
     return lambda measured: scale * measured[key] / measured["count"] if key in measured else None
 
 
 def plain(key: str, scale: float = 1.0) -> Callable[[Mapping[str, Any]], float | None]:
-    """A figure as it is."""
+    """Return a function for an unchanged figure."""
     return lambda measured: scale * measured[key] if key in measured else None
 
 
@@ -44,17 +45,18 @@ LOOP = Figure("CPU of the loop's thread", each("thread_s"))
 
 @dataclass(frozen=True)
 class Goal:
-    """What a ratio, or a figure alone, should be.
+    """Goal for a ratio or for polymux's figure alone.
 
     Attributes:
-        text: What is wanted, in words.
-        wanted: The bound.
-        other: Who is compared with; None where the figure counts alone.
-        figure: What is compared.
-        at_most: Ours divided by the other's must not be above `wanted`; else the other's divided by
-            ours must not be below it. Either is judged by the worse quartile.
-        ours: Whose figure it is.
-        other_figure: What of the other, where it is another.
+        text: Description of the goal.
+        wanted: Bound.
+        other: Contender to compare with; None for polymux's figure alone.
+        figure: Figure to compare.
+        at_most: If true, polymux's figure divided by the other's must not exceed `wanted`.
+            Otherwise the other's divided by polymux's must be at least `wanted`. Both use the worse
+            quartile.
+        ours: Contender that the goal applies to.
+        other_figure: Figure of the other contender, if it differs.
     """
 
     text: str
@@ -66,7 +68,7 @@ class Goal:
     other_figure: Figure | None = None
 
     def found(self, rounds: Rounds) -> Spread | None:
-        """The ratios of the rounds that both have; None where one has none."""
+        """Return the ratios of the rounds that both have; None if there are no such rounds."""
         own = values(rounds.get(self.ours, []), self.figure)
         if self.other is None:
             return spread(own) if own else None
@@ -77,24 +79,24 @@ class Goal:
         return spread([one / two for one, two in pairs]) if pairs else None
 
     def met(self, found: Spread) -> bool:
-        """By the worse quartile."""
+        """Return whether the worse quartile meets the goal."""
         return found.high <= self.wanted if self.at_most else found.low >= self.wanted
 
 
 def values(measured: Sequence[Mapping[str, Any]], figure: Figure) -> list[float]:
-    """A figure of all rounds; nothing where a run has failed or has no such figure."""
+    """Return a figure of all rounds; empty if a run failed or lacks the figure."""
     found = [None if "error" in one else figure.of(one) for one in measured]
     return [] if None in found else [one for one in found if one is not None]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Markdown; the first column is text, the others are numbers."""
+    """Return a Markdown table; the first column is text, the others are numbers."""
     lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
     return lines + [f"| {' | '.join(row)} |" for row in rows]
 
 
 def goals_table(cases: Sequence[tuple[Sequence[Goal], Rounds, Case]]) -> list[str]:
-    """Every goal for which both sides were measured."""
+    """Return every goal for which both sides were measured."""
     rows = []
     for goals, rounds, case in cases:
         for goal in goals:
@@ -104,7 +106,8 @@ def goals_table(cases: Sequence[tuple[Sequence[Goal], Rounds, Case]]) -> list[st
             wanted = f"at {'most' if goal.at_most else 'least'} {goal.wanted:g}"
             judged = found.high if goal.at_most else found.low
             met = "yes" if goal.met(found) else "**no**"
-            # Where two decimals would be the goal itself, they would not tell on which side it is.
+            # Use a third decimal if two would show the goal's value itself and hide whether it is
+            # met.
             digits = 3 if abs(judged - goal.wanted) < _TOLD_APART else 2
             told = found.text(digits)
             rows.append([f"{case.title}: {goal.text}", wanted, f"{judged:.{digits}f}", told, met])

@@ -1,1 +1,1 @@
-"""Diffusion: our engine against plain diffusers, on the same weights, in one process."""
+"""Diffusion: polymux's engine against plain diffusers, with the same weights in one process."""

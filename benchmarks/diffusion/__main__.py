@@ -1,6 +1,6 @@
-"""`scripts/bench diffusion`: steps a second of our engine, and of diffusers called by hand.
+"""`scripts/bench diffusion`: steps per second of polymux's engine and of plain diffusers.
 
-The weights are random, in the real size: how fast they are does not depend on what they say.
+The weights are random, in the size of a real model. Their values do not affect the speed.
 """
 
 import argparse
@@ -23,15 +23,15 @@ GOAL = 0.98
 
 
 def main() -> int:
-    """Builds the model, lets both paint in turn, and tells the ratio.
+    """Build the model, run both in turn and print the ratio.
 
     Returns:
-        The exit status: 1 where the goal was missed.
+        Exit status: 1 if the goal was missed.
     """
     parser = argparse.ArgumentParser(prog="scripts/bench diffusion", description=__doc__)
     parser.add_argument("--shape", choices=SHAPES, default="sd15")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    parser.add_argument("--side", type=int, default=256, help="of the pictures, in pixels")
+    parser.add_argument("--side", type=int, default=256, help="image size in pixels")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
@@ -45,12 +45,15 @@ def main() -> int:
 
 
 def is_reached(found: dict[str, Any]) -> bool:
-    """Whether ours does as many steps a second as diffusers, about: by the medians."""
+    """Whether the median speed of polymux is about that of diffusers."""
     return bool(found["ratio"] >= GOAL)
 
 
 def compare(model: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of a picture by both, interleaved; the first of each is not counted."""
+    """Return the seconds per image of both, measured in turn.
+
+    The first image of each is not counted.
+    """
     paint: dict[str, Callable[[], None]] = {}
     engine = _engine(model, given.device)
     paint["polymux"] = lambda: _ours(engine, given)
@@ -118,7 +121,8 @@ def _ours(engine: Any, given: argparse.Namespace) -> None:
 
 
 def _plain(model: Path, engine: Any, given: argparse.Namespace) -> Callable[[], None]:
-    """The same picture by diffusers' own pipeline, which keeps a copy of the weights."""
+    """Return a function that makes the same image with diffusers' pipeline and a copy of the
+    weights."""
     import torch
     from diffusers import DiffusionPipeline, EulerDiscreteScheduler
 
@@ -144,7 +148,7 @@ def _plain(model: Path, engine: Any, given: argparse.Namespace) -> Callable[[], 
 
 
 def tell(found: dict[str, Any]) -> None:
-    """As Markdown."""
+    """Print the figures as Markdown."""
     print(
         f"{found['shape']}, {found['side_px']} px, {found['steps']} steps on {found['device']} "
         f"({found['dtype']}); {found['machine']['processor']}, {found['machine']['cores']} cores, "

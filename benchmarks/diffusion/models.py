@@ -1,4 +1,4 @@
-"""Models in the size of real ones, with random weights."""
+"""Models with random weights in the size of real ones."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ _UNETS: dict[str, dict[str, Any]] = {
 
 
 def build(shape: str, folder: Path) -> Path:
-    """Writes a model of a shape; gives its folder."""
+    """Write a model of the given shape and return its folder."""
     import torch
     from diffusers import (
         AutoencoderKL,
@@ -87,7 +87,7 @@ def _text_config(width: int, layers: int) -> Any:
 
 
 def _tokenizer(folder: Path) -> Any:
-    """One that knows bytes alone: real vocabularies are not needed for speed."""
+    """Return a byte-level tokenizer. Speed does not depend on the vocabulary."""
     from transformers import CLIPTokenizer
 
     folder.mkdir(parents=True, exist_ok=True)

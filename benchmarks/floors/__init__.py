@@ -1,1 +1,1 @@
-"""What a request and a token cost with no client at all: the floors that benchmarks are held to."""
+"""Floors: the minimum cost of a request and of a token, without a client library."""

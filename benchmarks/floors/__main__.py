@@ -1,7 +1,7 @@
 """``python -m benchmarks.floors [--quick]``: CPU time of each floor, as JSON.
 
-CPU seconds are of the client alone; the server is another process. `--quick` only shows that all
-of it runs.
+The CPU time is the client's alone; the server is another process. `--quick` only checks that all
+floors run.
 """
 
 import json
@@ -13,7 +13,6 @@ from benchmarks.floors.programs import floor, floor_server
 
 
 def main() -> None:
-    """Runs every floor once."""
     quick = "--quick" in sys.argv[1:]
     requests, tokens, upload_bytes = (2_000, 5, 8 << 20) if quick else (40_000, 100, 1 << 30)
     with floor_server() as server, tempfile.TemporaryDirectory() as folder:
@@ -21,7 +20,7 @@ def main() -> None:
         with upload.open("w+b") as file:
             file.truncate(upload_bytes)
             while file.read(1 << 20):
-                pass  # the first reading makes its pages; the measured one finds them
+                pass  # the first reading allocates its pages; the second one is measured
         port = server.port
         measured = {
             "sequential": floor("epoll_client", "requests", port, requests, 1),

@@ -1,4 +1,4 @@
-"""The programs of this folder and the cheap server: built when they are wanted, and run."""
+"""Build and run the programs of this folder and the floor server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TIMEOUT_S = 300
 
 @dataclass
 class FloorServer:
-    """A running server; `counters` is filled in when it has ended."""
+    """A running floor server; `counters` is set when it has ended."""
 
     port: int
     pid: int
@@ -46,7 +46,7 @@ class FloorServer:
 
 
 def built(name: str) -> Path:
-    """The program, compiled anew if its source or a header of the benchmarks has changed."""
+    """Return the program, compiled if its source or a header of the benchmarks has changed."""
     source_name, libraries = SOURCES[name]
     source = ROOT / source_name
     known = hashlib.sha256(" ".join((*FLAGS, *libraries)).encode())
@@ -64,7 +64,7 @@ def built(name: str) -> Path:
 
 @contextmanager
 def floor_server() -> Iterator[FloorServer]:
-    """The cheap server of `benchmarks/servers/floor_server.cpp`, in a process of its own."""
+    """Run `benchmarks/servers/floor_server.cpp` in another process."""
     with subprocess.Popen(
         [built("floor_server")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -81,10 +81,11 @@ def floor_server() -> Iterator[FloorServer]:
 
 @contextmanager
 def awake_cores() -> Iterator[None]:
-    """Keeps every core from halting, without taking time from anybody.
+    """Keep every core from halting, without taking CPU time from other processes.
 
-    A virtual core that halts is woken by the host: some 100 µs that are counted to whoever waits,
-    and caches gone cold. Everybody pays it alike, which hides what everybody computes.
+    The host takes about 100 µs to wake a halted virtual core, and its caches are cold then. This
+    time counts for the process that waits. All contenders pay it equally, which hides the
+    differences in their own CPU time.
     """
     program = str(built("awake"))
     with ExitStack() as stack:
@@ -95,10 +96,10 @@ def awake_cores() -> Iterator[None]:
 
 
 def floor(name: str, *arguments: object) -> dict[str, Any]:
-    """Runs a floor program; gives what it measured.
+    """Run a floor program and return its figures.
 
     Raises:
-        RuntimeError: It failed.
+        RuntimeError: The program failed.
     """
     command = [str(built(name)), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)

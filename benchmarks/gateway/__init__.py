@@ -1,1 +1,1 @@
-"""What polymux adds in front of a server of somebody else."""
+"""Cost of polymux as a gateway in front of another server."""

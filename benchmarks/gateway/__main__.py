@@ -1,4 +1,4 @@
-"""`scripts/bench gateway`: in front of somebody else's server, beside a plain proxy."""
+"""`scripts/bench gateway`: polymux in front of another server, compared with a plain proxy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.environment import Environment
 from benchmarks.gateway.sides import DIRECT, PROXY
 from benchmarks.verdicts import CPU, Figure, Goal, plain
 
-#: What LiteLLM tells of itself; nothing here has measured it.
+#: Published by LiteLLM; not measured here.
 PUBLISHED = (
     "As published, and not measured here: the overhead of LiteLLM in front of a fake OpenAI "
     "endpoint, by an earlier version of its page of benchmarks (docs.litellm.ai/docs/benchmarks), "
@@ -20,7 +20,7 @@ PUBLISHED = (
 
 
 def ms(title: str, key: str, digits: int = 2) -> Figure:
-    """A figure in milliseconds."""
+    """Return a column in milliseconds."""
     return Figure(f"{title}, ms", plain(key, 1e3), digits)
 
 
@@ -39,7 +39,8 @@ CORES = Figure("cores", lambda measured: measured["cpu_s"] / measured["wall_s"],
 
 
 class Sizes(NamedTuple):
-    """How much is measured: requests at a rate; streams, tokens of each, a second, and the ramp."""
+    """Size of the runs: requests and their rate; streams, their tokens, tokens per second and
+    ramp-up time."""
 
     paced: int
     streams: tuple[int, int, int, int]
@@ -50,18 +51,18 @@ SMALL = Sizes(80, (40, 10, 20, 200))
 
 
 def variant(name: str, what: str, *numbers: int, ours: bool = False) -> Variant:
-    """One run of one side."""
+    """Return the command for one run of one server."""
     command = (sys.executable, "-m", "benchmarks.gateway.measure", what, name, *map(str, numbers))
     return Variant(name, command, ours=ours)
 
 
 def at_most(wanted: float, figure: Figure, text: str = "") -> Goal:
-    """A goal that needs nobody else."""
+    """Return a goal for polymux's own figure, without a peer."""
     return Goal(text or figure.title, wanted, figure=figure, at_most=True)
 
 
 def overhead(count: int, rate: int, *notes: str) -> Case:
-    """Small requests, one rate."""
+    """Small requests at a fixed rate."""
     numbers = (count, rate)
     return Case(
         f"{rate} requests a second",
@@ -79,7 +80,7 @@ def overhead(count: int, rate: int, *notes: str) -> Case:
 
 
 def streams(sizes: Sizes) -> Case:
-    """Tokens by the clock."""
+    """Streams whose tokens arrive at a fixed rate."""
     count, _, rate, _ = sizes.streams
     return Case(
         f"{count:,} streams of {rate} tokens a second",
@@ -95,7 +96,6 @@ def streams(sizes: Sizes) -> Case:
 
 
 def main() -> None:
-    """Measures."""
     options = arguments("gateway", __doc__)
     environment = Environment("gateway")
     if options.with_peers:

@@ -1,4 +1,4 @@
-"""measure WHAT SIDE NUMBER...: one run of one side under one load; prints a line of JSON."""
+"""`measure WHAT SIDE NUMBER...`: one run of one server under one load; prints a line of JSON."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {"paced": paced, "streams":
 
 
 def main() -> None:
-    """As the module says."""
-    raise_file_limit()  # The servers inherit it: a stream takes two of a gateway's.
+    raise_file_limit()  # The servers inherit the limit. A gateway needs two files per stream.
     what, side, *numbers = sys.argv[1:]
     print(json.dumps(MEASURES[what](side, *map(int, numbers))))
 

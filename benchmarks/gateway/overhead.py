@@ -1,4 +1,4 @@
-"""Small requests: how much later answers come through a gateway than from the upstream."""
+"""Small requests: the latency that a gateway adds to the upstream's."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _QUANTILES = ("latency_p50_s", "latency_p99_s", "late_p99_s")
 
 
 def paced(side: str, count: int, rate: int) -> dict[str, Any]:
-    """Requests that come as those of independent callers do, in turn through the side and without.
+    """Send requests at random intervals, alternately through the gateway and directly to the
+    upstream.
 
-    Turns follow each other by seconds, so that both meet the same machine; a quantile is the median
-    of those of the turns.
+    The runs alternate every few seconds, so both meet the same load of the machine. A quantile is
+    the median of the quantiles of all runs.
 
     Raises:
-        SystemExit: An answer is another than the upstream's, or none.
+        SystemExit: An answer is missing or differs from the upstream's.
     """
     part = count // SLICES
     found: dict[str, list[dict[str, Any]]] = {"direct": [], "through": []}
@@ -62,10 +63,10 @@ def _median(turns: list[dict[str, Any]], name: str) -> float:
 
 
 def compare(server: Running) -> None:
-    """One answer, which must be the upstream's, member by member.
+    """Check that an answer equals the upstream's, field by field.
 
     Raises:
-        SystemExit: It is another.
+        SystemExit: The answer differs.
     """
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     fields = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
@@ -74,4 +75,4 @@ def compare(server: Running) -> None:
     told = answer.read()
     connection.close()
     if answer.status != 200 or json.loads(told) != COMPLETION:
-        raise SystemExit(f"this is not what the upstream has answered: {answer.status} {told!r}")
+        raise SystemExit(f"answer differs from the upstream's: {answer.status} {told!r}")

@@ -1,7 +1,6 @@
-"""proxy PORT: FastAPI in front of an httpx2 client, and no more; prints its port.
+"""`proxy PORT`: FastAPI with an httpx2 client as a plain proxy; prints its port.
 
-It passes the body on as it came, and the answer, whole or in pieces, without a look at either. No
-keys, no limits, no log.
+It forwards the body and the answer unchanged, whole or in pieces. It has no keys, limits or log.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _TIMEOUT_S = 300
 
 
 def application(upstream: str) -> FastAPI:
-    """One route.
+    """Return the application, which has one route.
 
     Args:
-        upstream: The address of chats there.
+        upstream: URL of the upstream's chat endpoint.
     """
     app = FastAPI(openapi_url=None)
-    # As many connections as there are callers; idle ones stay, as ours do.
+    # One connection per client. Idle connections stay open, as in polymux.
     limits = httpx2.Limits(
         max_connections=None, max_keepalive_connections=None, keepalive_expiry=60
     )
@@ -57,8 +56,9 @@ def application(upstream: str) -> FastAPI:
 
 
 def main() -> None:
-    """On httptools and asyncio's loop, as our own server is; no line in a log."""
-    # Small pieces are sent at once (TCP_NODELAY) on sockets alone that say that they are of TCP.
+    """Serve with httptools and asyncio's event loop, as polymux does, without a log."""
+    # asyncio sets TCP_NODELAY only on sockets whose protocol is IPPROTO_TCP. Without it small
+    # pieces are delayed.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(BACKLOG)

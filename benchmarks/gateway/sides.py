@@ -1,4 +1,4 @@
-"""The fake upstream, and what stands in front of it: each in a process of its own."""
+"""The fake upstream and the gateways in front of it, each in its own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STOP_S = 10
 
 @contextmanager
 def upstream() -> Iterator[Running]:
-    """The fake upstream of `upstream.cpp`; any key opens it."""
+    """Run the fake upstream of `upstream.cpp`, which accepts any key."""
     with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
         folder = Path(name)
         answer = folder / "answer.json"
@@ -48,12 +48,12 @@ def upstream() -> Iterator[Running]:
 
 @contextmanager
 def in_front(side: str, fake: Running, max_concurrency: int) -> Iterator[Running]:
-    """A gateway to the fake upstream, or that itself.
+    """Run a gateway in front of the fake upstream, or return the upstream itself.
 
     Args:
-        side: Its name.
+        side: Name of the gateway.
         fake: The upstream.
-        max_concurrency: Requests at the upstream at once; the plain proxy has no limit.
+        max_concurrency: Maximum concurrent requests to the upstream; the plain proxy has no limit.
     """
     if side == DIRECT:
         yield fake
@@ -69,7 +69,7 @@ def in_front(side: str, fake: Running, max_concurrency: int) -> Iterator[Running
 
 
 def settings(port: int, max_concurrency: int) -> str:
-    """Of `polymux serve`: one upstream, and no engine that could answer in its place."""
+    """Return the settings for `polymux serve`: one upstream and no engines."""
     return (
         f'[engines]\n[upstreams.fake]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
         f'max_concurrency = {max_concurrency}\nmodels = ["default"]\n'

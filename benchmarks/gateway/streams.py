@@ -1,4 +1,4 @@
-"""Many streams at once: every byte as it was sent, how evenly, and with how much memory."""
+"""Many concurrent streams: correct bytes, even timing and memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _FIRST_STREAMS, _FIRST_TOKENS = 32, 3
 
 
 def ordered(tokens: int, rate: int) -> dict[str, Any]:
-    """A chat with an order of `content.hpp`; who asks puts the stream's number and time into it."""
+    """Return a chat request that sets the number and rate of tokens, in the format of
+    `content.hpp`. The client adds the stream's number and time."""
     return body(f"{STREAM} {0:06} {tokens:06} {rate:06} {0:020}", stream=True)
 
 
 def load(server: Running, count: int, tokens: int, rate: int, ramp_ms: int) -> dict[str, Any]:
-    """What `streams.cpp` has seen.
+    """Run `streams.cpp` and return its figures.
 
     Raises:
         SystemExit: It failed.
@@ -39,7 +40,7 @@ def load(server: Running, count: int, tokens: int, rate: int, ramp_ms: int) -> d
 
 
 def streams(side: str, count: int, tokens: int, rate: int, ramp_ms: int) -> dict[str, Any]:
-    """Streams of so many tokens, so many a second, that begin one behind the other."""
+    """Run streams of `tokens` tokens at `rate` tokens per second, started one after the other."""
     with upstream() as fake, in_front(side, fake, count) as server:
         load(server, _FIRST_STREAMS, _FIRST_TOKENS, rate, 0)
         reset_peak(server.pid)

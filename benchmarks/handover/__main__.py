@@ -1,4 +1,5 @@
-"""`scripts/bench handover`: what a chunk costs above a list's loop, and a token of `Local`."""
+"""`scripts/bench handover`: cost of a decoded chunk above a loop over a list, and of a token in
+`Local`."""
 
 from __future__ import annotations
 
@@ -20,10 +21,9 @@ TOKENS, QUICK_TOKENS = 10_000, 200
 
 
 def main() -> None:
-    """Measures."""
     options = arguments("handover", __doc__)
     count = QUICK_COUNT if options.quick else COUNT
-    module()  # Built before anything is measured.
+    module()  # Build before anything is measured.
 
     def contender(name: str, way: str) -> Variant:
         command = (sys.executable, "-m", "benchmarks.handover.measure", way, str(count))
@@ -48,7 +48,7 @@ def main() -> None:
 
     def local(name: str, way: str) -> Variant:
         command = (sys.executable, "-m", "benchmarks.handover.local", way, tokens)
-        # The engine's process imports the benchmark's engine.
+        # The engine's process imports the benchmark's engine from ROOT.
         return Variant(name, command, ours=True, env={"PYTHONPATH": str(ROOT)})
 
     of_local = Case(

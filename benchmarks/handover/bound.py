@@ -1,4 +1,4 @@
-"""The module with pybind11's object, built when it is wanted."""
+"""The pybind11 module for comparison, built on first use."""
 
 import hashlib
 import importlib.util
@@ -15,7 +15,7 @@ TIMEOUT_S = 300
 
 
 def module() -> ModuleType:
-    """The module `bound_chunk`."""
+    """Return the module `bound_chunk`."""
     flags = [
         "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
         f"-I{pybind11.get_include()}", f"-I{sysconfig.get_path('include')}",

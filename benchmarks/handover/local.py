@@ -1,7 +1,7 @@
-"""local WAY COUNT: what a token of a chat costs in a program that uses `Local`, without a server.
+"""`local WAY COUNT`: cost of a chat token in a program that uses `Local`, without a server.
 
-The engine does nothing and runs in its own process, which does not count: what is measured is what
-the program's process spends between the engine's pipe and the caller's loop.
+The engine does nothing and runs in its own process, which is not counted. The figure is the time
+that the program's process spends between the engine's pipe and the calling loop.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from polymux.runtime.settings import EngineSettings
 from benchmarks.server.conversation import STREAM
 from benchmarks.server.engines import FAMILY
 
-#: The engine gives this many tokens a second, so that most of them come one by one.
+#: Tokens per second of the engine: slow enough for most tokens to arrive one by one.
 RATE = 5_000
 ENGINES = {"noop": EngineSettings(FAMILY, {"max_concurrency": 1}, operations=("chat",))}
 
 
 def messages(tokens: int) -> list[dict[str, str]]:
-    """What tells the engine to stream so many."""
+    """Return the messages that make the engine stream `tokens` tokens."""
     return [{"role": "user", "content": f"{STREAM} {tokens} {RATE}"}]
 
 
 def sync(store: str, tokens: int) -> float:
-    """CPU seconds of one stream."""
+    """Return the CPU seconds of one stream."""
     with Local(folder=store, engines=ENGINES) as local:
         for count in (50, tokens):
             began = time.process_time()
@@ -41,7 +41,6 @@ def sync(store: str, tokens: int) -> float:
 
 
 async def asynchronous(store: str, tokens: int) -> float:
-    """The same, on the loop of asyncio."""
     async with AsyncLocal(folder=store, engines=ENGINES) as local:
         for count in (50, tokens):
             began = time.process_time()
@@ -53,7 +52,6 @@ async def asynchronous(store: str, tokens: int) -> float:
 
 
 def main() -> None:
-    """Measures one way."""
     way, tokens = sys.argv[1], int(sys.argv[2])
     with tempfile.TemporaryDirectory() as store:
         spent_s = sync(store, tokens) if way == "sync" else asyncio.run(asynchronous(store, tokens))

@@ -1,4 +1,4 @@
-"""measure WAY COUNT: what a chunk costs that is decoded already, above a loop over a list."""
+"""`measure WAY COUNT`: cost of a chunk that is already decoded, above a loop over a list."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ END = b"data: [DONE]\n\n"
 
 
 def loop_ns(chunks: Iterator[object]) -> int:
-    """Of this thread, for all of them."""
+    """Return this thread's CPU time for a loop over all chunks, in ns."""
     began = time.thread_time_ns()
     for _ in chunks:
         pass
@@ -23,7 +23,7 @@ def loop_ns(chunks: Iterator[object]) -> int:
 
 
 def sync(count: int) -> int:
-    """From the decoder, which decodes a whole piece when its first chunk is asked for."""
+    """Read from the decoder, which decodes a whole piece when its first chunk is requested."""
     from polymux import decode_chat_stream
 
     stream = iter(decode_chat_stream([EVENT * (count + 1) + END]))
@@ -32,14 +32,13 @@ def sync(count: int) -> int:
 
 
 def bound(count: int) -> int:
-    """Objects of pybind11."""
     from benchmarks.handover.bound import module
 
     return loop_ns(iter(module().Chunks(" word", count)))
 
 
 async def ready(count: int) -> int:
-    """As a client of asyncio has it, once a piece was taken from the connection."""
+    """Read as an asyncio client does after a piece has arrived."""
     from polymux.aio import decode_chat_stream
 
     async def body() -> AsyncIterator[bytes]:
@@ -54,7 +53,6 @@ async def ready(count: int) -> int:
 
 
 def main() -> None:
-    """Measures one way after a trial."""
     way, count = sys.argv[1], int(sys.argv[2])
     gc.disable()
     ns: list[int] = []

@@ -1,1 +1,1 @@
-"""What importing a client costs, and making the first one, and its first request."""
+"""Cost of importing a client, creating it, and sending its first request."""

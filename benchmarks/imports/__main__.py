@@ -1,4 +1,5 @@
-"""`scripts/bench imports`: instructions above a bare interpreter until a client is of use."""
+"""`scripts/bench imports`: instructions until a client is usable, above those of a bare
+interpreter."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ VALGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
 IMPORT, CLIENT, REQUEST = "import", "import and first client", "and its first request"
 CHAT = "chat.completions.create(model='m', messages=[{'role': 'user', 'content': 'Hi'}])"
 
-#: Contender to its import, its first client, its first request to the server at `url`.
+#: Contender to its import, its first client, and its first request to the server at `url`.
 PROGRAMS = {
     OURS: (
         "import polymux",
@@ -83,10 +84,10 @@ PROGRAMS = {
 
 
 def instructions(usage: Usage, *, bare: int = 0) -> dict[str, Any]:
-    """Of the whole process, without those of a bare interpreter.
+    """Return the instructions of the whole process, without those of a bare interpreter.
 
     Raises:
-        SystemExit: valgrind has not counted.
+        SystemExit: valgrind did not count.
     """
     found = re.search(r"Collected : (\d+)", usage.stderr)
     if found is None:
@@ -94,7 +95,7 @@ def instructions(usage: Usage, *, bare: int = 0) -> dict[str, Any]:
     return {"instructions": int(found[1]) - bare, "wall_s": usage.wall_s, "count": 1}
 
 
-#: Of every process that is counted. Byte code is ours, and there from the first run on.
+#: Environment of every counted process. Byte code is cached from the first run on.
 ENVIRONMENT = {
     "PYTHONPYCACHEPREFIX": str(BUILD / "byte-code"),
     "PYTHONDONTWRITEBYTECODE": "",
@@ -104,12 +105,13 @@ ENVIRONMENT = {
 
 
 def installed() -> str:
-    """The interpreter of an environment that has polymux as a user's has it, like the peers'.
+    """Return the Python of an environment with polymux installed from a wheel, like the peers.
 
-    What benchmarks run from is an editable package, whose import hook counts more than polymux.
+    The benchmarks run from an editable package, whose import hook costs more than importing
+    polymux.
 
     Raises:
-        subprocess.CalledProcessError: the wheel could not be made; pip has said why.
+        subprocess.CalledProcessError: pip could not build the wheel; its output has the reason.
     """
     folder = BUILD.parent / "bench-imports-own-venv"
     python = str(folder / "bin" / "python")
@@ -128,7 +130,7 @@ def installed() -> str:
 
 
 def bare_instructions(python: str) -> int:
-    """Of an interpreter that does nothing."""
+    """Return the instructions of an interpreter that does nothing."""
     run([python, "-c", "pass"], env=ENVIRONMENT)
     usage = run([*VALGRIND, python, "-c", "pass"], env=ENVIRONMENT)
     count: int = instructions(usage)["instructions"]
@@ -136,7 +138,7 @@ def bare_instructions(python: str) -> int:
 
 
 def variant(name: str, python: str, lines: tuple[str, ...], bare: int, url: str) -> Variant:
-    """One contender; run once before, so that its byte code is there."""
+    """Return a contender. It is run once before, to cache its byte code."""
     program = "\n".join((f"url = {url!r}", *lines))
     run([python, "-c", program], env=ENVIRONMENT)
     command = (*VALGRIND, python, "-c", program)
@@ -144,7 +146,7 @@ def variant(name: str, python: str, lines: tuple[str, ...], bare: int, url: str)
 
 
 def cases(environment: Environment, url: str, names: list[str]) -> list[Case]:
-    """Three stages, each with all that comes before."""
+    """Return three stages, each of which includes the earlier ones."""
     pythons = dict.fromkeys(names, environment.python) | {OURS: installed()}
     bare = {python: bare_instructions(python) for python in set(pythons.values())}
     found = []
@@ -162,7 +164,7 @@ def cases(environment: Environment, url: str, names: list[str]) -> list[Case]:
 
 
 def main() -> None:
-    """Counts; a few rounds are enough, as instructions do not depend on the machine's mood."""
+    """Measure. A few rounds are enough, because instruction counts hardly vary."""
     options = arguments("imports", __doc__)
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is not installed: sudo apt-get install valgrind")

@@ -1,4 +1,4 @@
-"""`scripts/bench interrupts`: how long a call goes on after Ctrl-C."""
+"""`scripts/bench interrupts`: time from Ctrl-C to the end of a call."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ _ALL = (*CALLS, FETCH, FETCHED_NAME)
 
 
 class _Busy(BaseHTTPRequestHandler):
-    """Has no time for a chat, and a job that goes on."""
+    """A server that answers chats with "retry much later", and has a job that never ends."""
 
     def do_POST(self) -> None:
-        """Asks for another try, much later."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self._answer(503, {"error": "busy"}, ("Retry-After", "30"))
 
     def do_GET(self) -> None:
-        """The job."""
         self._answer(200, {"id": "a1", "status": "processing"})
 
     def _answer(self, status: int, value: object, *fields: tuple[str, str]) -> None:
@@ -55,12 +53,12 @@ class _Busy(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        pass
 
 
 @contextmanager
 def busy() -> Iterator[str]:
-    """The address of a server that says "later" to everything."""
+    """Run a server that answers every chat with "retry later"; yields its URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Busy) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -69,7 +67,7 @@ def busy() -> Iterator[str]:
 
 @contextmanager
 def listener(*, backlog: int) -> Iterator[tuple[str, int]]:
-    """A socket that listens, and that nobody ever looks at."""
+    """Open a listening socket that never accepts a connection."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(backlog)
@@ -78,14 +76,14 @@ def listener(*, backlog: int) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """The address of a server that takes connections, and says and reads nothing."""
+    """Run a server that accepts connections but reads and sends nothing; yields its URL."""
     with listener(backlog=1_000) as (host, port):
         yield f"http://{host}:{port}"
 
 
 @contextmanager
 def full() -> Iterator[str]:
-    """The address of a server that takes no more connections."""
+    """Run a server whose queue of connections is full; yields its URL."""
     with listener(backlog=0) as (host, port), ExitStack() as stack:
         for _ in range(4):
             one = stack.enter_context(socket.socket())
@@ -95,7 +93,6 @@ def full() -> Iterator[str]:
 
 
 def main() -> None:
-    """Starts the servers, measures."""
     options = arguments("interrupts", __doc__)
     count = QUICK_COUNT if options.quick else COUNT
     with floor_server() as streams, silent() as nothing, full() as nobody, busy() as later:

@@ -1,4 +1,4 @@
-"""measure CALL URL COUNT: how long Ctrl-C takes to end a call that waits, in so many processes."""
+"""`measure CALL URL COUNT`: how long Ctrl-C takes to end a waiting call, in COUNT processes."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import time
 
 from benchmarks.interrupts.waiting import NAME_SERVER, NAMES
 
-#: From the moment that it says it waits, until it does.
+#: Time between the message of the process and the actual wait.
 UNTIL_IT_WAITS_S = 0.3
 
 
-#: A network whose only name server takes questions and never answers.
+#: A network whose only name server accepts queries and never answers.
 _SILENT_NAMES = """
 set -e
 ip link set lo up
@@ -27,11 +27,11 @@ exec "$@"
 
 
 def in_a_silent_network(command: list[str], path: str) -> list[str]:
-    """A command where names are asked for in vain.
+    """Return a command that runs `command` in a network whose name server never answers.
 
     Args:
-        command: As it is.
-        path: Of a file, for what `resolv.conf` shall be there.
+        command: The command to run.
+        path: File that replaces `resolv.conf` in that network.
     """
     rights = () if os.getuid() == 0 else ("--user", "--map-root-user")
     inside = ("unshare", *rights, "--net", "--mount", "sh", "-c", _SILENT_NAMES, "sh", path)
@@ -39,7 +39,7 @@ def in_a_silent_network(command: list[str], path: str) -> list[str]:
 
 
 def delay_s(name: str, url: str) -> float:
-    """From the signal to the end of the call, of one process."""
+    """Return the seconds from the signal to the end of the call, in one process."""
     command = [sys.executable, "-m", "benchmarks.interrupts.waiting", name, url]
     with tempfile.NamedTemporaryFile(prefix="polymux-bench-") as names:
         return delay_of_s(
@@ -48,23 +48,23 @@ def delay_s(name: str, url: str) -> float:
 
 
 def delay_of_s(name: str, command: list[str]) -> float:
-    """The same, of a command."""
+    """Return the same for a command."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         if child.stdout.readline() != "waits\n":
-            raise SystemExit(f"{name}: it does not wait")
+            raise SystemExit(f"{name}: the call does not wait")
         time.sleep(UNTIL_IT_WAITS_S)
         sent_ns = time.monotonic_ns()
         child.send_signal(signal.SIGINT)
         told = child.stdout.readline()
     if not told:
-        raise SystemExit(f"{name}: it had ended before")
+        raise SystemExit(f"{name}: the call ended before the signal")
     ended_ns: int = json.loads(told)["ended_ns"]
     return (ended_ns - sent_ns) / 1e9
 
 
 def main() -> None:
-    """The median of all, and the worst."""
+    """Print the median and the maximum."""
     name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     delays_s = [delay_s(name, url) for _ in range(count)]
     worst_s, median_s = max(delays_s), statistics.median(delays_s)

@@ -1,4 +1,4 @@
-"""waiting CALL URL: waits until Ctrl-C, and prints the time of the clock when it had ended."""
+"""`waiting CALL URL`: wait until Ctrl-C, then print the clock time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 FLOOR = "time.sleep"
 NAME_SERVER = ("127.0.0.53", 53)
 FETCH, NAME, FETCHED_NAME = "a fetch", "looking up a name", "a fetch, looking up a name"
-#: They ask a name server that never answers, in a network of their own.
+#: These query a name server that never answers, in a separate network namespace.
 NAMES = (NAME, FETCHED_NAME)
 BETWEEN_TRIES, JOB = "between two tries", "a job between two looks"
-#: What waits, and the path that its server answers a chat on.
+#: Each waiting call, and the path of its server's chat endpoint.
 CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
     "a call": (lambda client: client.chat("x"), "/silent"),
     "a stream before its head": (lambda client: client.chat("x", stream=True), "/silent"),
@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], str]] = {
 
 
 def waiting(name: str, url: str) -> Callable[[], object]:
-    """What waits until it is interrupted."""
+    """Return a function that waits until it is interrupted."""
     if name == FLOOR:
         return lambda: time.sleep(60)
     if name in (FETCH, FETCHED_NAME):
@@ -53,7 +53,6 @@ def waiting(name: str, url: str) -> Callable[[], object]:
 
 
 def main() -> None:
-    """Says that it waits, and when it does no more."""
     wait = waiting(*sys.argv[1:])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
         if sys.argv[1] in NAMES:
@@ -63,14 +62,14 @@ def main() -> None:
 
 
 def interrupted(wait: Callable[[], object]) -> None:
-    """Waits, and says when it was interrupted."""
+    """Wait, and print the time of the interrupt."""
     try:
         wait()
     except KeyboardInterrupt:
         ended_ns = time.monotonic_ns()
         print(json.dumps({"ended_ns": ended_ns}), flush=True)
         if sys.argv[1] in NAMES:
-            os._exit(0)  # Else it waits for the thread that waits for the name.
+            os._exit(0)  # A normal exit would wait for the thread that resolves the name.
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Request bodies: writing JSON from Python objects, and checking JSON that was received."""
+"""Request bodies: writing JSON from Python objects, and validating received JSON."""

@@ -1,4 +1,4 @@
-"""`scripts/bench json`: writers of request bodies and checkers of received ones, as ratios."""
+"""`scripts/bench json`: JSON writers and validators of request bodies, as ratios."""
 
 import argparse
 import datetime
@@ -24,7 +24,10 @@ MAX_BYTES = 32 << 20
 
 
 def writers() -> dict[str, Callable[[Any], Any]]:
-    """By name; all give the same text, which is checked before anything is timed."""
+    """Return the writers by name.
+
+    All must produce the same text, which is checked before timing.
+    """
     import msgspec
     import orjson
     from polymux._native import _core
@@ -40,7 +43,7 @@ def writers() -> dict[str, Callable[[Any], Any]]:
 
 
 def check_same(functions: Mapping[str, Callable[[Any], Any]], value: Any) -> None:
-    """Stops where a writer writes something else."""
+    """Raise an error if the writers' outputs differ."""
     texts = {name: write(value) for name, write in functions.items() if name != BUFFER}
     if len(set(texts.values())) != 1:
         raise SystemExit(
@@ -49,7 +52,10 @@ def check_same(functions: Mapping[str, Callable[[Any], Any]], value: Any) -> Non
 
 
 def checkers() -> dict[str, Callable[[bytes], Any]]:
-    """By name; each refuses what the contract refuses, as far as models can say it."""
+    """Return the validators by name.
+
+    Each rejects what the contract rejects, as far as models can express it.
+    """
     from polymux._native import _core
 
     from benchmarks.json.models import ChatRequest
@@ -63,12 +69,12 @@ def checkers() -> dict[str, Callable[[bytes], Any]]:
 
 
 def ratio(theirs: list[float], ours: list[float]) -> str:
-    """Round by round: median with quartiles."""
+    """Return the median and quartiles of the ratios of single rounds."""
     return str(spread([one / other for one, other in zip(theirs, ours, strict=True)]))
 
 
 def table(measured: Mapping[str, Rounds], ours: str, peers: list[str]) -> list[str]:
-    """Times as fast as each peer."""
+    """Return a table of polymux's speed relative to each peer."""
     lines = [f"| input | polymux, us | {' | '.join(peers)} |", "| --- |" + " ---: |" * len(peers)]
     lines[1] += " ---: |"
     for case, rounds in measured.items():
@@ -79,7 +85,7 @@ def table(measured: Mapping[str, Rounds], ours: str, peers: list[str]) -> list[s
 
 
 def goals(written: Mapping[str, Rounds], checked: Mapping[str, Rounds]) -> list[str]:
-    """Each goal by the lower quartile."""
+    """Return a row for each goal, judged by the lower quartile."""
     lines = ["| goal | wanted | lower quartile | met |", "| --- | ---: | ---: | --- |"]
 
     def line(name: str, wanted: float, theirs: list[float], ours: list[float]) -> None:
@@ -97,7 +103,6 @@ def goals(written: Mapping[str, Rounds], checked: Mapping[str, Rounds]) -> list[
 
 
 def main() -> None:
-    """Measures and prints Markdown."""
     parser = argparse.ArgumentParser(prog="scripts/bench json", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="at least 7 (default: 15)")
     parser.add_argument("--publish", action="store_true", help=publish.HELP)

@@ -1,4 +1,4 @@
-"""The peers' packages, in a virtual environment of their own whose folder is added to the path."""
+"""The peers' packages, in a separate virtual environment whose folder is added to the path."""
 
 import site
 import subprocess
@@ -14,9 +14,9 @@ PACKAGES = ("orjson", "msgspec", "pydantic")
 
 
 def prepare() -> dict[str, str]:
-    """Installs the peers where that is due, and makes them importable here.
+    """Install the peers if needed, and make them importable here.
 
-    Functions of one process can take turns.
+    In one process the functions can take turns.
 
     Returns:
         Their versions.

@@ -1,4 +1,4 @@
-"""What is written and what is checked: new objects for every call, so no cached copy helps."""
+"""Inputs to write and to validate. Each call gets new objects, so cached copies do not help."""
 
 import json
 import random
@@ -13,7 +13,7 @@ WORDS = (
 
 
 def prose(characters: int, seed: int = 1) -> str:
-    """English-like text: sentences, quotation marks and line ends."""
+    """Return English-like text with sentences, quotation marks and line ends."""
     source = random.Random(seed)
     pieces: list[str] = []
     size = 0
@@ -28,13 +28,13 @@ def prose(characters: int, seed: int = 1) -> str:
 
 
 def sprinkled(text: str, extra: str, every: int, seed: int = 2) -> str:
-    """The text with one of `extra` in the place of about one in `every` characters."""
+    """Return the text with about one in `every` characters replaced by one of `extra`."""
     source = random.Random(seed)
     return "".join(source.choice(extra) if source.randrange(every) == 0 else c for c in text)
 
 
 def chat() -> dict[str, Any]:
-    """A conversation of twenty messages with two tools, 8 KB."""
+    """Return a chat request of 8 KB with twenty messages and two tools."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": prose(400, 3)}]
     for turn in range(9):
         messages.append({"role": "user", "content": prose(150 + 25 * turn, 10 + turn)})
@@ -74,7 +74,7 @@ def chat() -> dict[str, Any]:
 
 
 def texts() -> dict[str, str]:
-    """A megabyte of each kind."""
+    """Return texts of one megabyte of each kind."""
     plain = prose(MEGABYTE)
     chinese = random.Random(4).choices(
         [chr(code) for code in range(0x4E00, 0x9FA5)], k=MEGABYTE // 3
@@ -89,7 +89,8 @@ def texts() -> dict[str, str]:
 
 
 def makers() -> dict[str, tuple[Callable[[], Any], int]]:
-    """Case to a maker of new objects, and how many a round takes."""
+    """Return for each case a function that creates new objects, and the number of calls per
+    round."""
     body = json.dumps(chat())
 
     def text_maker(text: str) -> Callable[[], Any]:

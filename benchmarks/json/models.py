@@ -1,7 +1,7 @@
-"""The chat request as pydantic models, as strict as the contract: types, choices, bounds, nesting.
+"""The chat request as pydantic models, with the contract's types, choices, bounds and nesting.
 
-What they leave out costs them nothing and polymux something: names that are there twice, names that
-steer the transport, and rules between fields.
+The models do not check duplicate names, names that control the transport, and rules between fields.
+polymux checks these, which costs it some time.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Strict(BaseModel):
-    """Types as they are, unknown members passed on."""
+    """A model without type conversion that keeps unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 

@@ -1,4 +1,4 @@
-"""Functions that take turns on new objects, by CPU time of this thread."""
+"""Run functions in turn on new objects and measure the CPU time of this thread."""
 
 import gc
 import time
@@ -11,13 +11,13 @@ Rounds = dict[str, list[float]]
 def measure(
     functions: Mapping[str, Callable[[Any], Any]], make: Callable[[], Any], calls: int, rounds: int
 ) -> Rounds:
-    """Seconds of a call, for each function and round. The first round of all is thrown away.
+    """Return the seconds per call for each function and round. The first round is discarded.
 
     Args:
-        functions: By name; each gets objects that nobody has seen before.
-        make: Makes one.
-        calls: In a round, of each function.
-        rounds: How many count.
+        functions: Functions by name; each call gets a new object.
+        make: Creates an object.
+        calls: Calls of each function per round.
+        rounds: Number of rounds that count.
     """
     seconds: Rounds = {name: [] for name in functions}
     names = list(functions)

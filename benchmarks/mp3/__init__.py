@@ -1,1 +1,1 @@
-"""Conversion to MP3 against the programs and packages people use for it today."""
+"""Conversion to MP3, compared with common programs and packages."""

@@ -27,18 +27,17 @@ BASELINE = ROOT / "benchmarks" / "mp3" / "baseline.json"
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench mp3", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="per converter (default: 5)")
     parser.add_argument(
         "--only",
         action="append",
         choices=("conversions", "long", "clips", "memory"),
-        help="measure this part alone and keep the other parts of the last run; may be repeated",
+        help="measure only this part and keep the other parts of the last run; repeatable",
     )
-    parser.add_argument("--peer", action="append", help="leave out all other peers but ffmpeg")
+    parser.add_argument("--peer", action="append", help="measure only polymux and ffmpeg")
     parser.add_argument(
-        "--callgrind", action="store_true", help="count instructions too (needs valgrind)"
+        "--callgrind", action="store_true", help="also count instructions (requires valgrind)"
     )
     parser.add_argument(
         "--program", type=Path, help="the C++ example convert_to_mp3 (default: if built, build/*/)"
@@ -47,13 +46,13 @@ def arguments() -> argparse.Namespace:
         "--publish", action="store_true", help=f"{publish.HELP}, and write mp3/baseline.json"
     )
     parser.add_argument(
-        "--report", action="store_true", help="measure nothing, report the last run again"
+        "--report", action="store_true", help="report the last run without measuring"
     )
     return parser.parse_args()
 
 
 def example_program(given: Path | None) -> Path | None:
-    """The C++ example: the one named, or the newest below build/."""
+    """Return the given C++ example, or the newest one below build/."""
     if given is not None:
         return given.resolve()
     found = (ROOT / "build").glob("**/convert_to_mp3")
@@ -62,13 +61,13 @@ def example_program(given: Path | None) -> Path | None:
 
 
 def chosen(names: list[str] | None) -> tuple[Peer, ...]:
-    """The peers to measure; ffmpeg and polymux, in all their variants, always."""
+    """Return the peers to measure; ffmpeg and all variants of polymux are always included."""
     always = {peer.name for peer in (*ffmpeg.PEERS, *polymux.PEERS)}
     return tuple(peer for peer in every() if not names or peer.name in {*names, *always})
 
 
 def measure(options: argparse.Namespace, peers: tuple[Peer, ...]) -> None:
-    """Measures what was asked for and leaves it in RESULTS, part by part."""
+    """Run the selected parts and write each one to RESULTS when it is done."""
     raised = raise_priority()
     broken = environment.prepare([peer for peer in peers if peer.packages])
     files = inputs.prepare()
@@ -104,7 +103,7 @@ def measure(options: argparse.Namespace, peers: tuple[Peer, ...]) -> None:
 
 
 def main() -> None:
-    """Measures, unless the last run will do, and reports."""
+    """Measure, unless only a report is requested, and print the report."""
     options = arguments()
     peers = chosen(options.peer)
     if not options.report:

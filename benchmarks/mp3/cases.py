@@ -1,4 +1,4 @@
-"""What is converted to what by whom: the cases that the goals and the tables name."""
+"""The conversions to measure: the cases that the goals and tables refer to."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,14 @@ HOUR_CBR = "60 min AAC in MP4 with video to CBR 128"
 
 @dataclass(frozen=True)
 class Case:
-    """One input, one setting, and who converts.
+    """One input and one setting, with the converters to run.
 
     Attributes:
-        title: As the tables show it.
-        source: The file.
-        mode: The setting.
-        always: Peers that run in every round: those that a goal names.
-        sometimes: Peers that run in the first rounds only, to keep the whole run short.
+        title: Title of the table.
+        source: Input file.
+        mode: Setting.
+        always: Peers that run in every round, because a goal refers to them.
+        sometimes: Peers that run only in the first rounds, to save time.
     """
 
     title: str
@@ -41,12 +41,12 @@ class Case:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All who take part."""
+        """All peers of the case."""
         return (*self.always, *self.sometimes)
 
 
 def short(inputs: Inputs) -> tuple[Case, ...]:
-    """Three minutes: every peer."""
+    """Return the cases of three minutes, which run every peer."""
     ours = (REFERENCE, OURS, ONE_THREAD)
     fast, rest = FAST_REFERENCE.name, ("lame", "PyAV", "lameenc")
     singles = ("pydub", "torchcodec", "pedalboard")
@@ -62,7 +62,7 @@ def short(inputs: Inputs) -> tuple[Case, ...]:
 
 
 def long(inputs: Inputs) -> tuple[Case, ...]:
-    """Files whose length is the point: ffmpeg and polymux alone."""
+    """Return the cases of long files, which run only ffmpeg and polymux."""
     pair = (REFERENCE, OURS)
     return (
         Case(TEN_MINUTES_CBR, inputs.ten_minutes_wav, "cbr128", pair),

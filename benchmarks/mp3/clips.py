@@ -1,4 +1,4 @@
-"""Two hundred short clips on two cores: where start-up costs as much as encoding, or more."""
+"""Two hundred short clips on two cores: start-up costs at least as much as encoding."""
 
 import json
 import os
@@ -25,7 +25,7 @@ WAYS = (IN_TURN, TWO_AT_A_TIME, LOOP, MANY)
 
 
 def convert_all(contender: str, sources: Sequence[Path], folder: Path) -> dict[str, Any]:
-    """Converts every clip in one way, into an empty folder.
+    """Convert every clip with one contender into an empty folder.
 
     Returns:
         `wall_s` and `cpu_s` from the start of the first process to the end of the last, and
@@ -51,7 +51,8 @@ def convert_all(contender: str, sources: Sequence[Path], folder: Path) -> dict[s
 
 
 def differing(folder: Path, reference: Path) -> int:
-    """How many files of a folder do not hold the frames of their namesakes in another."""
+    """Return the number of files whose frames differ from the file with the same name in another
+    folder."""
     expected = sorted(reference.glob("*.mp3"))
     outcomes = identity.in_another_process([(folder / path.name, path) for path in expected])
     return sum(not outcome["equal"] for outcome in outcomes)
@@ -59,9 +60,9 @@ def differing(folder: Path, reference: Path) -> int:
 
 @dataclass(frozen=True)
 class Kind:
-    """Clips of one length and format, and the ways to convert them.
+    """Clips of one length and format, and the contenders that convert them.
 
-    `sometimes` run in the first rounds only: no goal names them.
+    The contenders in `sometimes` run only in the first rounds, because no goal refers to them.
     """
 
     title: str
@@ -74,11 +75,11 @@ OF_ONE_SECOND, OF_FIVE_SECONDS = "of 1 s", "of 5 s"
 
 
 def measure(inputs: Inputs, rounds: int) -> dict[str, Any]:
-    """Runs all ways in turn, round after round, on the first two cores.
+    """Run all contenders in turn, round after round, on the first two cores.
 
     Returns:
-        Kind of clip to way to `rounds` (each with its number), `error` and, for polymux,
-        `differing` files, all rounds together.
+        Kind of clip to contender to `rounds` (each with its number), `error` and, for polymux, the
+        number of `differing` files in all rounds.
     """
     kinds = (
         Kind(f"{OF_ONE_SECOND}, WAV", inputs.wav_clips, (TWO_AT_A_TIME, LOOP)),
@@ -94,12 +95,12 @@ def measure(inputs: Inputs, rounds: int) -> dict[str, Any]:
 
 
 def measure_kind(kind: Kind, rounds: int) -> dict[str, Any]:
-    """All rounds of one kind of clip."""
+    """Run all rounds of one kind of clip."""
     print(f"{len(kind.sources)} clips {kind.title} ...", flush=True)
     names = [name for name in WAYS if name in (*ALWAYS, *kind.sometimes)]
     folders = {name: BUILD / "mp3-clips" / str(WAYS.index(name)) for name in names}
     found: dict[str, Any] = {name: {"rounds": [], "error": None} for name in names}
-    for name, folder in folders.items():  # once unmeasured: libraries and clips into the page cache
+    for name, folder in folders.items():  # fills the page cache
         found[name]["error"] = convert_all(name, kind.sources[:4], folder).get("error")
     for number in range(rounds):
         ran = []

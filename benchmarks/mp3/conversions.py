@@ -1,4 +1,4 @@
-"""One file at a time: every peer in turn, round after round."""
+"""Single files: every peer in turn, round after round."""
 
 import hashlib
 import json
@@ -12,17 +12,17 @@ from benchmarks.mp3 import environment, identity
 from benchmarks.mp3.cases import Case
 from benchmarks.mp3.peers.base import Mode, Peer
 
-#: How many rounds those run that no goal of the case names.
+#: Rounds of the peers that no goal of the case refers to.
 SOME_ROUNDS = 2
 OUTPUTS = BUILD / "mp3-outputs"
 
 
 def convert_once(peer: Peer, mode: Mode, source: Path, destination: Path) -> dict[str, Any]:
-    """One conversion in a process of its own.
+    """Convert once in a separate process.
 
     Returns:
         `cpu_s`, `wall_s` and `peak_rss_bytes` of the whole process; for Python packages also
-        `inside`, their own account without interpreter and imports; or `error`.
+        `inside`, the figures without interpreter and imports; or `error`.
     """
     destination.unlink(missing_ok=True)
     python = str(environment.PYTHON) if peer.packages else sys.executable
@@ -45,13 +45,13 @@ def convert_once(peer: Peer, mode: Mode, source: Path, destination: Path) -> dic
 def measure(
     cases: Sequence[Case], peers: Sequence[Peer], broken: Mapping[str, str], rounds: int
 ) -> dict[str, Any]:
-    """Runs every case.
+    """Run every case.
 
     Args:
-        cases: What is converted, and by whom.
-        peers: The converters; the reference must be among them.
-        broken: Peer to why it could not be installed.
-        rounds: How often each converter runs, in turn with the others.
+        cases: Inputs, settings and peers.
+        peers: The converters; must include the reference.
+        broken: Peer to the reason why it could not be installed.
+        rounds: Rounds of each converter, in turn with the others.
 
     Returns:
         Case to peer to `rounds` (each with its number), `identity`, `bytes` and `error`.
@@ -61,13 +61,13 @@ def measure(
 
 
 def sha256(path: Path) -> str:
-    """Digest of a file, read piece by piece."""
+    """Return the SHA-256 of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def taking_part(case: Case, peers: Sequence[Peer], number: int) -> list[Peer]:
-    """Who runs in a round, in an order that gives nobody always the same neighbour."""
+    """Return the peers of a round, in an order that varies which peer runs before which."""
     names = case.names if number < SOME_ROUNDS else case.always
     chosen = [peer for peer in peers if peer.name in names]
     first = number % len(chosen)
@@ -77,9 +77,9 @@ def taking_part(case: Case, peers: Sequence[Peer], number: int) -> list[Peer]:
 def measure_case(
     case: Case, peers: Sequence[Peer], broken: Mapping[str, str], rounds: int
 ) -> dict[str, Any]:
-    """Runs one case; a peer that fails drops out with its error and stays in the table."""
+    """Run one case. A peer that fails is not run again and stays in the table with its error."""
     print(f"{case.title} ...", flush=True)
-    sha256(case.source)  # from now on in the page cache
+    sha256(case.source)  # loads the source into the page cache
     involved = [peer for peer in peers if peer.name in case.names]
     found: dict[str, Any] = {
         peer.name: {"rounds": [], "error": broken.get(peer.name)} for peer in involved
@@ -94,7 +94,7 @@ def measure_case(
             result = convert_once(peer, case.mode, case.source, output)
             entry["error"] = result.get("error")
             if entry["error"] is None:
-                result.get("inside", {}).pop("memory", None)  # that is another part's subject
+                result.get("inside", {}).pop("memory", None)  # memory is measured separately
                 entry["rounds"].append({"round": number, **result})
                 digests[peer.name].add(sha256(output))
     judge(involved, found, digests)
@@ -102,9 +102,9 @@ def measure_case(
 
 
 def judge(peers: Sequence[Peer], found: Mapping[str, Any], digests: Mapping[str, set[str]]) -> None:
-    """Adds to each peer's entry how its frames compare, and whether its file was always the same.
+    """Add to each peer's entry how its frames compare, and whether all rounds wrote the same file.
 
-    Files of equal digests hold equal frames, so the last round's answers for every round.
+    Files with equal digests have equal frames, so the last round represents every round.
     """
     done = [peer for peer in peers if found[peer.name]["error"] is None]
     files = {peer.name: OUTPUTS / f"{peer.name}.mp3" for peer in done}

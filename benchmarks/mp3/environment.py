@@ -1,4 +1,4 @@
-"""The virtual environment of the Python peers, and the versions of everything that is compared."""
+"""The virtual environment of the Python peers, and all versions."""
 
 import json
 import subprocess
@@ -14,10 +14,10 @@ PYTHON = VENV / "bin" / "python"
 
 
 def prepare(peers: Sequence[Peer]) -> dict[str, str]:
-    """Installs each peer on its own, so that one that fails takes no other along.
+    """Install each peer separately, so a failure does not affect the others.
 
     Returns:
-        Peer to the reason why it could not be installed; empty when all went well.
+        Peer to the reason why it could not be installed; empty on success.
     """
     wanted = REQUIREMENTS.read_text()
     stamp = VENV / "requirements.txt"
@@ -40,7 +40,7 @@ def prepare(peers: Sequence[Peer]) -> dict[str, str]:
 
 
 def package_versions() -> dict[str, str]:
-    """Version of every distribution in the peers' environment."""
+    """Return the version of every distribution in the peers' environment."""
     script = (
         "import importlib.metadata as m, json;"
         "print(json.dumps({d.name.lower(): d.version for d in m.distributions()}))"
@@ -51,7 +51,8 @@ def package_versions() -> dict[str, str]:
 
 
 def build_info() -> dict[str, object]:
-    """What polymux itself says about its build: its version, FFmpeg's, LAME's, whose they are."""
+    """Return polymux's build information: its version, and the versions and origin of FFmpeg and
+    LAME."""
     script = (
         "import json, polymux._native._media as m; print(json.dumps(m.build_info(), default=str))"
     )
@@ -63,7 +64,7 @@ def build_info() -> dict[str, object]:
 
 
 def versions(peers: Sequence[Peer]) -> dict[str, str]:
-    """One line per peer."""
+    """Return one line per peer."""
     installed = package_versions()
     found = {}
     for peer in peers:

@@ -1,23 +1,23 @@
-"""What tables and goals have in common: ratios of rounds, and whether an answer counts at all."""
+"""Functions shared by tables and goals: ratios of rounds, and whether a result is valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.measure import Spread, spread
 
-#: Encoders differ by a frame or two in how they pad the end; more is another piece of audio.
+#: Encoders differ by a frame or two in their padding at the end. A larger difference is an error.
 TOLERATED_FRAMES = 2
 
 Rounds = Sequence[Mapping[str, Any]]
 
 
 def column(rounds: Rounds, key: str, part: str | None = None) -> list[float]:
-    """One figure of every round, from the whole process or from its own account (`part`)."""
+    """Return one figure of every round, of the whole process or of `part`."""
     return [float((one[part] if part and part in one else one)[key]) for one in rounds]
 
 
 def by_round(rounds: Rounds, key: str, part: str | None) -> dict[int, float]:
-    """Number of the round to one figure of it."""
+    """Return one figure by the number of the round."""
     numbers = [one.get("round", place) for place, one in enumerate(rounds)]
     return dict(zip(numbers, column(rounds, key, part), strict=True))
 
@@ -25,14 +25,14 @@ def by_round(rounds: Rounds, key: str, part: str | None) -> dict[int, float]:
 def ratio(
     above: Rounds, below: Rounds, key: str, part: str | None = None, below_part: str | None = None
 ) -> Spread:
-    """Round by round, so that a slow minute of the machine touches both sides of a ratio.
+    """Return the ratios of single rounds. A slow minute of the machine then affects both sides.
 
     Args:
-        above: The rounds of one contender.
-        below: Of another; only rounds in which both ran are compared.
-        key: The figure.
-        part: `inside` for the account of the process itself, of the first contender.
-        below_part: The same for the second.
+        above: Rounds of one contender.
+        below: Rounds of the other; only rounds with both are compared.
+        key: Figure.
+        part: `inside` for the first contender's figures without interpreter and imports.
+        below_part: The same for the second contender.
     """
     dividends, divisors = by_round(above, key, part), by_round(below, key, below_part)
     common = [number for number in dividends if number in divisors]
@@ -40,7 +40,7 @@ def ratio(
 
 
 def objection(entry: Mapping[str, Any]) -> str | None:
-    """Why a converter's figures do not count: an error, or audio of another length."""
+    """Return why a converter's figures do not count: an error, or audio of a different length."""
     if entry["error"]:
         return f"not measured: {entry['error']}"
     outcome = entry["identity"]
@@ -52,7 +52,7 @@ def objection(entry: Mapping[str, Any]) -> str | None:
 
 
 def frames_cell(entry: Mapping[str, Any]) -> str:
-    """How a file's frames compare with ffmpeg's; and at how many places it was joined."""
+    """Return how a file's frames compare with ffmpeg's, and the number of its joins."""
     outcome = entry["identity"]
     if outcome["equal"]:
         seams = entry["rounds"][-1].get("inside", {}).get("seams", 0)
@@ -62,7 +62,7 @@ def frames_cell(entry: Mapping[str, Any]) -> str:
 
 
 def wrong(entry: Mapping[str, Any]) -> str | None:
-    """Why figures of polymux meet no goal: one frame that differs is enough, in any round."""
+    """Return why polymux's result is invalid: a single different frame in any round is enough."""
     if problem := objection(entry):
         return problem
     if not entry["identity"]["equal"]:

@@ -1,4 +1,4 @@
-"""The goals, and whether what was measured meets them. A wrong answer never meets a goal."""
+"""The goals and whether the results meet them. An invalid result never meets a goal."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from benchmarks.mp3.figures import objection, ratio, table, wrong
 from benchmarks.mp3.memory import with_long_conversions
 from benchmarks.mp3.peers.polymux import FAST, ONE_THREAD, OURS
 
-#: Case to how many times as fast as ffmpeg.
+#: Case to the minimum speed relative to ffmpeg.
 SPEED = {
     cases.HOUR_CBR: 1.95,
     cases.WAV_CBR: 1.85,
@@ -29,7 +29,7 @@ LIBRARIES = {
 }
 TWO_THREADS_RIVAL_TIME = 1.1
 TWO_THREADS_RIVAL_SAVING_PERCENT = 8.0
-#: CPU of two threads, over that of ffmpeg.
+#: CPU time on two threads relative to ffmpeg's.
 PARALLEL_CPU = {cases.HOUR_CBR: 1.03, cases.TEN_MINUTES_CBR: 1.03, cases.TEN_MINUTES_V2: 1.05}
 SEQUENTIAL_CPU = {cases.WAV_CBR: 1.03, cases.WAV_V2: 1.03, cases.MP4_CBR: 1.03}
 SEQUENTIAL_MEMORY_MB = 60.0
@@ -40,25 +40,23 @@ Conversions = Mapping[str, Mapping[str, Any]]
 
 
 def verdict(*, met: bool) -> str:
-    """The last cell."""
+    """Return the last cell of a row."""
     return "yes" if met else "**no**"
 
 
 def at_least(name: str, goal: float, than: str, found: Spread) -> Row:
-    """A row for a speed."""
     wanted = f"at least {goal:g}x as fast as {than}"
     return (name, wanted, f"{found}x", verdict(met=found.median >= goal))
 
 
 def at_most(name: str, goal: float, what: str, found: Spread) -> Row:
-    """A row for a cost."""
     return (name, f"at most {goal:g}x {what}", f"{found}x", verdict(met=found.median <= goal))
 
 
 def pair(
     conversions: Conversions, case: str, ours: str, theirs: str
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """Two contenders of a case, or None where the run left one of them out."""
+    """Return two contenders of a case, or None if one was not measured."""
     entries = conversions.get(case, {})
     return (entries[ours], entries[theirs]) if ours in entries and theirs in entries else None
 
@@ -66,7 +64,7 @@ def pair(
 def against_ffmpeg(
     conversions: Conversions, goals: Mapping[str, float], ours: str, theirs: str
 ) -> Iterator[Row]:
-    """Speed of whole processes."""
+    """Return rows for the speed of whole processes."""
     for case, goal in goals.items():
         if found := pair(conversions, case, ours, theirs):
             name = case if ours == OURS else f"{ours}, {case}"
@@ -79,7 +77,7 @@ def against_ffmpeg(
 
 
 def against_libraries(conversions: Conversions) -> Iterator[Row]:
-    """Speed without start and imports, of both sides."""
+    """Return rows for the speed of both without process start and imports."""
     for library, titles in LIBRARIES.items():
         for case in titles:
             if found := pair(conversions, case, OURS, library):
@@ -93,7 +91,8 @@ def against_libraries(conversions: Conversions) -> Iterator[Row]:
 
 
 def against_two_threads(conversions: Conversions) -> Iterator[Row]:
-    """Size and time, without start and imports, beside the rival that uses two threads too."""
+    """Return rows for size and time, without process start and imports, against the other
+    converter with two threads."""
     case, rival = cases.WAV_V2, TWO_THREADS_RIVAL
     if not (found := pair(conversions, case, OURS, rival)):
         return
@@ -113,7 +112,7 @@ def against_two_threads(conversions: Conversions) -> Iterator[Row]:
 
 
 def cpu(conversions: Conversions, goals: Mapping[str, float], ours: str) -> Iterator[Row]:
-    """CPU seconds of whole processes."""
+    """Return rows for the CPU seconds of whole processes."""
     for case, goal in goals.items():
         if found := pair(conversions, case, ours, REFERENCE):
             name = f"{ours}, {case}: CPU"
@@ -125,7 +124,7 @@ def cpu(conversions: Conversions, goals: Mapping[str, float], ours: str) -> Iter
 
 
 def many_clips(results: Mapping[str, Any]) -> Iterator[Row]:
-    """Clips, each kind by its length."""
+    """Return rows for the clips, by kind and length."""
     for kind, entries in results.get("clips", {}).items():
         goal = CLIPS_SPEED.get(kind.partition(",")[0])
         if goal is None:
@@ -140,7 +139,7 @@ def many_clips(results: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def memory(results: Mapping[str, Any]) -> Iterator[Row]:
-    """Peaks, by how many threads there were."""
+    """Return rows for peak memory, by number of threads."""
     hour = results.get("long", {}).get(cases.HOUR_CBR, {})
     peaks = with_long_conversions(results.get("memory", {}), hour)
     for title, entries in peaks.items():
@@ -156,7 +155,7 @@ def memory(results: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def goals_table(results: Mapping[str, Any]) -> list[str]:
-    """Every goal whose part has been measured."""
+    """Return every goal whose part has been measured."""
     conversions = {**results.get("conversions", {}), **results.get("long", {})}
     rows = [
         *against_ffmpeg(conversions, SPEED, OURS, REFERENCE),

@@ -1,7 +1,7 @@
-"""Whether two files hold the same MP3 frames, judged by a parser that is not polymux's.
+"""Compare the frames of two MP3 files with a parser that is independent of polymux.
 
-The frames of an hour are many: `in_another_process` keeps them out of the measuring process, whose
-size its children inherit.
+An hour has many frames. `in_another_process` keeps them out of the measuring process, because
+children inherit its size.
 """
 
 import json
@@ -13,11 +13,11 @@ from benchmarks.measure import run
 
 
 def compare(path: Path, reference: Path) -> dict[str, Any]:
-    """Compares the audio frames of two MP3 files one by one.
+    """Compare the audio frames of two MP3 files one by one.
 
     Returns:
-        `equal` (all of them, and as many), `frames`, `expected` (how many the reference has),
-        `same` (how many agree at their place), and `problem` when the file cannot be parsed.
+        `equal` (same number and all equal), `frames`, `expected` (number of frames in the
+        reference), `same` (number of equal frames), and `problem` if the file cannot be parsed.
     """
     from tests.support.mp3_frames import Mp3Error, audio_frames
 
@@ -37,7 +37,7 @@ def compare(path: Path, reference: Path) -> dict[str, Any]:
 
 
 def in_another_process(pairs: list[tuple[Path, Path]]) -> list[dict[str, Any]]:
-    """`compare` for each pair of file and reference.
+    """Run `compare` for each pair of file and reference.
 
     Raises:
         RuntimeError: A reference cannot be read.
@@ -50,7 +50,7 @@ def in_another_process(pairs: list[tuple[Path, Path]]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Reads pairs, one per line with a tab between, and answers with a line of JSON each."""
+    """Read one tab-separated pair per line and print a line of JSON for each."""
     for line in sys.stdin:
         path, reference = line.rstrip("\n").split("\t")
         print(json.dumps(compare(Path(path), Path(reference))))

@@ -1,4 +1,4 @@
-"""The files that are converted: generated, the same on every machine, kept in build/bench."""
+"""The input files: generated, the same on every machine, stored in build/bench."""
 
 import shutil
 import subprocess
@@ -10,12 +10,12 @@ from benchmarks.measure import BUILD
 
 SECONDS = 180
 CLIPS = 200
-HOUR_LOOPS = 19  # on top of the first pass: 20 x 3 min
+HOUR_LOOPS = 19  # added to the first pass: 20 x 3 min
 TEN_MINUTES_S = 600
 RATE_HZ = 44_100
 
-# Bass, arpeggio, vibrato lead and drums: tones, transients, noise and stereo width, so that LAME
-# has all of its decisions to make. `random` is seeded, the music is the same every time.
+# Bass, arpeggio, vibrato lead and drums: tones, transients, noise and stereo width exercise all
+# decisions of LAME. `random` is seeded, so the music is always the same.
 LEFT = (
     "0.30*sin(2*PI*t*110*pow(2,floor(mod(t*0.5,4))*5/12))*exp(-1.5*mod(t,0.5))"
     "+0.18*sin(2*PI*t*440*pow(2,floor(mod(t*4,12))/12))*exp(-4*mod(t,0.25))"
@@ -32,7 +32,7 @@ RIGHT = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Where the generated files lie."""
+    """Paths of the generated files."""
 
     wav: Path
     mp4: Path
@@ -45,16 +45,16 @@ class Inputs:
 
 
 def ffmpeg(*arguments: str | Path) -> None:
-    """Runs ffmpeg to make an input.
+    """Run ffmpeg to make an input.
 
     Raises:
-        subprocess.CalledProcessError: It failed; its message is on standard error.
+        subprocess.CalledProcessError: ffmpeg failed; its message is on standard error.
     """
     subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", *map(str, arguments)], check=True)
 
 
 def make_music(folder: Path) -> tuple[Path, Path]:
-    """Three minutes of music as WAV, and as AAC in an MP4 with video."""
+    """Write three minutes of music as WAV, and as AAC in an MP4 with video."""
     wav, mp4 = folder / "music.wav", folder / "music.mp4"
     tune = f"aevalsrc=exprs='{LEFT}|{RIGHT}':s={RATE_HZ}:d={SECONDS}".replace(",", "\\,")
     ffmpeg("-f", "lavfi", "-i", tune, "-c:a", "pcm_s16le", wav)
@@ -65,7 +65,7 @@ def make_music(folder: Path) -> tuple[Path, Path]:
 
 
 def cut_clips(folder: Path, music: Path, seconds: int) -> None:
-    """Clips of exactly so many seconds from all over the music, as WAV."""
+    """Cut WAV clips of exactly `seconds` seconds from all parts of the music."""
     with wave.open(str(music)) as reader:
         for number in range(CLIPS):
             reader.setpos(number * (SECONDS - seconds) * RATE_HZ // CLIPS)
@@ -75,8 +75,8 @@ def cut_clips(folder: Path, music: Path, seconds: int) -> None:
 
 
 def encode_clips(folder: Path) -> None:
-    """The clips of a folder once more, as AAC in M4A."""
-    for first in range(0, CLIPS, 50):  # fifty at a time keep the number of open files low
+    """Encode the clips of a folder as AAC in M4A too."""
+    for first in range(0, CLIPS, 50):  # fifty at a time limit the number of open files
         numbers = range(first, min(first + 50, CLIPS))
         given = [argument for n in numbers for argument in ("-i", folder / f"{n:03}.wav")]
         wanted = [
@@ -88,7 +88,7 @@ def encode_clips(folder: Path) -> None:
 
 
 def make_basics(folder: Path) -> None:
-    """Three minutes, an hour, and the clips of a second."""
+    """Make three minutes, an hour, and the clips of one second."""
     wav, mp4 = make_music(folder)
     loop = ("-stream_loop", str(HOUR_LOOPS))
     ffmpeg(*loop, "-i", wav, "-c", "copy", folder / "hour.wav")
@@ -100,7 +100,7 @@ def make_basics(folder: Path) -> None:
 
 
 def make_longer(folder: Path) -> None:
-    """Ten minutes, and clips of five seconds."""
+    """Make ten minutes, and the clips of five seconds."""
     ten_minutes = ("-t", str(TEN_MINUTES_S), "-c", "copy", folder / "ten-minutes.wav")
     ffmpeg("-i", folder / "hour.wav", *ten_minutes)
     clips = folder / "clips-of-5-s"
@@ -109,7 +109,7 @@ def make_longer(folder: Path) -> None:
 
 
 def prepare() -> Inputs:
-    """Makes the inputs unless they lie there already; about half a minute and 1 GB."""
+    """Make the inputs unless they exist; takes about half a minute and 1 GB."""
     folder = BUILD / "mp3-inputs"
     complete, longer_complete = folder / "complete", folder / "longer-complete"
     if not complete.exists():

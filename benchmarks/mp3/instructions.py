@@ -1,4 +1,4 @@
-"""Instructions under callgrind: no clock, no neighbours, the same figure on every run."""
+"""Instruction counts by callgrind, which do not depend on clock speed or other processes."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from benchmarks.mp3.inputs import Inputs
 
 
 def count(command: list[str]) -> dict[str, Any]:
-    """Instructions of a whole process, dynamic loading included.
+    """Return the instructions of a whole process, including dynamic loading.
 
     Raises:
         OSError: valgrind is not installed.
@@ -23,7 +23,7 @@ def count(command: list[str]) -> dict[str, Any]:
 
 
 def measure(inputs: Inputs, program: Path) -> dict[str, Any]:
-    """One clip of a second, and ten seconds of the music, by ffmpeg and by the C++ example.
+    """Count for ffmpeg and the C++ example: a clip of one second, and ten seconds of the music.
 
     Returns:
         Input to contender to `instructions`, or `error`.

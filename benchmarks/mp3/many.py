@@ -1,4 +1,4 @@
-"""Converts the files named on standard input into a folder, all at once or `--in-turn`."""
+"""Convert the files listed on standard input into a folder, all at once or `--in-turn`."""
 
 import json
 import sys

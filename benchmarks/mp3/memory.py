@@ -20,16 +20,16 @@ Job = tuple[str, str]
 
 
 def measure(inputs: Inputs, peers: Sequence[Peer], program: Path | None) -> dict[str, Any]:
-    """Peak resident memory of ffmpeg and polymux at CBR 128.
+    """Measure the peak resident memory of ffmpeg and polymux at CBR 128.
 
-    What runs on one thread runs two at once, because time does not count here; what uses both
-    cores runs alone. ffmpeg and polymux on two threads with an hour of MP4 are left out: the long
-    conversions show their peaks.
+    Single-threaded programs run two at a time, because time does not count here. Programs that use
+    both cores run alone. ffmpeg and polymux on two threads with an hour of MP4 are omitted: the
+    long conversions report their peaks.
 
     Args:
-        inputs: The generated files.
-        peers: Where ffmpeg and polymux are found.
-        program: The C++ example, if it has been built.
+        inputs: Generated files.
+        peers: Peers with the commands of ffmpeg and polymux.
+        program: The C++ example, if built.
 
     Returns:
         Input to contender to `peak_rss_bytes`, and `stages` for polymux in Python; or `error`.
@@ -66,7 +66,7 @@ def measure(inputs: Inputs, peers: Sequence[Peer], program: Path | None) -> dict
 
 
 def peak(peer: Peer, source: Path, output: Path) -> dict[str, Any]:
-    """Peak memory of one conversion, and the stages on the way there."""
+    """Return the peak memory of one conversion, and the memory after each stage."""
     result = convert_once(peer, "cbr128", source, output)
     output.unlink(missing_ok=True)
     kept = {key: result[key] for key in ("error", "peak_rss_bytes") if key in result}
@@ -74,7 +74,7 @@ def peak(peer: Peer, source: Path, output: Path) -> dict[str, Any]:
 
 
 def peak_of_program(program: Path, source: Path, output: Path) -> dict[str, Any]:
-    """The same for the C++ example, which takes one thread where it is given one core."""
+    """Return the same for the C++ example, which uses one thread if it has one core."""
     core = min(os.sched_getaffinity(0))
     usage = run(["taskset", "-c", str(core), str(program), str(source), str(output)])
     output.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def peak_of_program(program: Path, source: Path, output: Path) -> dict[str, Any]
 def with_long_conversions(
     memory: Mapping[str, Any], long_case: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The peaks of every input and contender, those of the long conversions among them."""
+    """Return the peaks of every input and contender, including those of the long conversions."""
     peaks = {title: dict(entries) for title, entries in memory.items()}
     for name, entry in long_case.items():
         if entry["rounds"] and HOUR_MP4 in peaks:

@@ -1,4 +1,4 @@
-"""The results as Markdown: goals, then ratios, then seconds, then how it was measured."""
+"""The results as Markdown: goals, ratios, seconds, and the conditions of the measurement."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from benchmarks.mp3.peers.polymux import ONE_THREAD, OURS
 
 
 def conversion_table(entries: Mapping[str, Any]) -> list[str]:
-    """One case of `conversions.measure`."""
+    """Return the table of one case of `conversions.measure`."""
     reference = entries[REFERENCE]["rounds"]
     rows = []
     for name, entry in entries.items():
@@ -48,7 +48,7 @@ def conversion_table(entries: Mapping[str, Any]) -> list[str]:
 
 
 def clips_table(entries: Mapping[str, Any]) -> list[str]:
-    """One kind of `clips.measure`."""
+    """Return the table of one kind of clip of `clips.measure`."""
     reference = entries[clips.IN_TURN]["rounds"]
     rows = []
     for name, entry in entries.items():
@@ -69,12 +69,12 @@ def clips_table(entries: Mapping[str, Any]) -> list[str]:
 
 
 def megabytes(number: float) -> str:
-    """Bytes as MB of 10^6."""
+    """Return bytes as MB of 10^6."""
     return f"{number / 1e6:.1f}"
 
 
 def memory_tables(results: Mapping[str, Any]) -> list[str]:
-    """Peaks, and where polymux's go."""
+    """Return the tables of peaks and of polymux's memory by stage."""
     hour = results.get("long", {}).get(HOUR_CBR, {})
     memory = with_long_conversions(results["memory"], hour)
     names = list(dict.fromkeys(name for entries in memory.values() for name in entries))
@@ -91,7 +91,7 @@ def memory_tables(results: Mapping[str, Any]) -> list[str]:
 
 
 def memory_stages(memory: Mapping[str, Any]) -> list[str]:
-    """What polymux in Python needs for what, on one thread and on two."""
+    """Return the memory of each stage of polymux in Python, on one thread and on two."""
     breakdown = []
     for title, entries in memory.items():
         for name in (ONE_THREAD, OURS):
@@ -119,7 +119,7 @@ def memory_stages(memory: Mapping[str, Any]) -> list[str]:
 
 
 def instructions_table(counts: Mapping[str, Any]) -> list[str]:
-    """One row per input of `instructions.measure`."""
+    """Return a row per input of `instructions.measure`."""
     rows = []
     for title, entries in counts.items():
         ffmpeg, ours = entries["ffmpeg"], entries["polymux from C++"]
@@ -132,7 +132,7 @@ def instructions_table(counts: Mapping[str, Any]) -> list[str]:
 
 
 def circumstances(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str]:
-    """Machine, build, versions, settings."""
+    """Return machine, build, versions and settings."""
     machine, build = results["machine"], results["build"]
     libraries = build.get("ffmpeg", {})
     facts = [
@@ -163,12 +163,12 @@ def circumstances(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str
 
 
 def facts(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a published results file says besides its tables."""
+    """Return the parts of a published results file other than its tables."""
     versions = {"LAME of polymux, ffmpeg and lame": results["build"]["lame"].removeprefix("LAME ")}
     for name, text in results["versions"].items():
         found = re.search(r"^ffmpeg version (\S+)", text)
         version = found[1] if found else text.removeprefix(f"{name} ")
-        # Variants of a converter have its name and more.
+        # Names of variants begin with the name of the converter.
         if version and name != "lame" and not any(name.startswith(one) for one in versions):
             versions[name] = version
     priority = "raised" if results["priority_raised"] else "normal"

@@ -1,1 +1,1 @@
-"""What a cluster costs where one machine would do."""
+"""Cost of a Ray cluster on a single machine."""

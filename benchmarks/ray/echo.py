@@ -1,4 +1,4 @@
-"""An engine that does nothing: what is measured is the way to it."""
+"""An engine that does nothing, for measuring the overhead of calling it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAMILY = "benchmarks.ray.echo:EchoEngine"
 
 
 class EchoEngine(Engine):
-    """Answers at once."""
+    """An engine that answers immediately."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Loads nothing."""
@@ -23,5 +23,4 @@ class EchoEngine(Engine):
         return {}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:  # noqa: ARG002
-        """The same answer always."""
         return Output({"response": "yes"})

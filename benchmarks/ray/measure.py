@@ -1,4 +1,5 @@
-"""measure ROUNDS FILES REQUESTS: both sides in turns, in one network; prints medians and ratios."""
+"""`measure ROUNDS FILES REQUESTS`: measure both in turn in one network; prints medians and
+ratios."""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ _WARM = 50
 
 
 def loopback() -> None:
-    """Brings the loopback interface up."""
+    """Enable the loopback interface."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", 1))
 
 
 def noise(folder: Path, count: int) -> None:
-    """Files of one second each, all different."""
+    """Write `count` different files of one second each."""
     folder.mkdir()
     for number in range(count):
         with wave.open(str(folder / f"{number}.wav"), "wb") as file:
@@ -50,7 +51,8 @@ def noise(folder: Path, count: int) -> None:
 
 
 def batch(inputs: Path, out: Path, ray: str | None) -> float:
-    """Files a second from the first that has ended to the last: what lasts, not what starts."""
+    """Return files per second from the first finished file to the last, which excludes the
+    start-up."""
     ends: list[float] = []
     polymux.batch(
         "convert_to_mp3", inputs, out=out, bitrate="128k", ray=ray,
@@ -61,12 +63,12 @@ def batch(inputs: Path, out: Path, ray: str | None) -> float:
 
 
 def no_room(expected_bytes: int) -> Any:
-    """Nothing is made."""
     raise AssertionError(expected_bytes)
 
 
 async def engine(backend: Backend, count: int) -> tuple[float, float]:
-    """Seconds of one request at p50, and requests a second, eight at once."""
+    """Return the median seconds of a request, and requests per second with eight concurrent
+    ones."""
     work = OperationRequest("free_chat", "", "", {"messages": []}, frozenset())
 
     async def one() -> float:
@@ -89,7 +91,7 @@ async def engine(backend: Backend, count: int) -> tuple[float, float]:
 
 
 async def engines(rounds: int, count: int) -> dict[str, list[tuple[float, float]]]:
-    """Both sides in turns."""
+    """Measure both in turn."""
     options = {"max_concurrency": _AT_ONCE}
     cluster = Cluster(RaySettings(ray_cluster.AUTO))
     supervision = Supervision(threads=1)
@@ -115,7 +117,6 @@ async def engines(rounds: int, count: int) -> dict[str, list[tuple[float, float]
 
 
 def main() -> None:
-    """As the module says."""
     rounds, files, requests = map(int, sys.argv[1:])
     loopback()
     print(machine(), load_average())

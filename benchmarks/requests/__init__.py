@@ -1,1 +1,1 @@
-"""Small requests: one after another, many at once, and over new TLS connections."""
+"""Small requests: sequential, concurrent, and over new TLS connections."""

@@ -1,4 +1,5 @@
-"""`scripts/bench requests`: what small requests cost, beside other clients and bare libcurl."""
+"""`scripts/bench requests`: cost of small requests, compared with other clients and plain
+libcurl."""
 
 from __future__ import annotations
 
@@ -23,31 +24,29 @@ SIZES = {False: (4_000, 4_000, 4_000, 40), True: (100, 128, 100, 3)}
 
 
 def own(name: str, module: str, *rest: object) -> Variant:
-    """polymux, in the environment that this runs in."""
     client = name.partition(" + ")[0]
     return Variant(name, (sys.executable, "-m", module, client, *map(str, rest)), ours=True)
 
 
 def program(name: str, *command: object) -> Variant:
-    """A floor."""
     return Variant(name, tuple(map(str, command)), ours=True)
 
 
 def peer(environment: Environment, name: str, module: str, *rest: object) -> Variant:
-    """Another client, in its own."""
+    """Return a peer that runs in the peers' environment."""
     client = name.partition(" + ")[0]
     command = (environment.python, "-m", module, client, *map(str, rest))
     return Variant(name, command, env={"PEERS_PACKAGES": str(environment.packages)})
 
 
 def with_uvloop(environment: Environment, variant: Variant) -> Variant:
-    """The same on uvloop, which is the peers'."""
+    """Return the same contender on the uvloop of the peers' environment."""
     env = {"PEERS_PACKAGES": str(environment.packages)}
     return Variant(f"{variant.name} + uvloop", (*variant.command, "uvloop"), env=env)
 
 
 def sequential(server: FloorServer, environment: Environment, count: int) -> Case:
-    """One after another."""
+    """Sequential requests."""
     module = "benchmarks.requests.sync_clients"
     goals = [
         Goal("CPU over a C loop over libcurl's", 1.15, EASY, at_most=True),
@@ -67,7 +66,7 @@ def sequential(server: FloorServer, environment: Environment, count: int) -> Cas
 
 
 def at_once(server: FloorServer, environment: Environment, count: int, many: int) -> Case:
-    """Many at a time, on an event loop."""
+    """Concurrent requests on an event loop."""
     module = "benchmarks.requests.async_clients"
     ours = own(OURS, module, server.url, count, many)
     aiohttp = peer(environment, "aiohttp", module, server.url, count, many)
@@ -95,7 +94,7 @@ def at_once(server: FloorServer, environment: Environment, count: int, many: int
 
 
 def new_connections(url: str, bundle: str, environment: Environment, count: int) -> Case:
-    """Each over TLS and a connection of its own."""
+    """Requests over TLS, each on a new connection."""
     module = "benchmarks.requests.sync_clients"
     loop = built("curl_tls_loop")
     variants = (
@@ -109,7 +108,6 @@ def new_connections(url: str, bundle: str, environment: Environment, count: int)
 
 
 def main() -> None:
-    """Starts the servers, measures."""
     options = arguments("requests", __doc__)
     environment = Environment("requests")
     if options.with_peers:

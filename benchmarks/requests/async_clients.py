@@ -1,4 +1,4 @@
-"""async_clients NAME URL COUNT CONCURRENCY [uvloop]: small chats, many at once."""
+"""`async_clients NAME URL COUNT CONCURRENCY [uvloop]`: small concurrent chats."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ Ask = Callable[[], Awaitable[str]]
 
 
 class Server(NamedTuple):
-    """Where requests go, and how many at once."""
+    """URL of the server, and the number of concurrent requests."""
 
     url: str
     concurrency: int
@@ -114,7 +114,7 @@ CLIENTS: dict[str, Callable[[Server], Ask]] = {
 
 
 async def all_of(ask: Ask, count: int, concurrency: int) -> None:
-    """So many requests, so many of them at once."""
+    """Send `count` requests, `concurrency` at a time."""
     numbers = iter(range(count))
 
     async def worker() -> None:
@@ -125,10 +125,10 @@ async def all_of(ask: Ask, count: int, concurrency: int) -> None:
 
 
 async def measure(name: str, url: str, count: int, concurrency: int) -> None:
-    """Makes the connections first, then measures."""
+    """Open the connections, then measure."""
     ask = CLIENTS[name](Server(url, concurrency))
     if not (await ask()).startswith(FIRST_WORDS):
-        raise SystemExit("the answer is another")
+        raise SystemExit("unexpected answer")
     await all_of(ask, concurrency, concurrency)
     meter = Meter()
     await all_of(ask, count, concurrency)
@@ -136,7 +136,7 @@ async def measure(name: str, url: str, count: int, concurrency: int) -> None:
 
 
 def main() -> None:
-    """Runs on asyncio's loop, or on uvloop."""
+    """Run on asyncio's event loop, or on uvloop."""
     raise_file_limit()
     name, url = sys.argv[1:3]
     count, concurrency = map(int, sys.argv[3:5])
@@ -148,7 +148,7 @@ def main() -> None:
         run = uvloop.run
     run(measure(name, url, count, concurrency))
     sys.stdout.flush()
-    os._exit(0)  # Nobody is interested in how the others close their connections.
+    os._exit(0)  # Closing the peers' connections is not part of the measurement.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The request that every client sends, and what it reads of the answer."""
+"""The request that every client sends, and the part of the answer that it reads."""
 
 from typing import Any
 
@@ -14,6 +14,6 @@ FIRST_WORDS = "The sky scatters"
 
 
 def content_of(answer: dict[str, Any]) -> str:
-    """The text of a whole answer."""
+    """Return the text of a complete answer."""
     text: str = answer["choices"][0]["message"]["content"]
     return text

@@ -1,6 +1,6 @@
-"""sync_clients NAME URL COUNT [CERTIFICATES]: small chats, one after another; prints their cost.
+"""`sync_clients NAME URL COUNT [CERTIFICATES]`: small sequential chats; prints their cost.
 
-Every client makes the body of the same objects, parses the answer and reads its text.
+Every client builds the body from the same objects, parses the answer and reads its text.
 """
 
 import json
@@ -24,7 +24,7 @@ Ask = Callable[[], str]
 
 
 class Server(NamedTuple):
-    """Where requests go, and the file of authorities that its certificate is trusted by."""
+    """URL of the server, and the CA file that its certificate is verified with."""
 
     url: str
     certificates: str | None
@@ -113,7 +113,7 @@ def curl_cffi(at: Server) -> Ask:
 
 
 def _chat(client: object) -> Ask:
-    """An SDK's own call."""
+    """Return a function that calls an SDK's chat method."""
 
     def ask() -> str:
         completion = client.chat.completions.create(  # type: ignore[attr-defined]
@@ -152,12 +152,11 @@ CLIENTS: dict[str, Callable[[Server], Ask]] = {
 
 
 def main() -> None:
-    """Warms up, measures."""
     name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     ask = CLIENTS[name](Server(url, sys.argv[4] if len(sys.argv) > 4 else None))
     for _ in range(min(count, 20)):
         if not ask().startswith(FIRST_WORDS):
-            raise SystemExit("the answer is another")
+            raise SystemExit("unexpected answer")
     meter = Meter()
     for _ in range(count):
         ask()

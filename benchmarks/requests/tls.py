@@ -1,4 +1,5 @@
-"""A server whose certificate an authority of our own has signed, amid those of the system."""
+"""A server whose certificate is signed by a test CA, which is added to the system's CA
+certificates."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-#: The system's authorities, where Debian and its like have them.
+#: The system's CA certificates on Debian and its derivatives.
 SYSTEM = Path("/etc/ssl/certs/ca-certificates.crt")
 EXTENSIONS = "subjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\n"
 
@@ -25,7 +26,7 @@ def _openssl(folder: Path, *arguments: str) -> None:
 
 
 def certificates(folder: Path) -> Path:
-    """Makes ``server.pem``, ``server.key`` and the authorities' bundle, whose path it gives."""
+    """Write ``server.pem``, ``server.key`` and the CA bundle, and return the bundle's path."""
     _openssl(folder, "req", "-x509", *KEY, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
              "-subj", "/CN=polymux benchmark authority",
              "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
@@ -42,7 +43,8 @@ def certificates(folder: Path) -> Path:
 
 @contextmanager
 def tls_server() -> Iterator[tuple[str, str]]:
-    """A server that closes each connection after one answer: its address, and whom to trust."""
+    """Run a server that closes each connection after one answer; yields its URL and the CA
+    bundle."""
     with TemporaryDirectory() as folder:
         bundle = certificates(Path(folder))
         command = [sys.executable, "-m", "benchmarks.servers.tls_server", folder]

@@ -1,1 +1,1 @@
-"""The server: overhead, streams, refusals, deadlines, uploads, memory, and models behind it."""
+"""The server: overhead, streams, rejections, deadlines, uploads, memory, and models."""

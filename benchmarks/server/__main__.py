@@ -1,4 +1,5 @@
-"""`scripts/bench server`: beside bare applications, bare libraries and its own promises."""
+"""`scripts/bench server`: polymux compared with plain applications, plain libraries and its
+goals."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ from benchmarks.server.sides import (
 )
 from benchmarks.verdicts import CPU, WALL, Figure, Goal, each, plain
 
-#: Those that do most of what is asked of ours.
+#: Applications that offer most of what polymux's server offers.
 APPLICATIONS = (FASTAPI, RAW)
 
 
 def ms(title: str, key: str, digits: int = 2) -> Figure:
-    """A figure in milliseconds."""
+    """Return a column in milliseconds."""
     return Figure(f"{title}, ms", plain(key, 1e3), digits)
 
 
 def per_second(title: str, key: str = "count", scale: float = 1.0) -> Figure:
-    """So many in a second of wall time."""
+    """Return a column of items per second of wall time."""
     return Figure(title, lambda measured: scale * measured[key] / measured["wall_s"], 0)
 
 
@@ -63,12 +64,12 @@ REAL_TIME = Figure("seconds for a second", plain("real_time"), 3)
 
 
 def open_of(count: int) -> Figure:
-    """Connections that are open long after their deadline."""
+    """Return a column of connections that are still open long after their deadline."""
     return Figure(f"open 2 s later, of {count}", plain("open"), 0)
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """Size of the runs."""
 
     paced: int
     closed: int
@@ -108,7 +109,7 @@ SMALL = Sizes(150, 320, (20, 25, 50), 2, 100, 20, 1, 1, 1, (4, 4), 400, 1, 5, (1
 
 
 def variant(name: str, what: str, *numbers: int, ours: bool = False) -> Variant:
-    """One run of one server."""
+    """Return the command for one run of one server."""
     command = (sys.executable, "-m", "benchmarks.server.measure", what, name, *map(str, numbers))
     return Variant(name, command, ours=ours)
 
@@ -120,7 +121,7 @@ def case(
     *goals: Goal,
     min_rounds: int = 0,
 ) -> Case:
-    """A comparison of servers."""
+    """Return a comparison of servers."""
     return Case(title, variants, figures, goals, who="server", min_rounds=min_rounds)
 
 
@@ -132,19 +133,18 @@ def beside(
     figures: tuple[Figure, ...],
     *goals: Goal,
 ) -> Case:
-    """What goals ask of us alone, and what these do there."""
+    """Return a case whose goals apply to polymux alone, with the figures of peers for
+    comparison."""
     variants = tuple(variant(one, what, *numbers, ours=one == OURS) for one in (OURS, *peers))
     return case(title, variants, figures, *goals)
 
 
 def at_most(wanted: float, figure: Figure, text: str = "") -> Goal:
-    """A goal that needs nobody else."""
+    """Return a goal for polymux's own figure, without a peer."""
     return Goal(text or figure.title, wanted, figure=figure, at_most=True)
 
 
 def overhead(sizes: Sizes) -> list[Case]:
-    """Small requests."""
-
     def contenders(what: str, *numbers: int) -> tuple[Variant, ...]:
         own = [variant(one, what, *numbers, ours=True) for one in (OURS, IN_PROCESS, FLOOR)]
         peers = (QUIET, OURS + ON_UVLOOP, FASTAPI, FASTAPI + ON_UVLOOP, RAW)
@@ -168,7 +168,7 @@ def overhead(sizes: Sizes) -> list[Case]:
 
 
 def streams(sizes: Sizes) -> Case:
-    """Tokens by the clock."""
+    """Streams whose tokens arrive at a fixed rate."""
     count, _, rate = sizes.streams
     variants = (
         variant(OURS, "streams", *sizes.streams, ours=True),
@@ -187,7 +187,6 @@ def streams(sizes: Sizes) -> Case:
 
 
 def refusals(sizes: Sizes) -> list[Case]:
-    """What costs others nothing."""
     good = (ms("good p50", "good_p50_s"), ms("longest", "good_max_s"), ms("alone", "alone_p50_s"))
     return [
         beside(
@@ -213,7 +212,7 @@ def refusals(sizes: Sizes) -> list[Case]:
 
 
 def connections(sizes: Sizes, *, quick: bool) -> list[Case]:
-    """Those who are slow, and those who leave."""
+    """Slow clients, and clients that disconnect."""
     cases = [
         beside(
             (FASTAPI,),
@@ -253,7 +252,7 @@ def connections(sizes: Sizes, *, quick: bool) -> list[Case]:
 
 
 def burdens(sizes: Sizes) -> list[Case]:
-    """Much at once, and much over time."""
+    """Many uploads at once, memory over many requests, start and stop."""
     count, mebibytes = sizes.uploads
     return [
         beside(
@@ -293,7 +292,6 @@ def burdens(sizes: Sizes) -> list[Case]:
 
 
 def engines(sizes: Sizes) -> list[Case]:
-    """Real models: what the server adds to them."""
     _, tokens = sizes.chats
     libraries = (OURS, DIRECT, LLAMA)
     return [
@@ -317,7 +315,6 @@ def engines(sizes: Sizes) -> list[Case]:
 
 
 def main() -> None:
-    """Measures."""
     options = arguments("server", __doc__)
     environment = Environment("server")
     if options.with_peers:

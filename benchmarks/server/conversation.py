@@ -1,4 +1,4 @@
-"""What is asked, what is answered, and the bytes of a request; the same for every server."""
+"""The request, the answer, and the bytes that clients send; the same for every server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ TRANSCRIBE = "/api/v1/modelhost/stt"
 MODEL = "default"
 ID = "chatcmpl-0d6fa6a1-1c2b-4d3e-9f50-6a7b8c9d0e1f"
 CREATED = 1763740800
-#: Comes first where the no-op engine is to do something else than answer at once.
+#: First word of a message that asks the no-op engine for something else than an immediate answer.
 STREAM, HOLD, DEAF = "stream", "hold", "deaf"
 _WORDS = "The sky scatters blue light more than red. "
 
-#: A whole answer of a usual size.
+#: A complete answer of typical size.
 COMPLETION: dict[str, Any] = {
     "id": ID,
     "object": "chat.completion",
@@ -42,7 +42,7 @@ COMPLETION: dict[str, Any] = {
 
 
 def chunk(text: str) -> dict[str, Any]:
-    """A piece of a streamed answer."""
+    """Return a chunk of a streamed answer."""
     return {
         "id": ID,
         "object": "chat.completion.chunk",
@@ -56,7 +56,7 @@ def chunk(text: str) -> dict[str, Any]:
 
 
 def body(content: str = "", **more: Any) -> dict[str, Any]:
-    """A chat request of some 310 bytes, or one that tells the no-op engine what to do."""
+    """Return a chat request of about 310 bytes, or one with a command for the no-op engine."""
     said = content or "Why is the sky blue? Answer in two sentences, for a child of six."
     return {
         "model": MODEL,
@@ -73,7 +73,7 @@ def body(content: str = "", **more: Any) -> dict[str, Any]:
 
 
 def streamed(tokens: int, rate: int) -> dict[str, Any]:
-    """A chat whose answer comes in so many pieces, so many a second."""
+    """Return a chat request whose answer has `tokens` chunks, `rate` per second."""
     return body(f"{STREAM} {tokens} {rate}", stream=True)
 
 
@@ -86,7 +86,7 @@ def head(
     kind: str = "application/json",
     fields: tuple[str, ...] = (),
 ) -> bytes:
-    """The header of a request as clients send it."""
+    """Return the header of a request as clients send it."""
     lines = (
         f"{method} {path} HTTP/1.1",
         "Host: 127.0.0.1",
@@ -103,13 +103,13 @@ def head(
 
 
 def request(key: str, value: dict[str, Any], *, path: str = CHAT) -> bytes:
-    """A chat request as it is sent."""
+    """Return the bytes of a chat request."""
     data = json.dumps(value).encode()
     return head(key, len(data), path=path) + data
 
 
 def form_parts(file_name: str, field: str = "file") -> tuple[bytes, bytes, str]:
-    """What comes before and behind the only file of a form, and the form's type."""
+    """Return the parts before and after the only file of a form, and the form's content type."""
     before = (
         f'--boundary-of-the-benchmark\r\nContent-Disposition: form-data; name="{field}"; '
         f'filename="{file_name}"\r\nContent-Type: application/octet-stream\r\n\r\n'
@@ -120,7 +120,7 @@ def form_parts(file_name: str, field: str = "file") -> tuple[bytes, bytes, str]:
 
 
 def upload(key: str, data: bytes, *, path: str = CONVERT, field: str = "file") -> bytes:
-    """A form with one file as it is sent."""
+    """Return the bytes of a form with one file."""
     before, behind, kind = form_parts("a.wav", field)
     length = len(before) + len(data) + len(behind)
     return head(key, length, path=path, kind=kind) + before + data + behind

@@ -1,4 +1,4 @@
-"""How much of what was sent a server has read; for protocols of uvicorn, whoever's they are."""
+"""Counts the bytes that a server reads, for uvicorn protocols of polymux and of peers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def count_bytes(protocol: Any, path: Path) -> None:
-    """Notes for each connection what was read before its answer began, and what later."""
+    """Record for each connection the bytes read before its answer began and after that."""
     data_received, connection_lost = protocol.data_received, protocol.connection_lost
     read: dict[Any, list[int]] = {}
 

@@ -1,4 +1,4 @@
-"""Connections that do nothing, or next to nothing: when each is closed, and when it should be."""
+"""Connections that send little or nothing: when each is closed, and when it should be."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     from benchmarks.server.sides import Running
 
-#: Slow enough that no deadline which counts gaps would end it.
+#: Seconds between two bytes, too short for any deadline that limits the gap between bytes.
 _DRIP_S = 0.2
-#: Who is not closed by then, after the deadline, counts as never closed.
+#: Connections still open this long after their deadline count as never closed.
 GIVE_UP_S = 2
 
 
 class Slow(NamedTuple):
-    """A peer that takes its time.
+    """A slow client.
 
     Attributes:
         name: What it does.
-        first: What it sends at once.
-        drips: What it goes on to send, a byte at a time, without end.
-        answered: Whether an answer to that comes first, and the time counts from its end.
+        first: Bytes that it sends at once.
+        drips: Bytes that it sends one at a time, endlessly.
+        answered: Whether the server answers first; the time then counts from the end of the answer.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Slow(NamedTuple):
 
 
 def peers(server: Running) -> list[Slow]:
-    """One of each kind."""
+    """Return a slow client of each kind."""
     whole = head(server.key, 1_000)
     healthy = head(server.key, 0, path="/healthz", method="GET")
     return [
@@ -70,7 +70,8 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 async def _lasted_s(server: Running, slow: Slow, max_s: float) -> float | None:
-    """How long the server puts up with it; None where that is longer."""
+    """Return the seconds until the server closes the connection; None if it stays open for
+    `max_s`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     began = time.monotonic()
     writer.write(slow.first)
@@ -81,7 +82,7 @@ async def _lasted_s(server: Running, slow: Slow, max_s: float) -> float | None:
     try:
         async with asyncio.timeout(max_s):
             async for _ in _pieces(reader):
-                pass  # What it is told before it is closed.
+                pass  # Ignore the answer that precedes the close.
         return time.monotonic() - began
     except TimeoutError:
         return None
@@ -101,21 +102,22 @@ async def _all(server: Running, each: int, max_s: float) -> dict[str, list[float
 
 
 def closing(side: str, each: int, seconds: int) -> dict[str, Any]:
-    """How far from its deadline each is closed, all of them at once, and how many never are.
+    """Measure how far from its deadline each of many connections is closed, and count those
+    never closed.
 
-    Of such deadlines uvicorn has one, between two requests. llama.cpp's server counts gaps alone,
-    and has a thread for each connection.
+    uvicorn has such a deadline only between two requests. llama.cpp's server limits only the gaps
+    between bytes, and uses a thread per connection.
 
     Args:
-        side: Who is asked.
+        side: Name of the server.
         each: Connections of each kind.
-        seconds: The deadline of headers, bodies and idle connections.
+        seconds: Deadline of headers, bodies and idle connections.
 
     Raises:
-        SystemExit: One of ours is never closed.
+        SystemExit: polymux never closed a connection.
     """
     names = ("header_s", "keep_alive_s", "body_first_s")
-    # A body may take as long as its bytes allow besides; those of a drip are next to none.
+    # The deadline of a body grows with its bytes. The few bytes of a slow client hardly change it.
     limits = {name: float(seconds) for name in names} | {"body_bytes_per_s": 1e6}
     with running(side, limits=limits) as server:
         found = asyncio.run(_all(server, each, seconds + GIVE_UP_S))

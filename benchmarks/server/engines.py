@@ -1,4 +1,4 @@
-"""Engines that do nothing, so that what is measured is the server."""
+"""Engines that do nothing, so only the server is measured."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 FAMILY = "benchmarks.server.engines:NoopEngine"
 OPERATIONS = ("chat", "convert_to_mp3")
-#: The frame of an MP3 that says nothing.
+#: A silent MP3 frame.
 SILENCE = b"\xff\xfb\x90\x00" + bytes(413)
 
 
 class Conductor:
-    """Gives all streams of a rate their next piece at the same moment, as batched decoding does."""
+    """Sends all streams of a rate their next chunk at the same moment, like batched decoding."""
 
     def __init__(self, rate: int) -> None:
         self._period_s = 1 / rate
@@ -37,7 +37,7 @@ class Conductor:
         self._thread: threading.Thread | None = None
 
     def join(self, play: Callable[[], bool]) -> None:
-        """Calls this at every beat until it gives False."""
+        """Call `play` at every beat until it returns False."""
         with self._lock:
             self._players[next(self._numbers)] = play
             if self._thread is None:
@@ -59,7 +59,8 @@ class Conductor:
 
 
 class NoopEngine(Engine):
-    """Answers at once; streams by the clock; waits, listening or not, where it is told to."""
+    """Answers immediately, streams at a fixed rate, or waits, with or without reacting to
+    cancellation, as the request demands."""
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         self.max_concurrency = int(options["max_concurrency"])
@@ -109,7 +110,7 @@ class NoopEngine(Engine):
 
 
 class NoopBackend(Backend):
-    """The same without a process of its own: what is left is the server alone."""
+    """The same engine in the server's process, so only the server is measured."""
 
     def __init__(self, max_concurrency: int) -> None:
         self.name = "noop"

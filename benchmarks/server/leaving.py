@@ -1,4 +1,4 @@
-"""Callers who leave: how soon their place is somebody else's."""
+"""Clients that disconnect: how soon their place is free for another client."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def _at_work(server: Running, *, streamed: bool) -> float:
 
 
 def _deaf(server: Running) -> float:
-    """The engine's process is ended, as it does not listen."""
+    """Measure a request to an engine that ignores cancellation.
+
+    The server ends the engine's process.
+    """
     connection = asked(server, body(f"{DEAF} 60"))
     until(lambda: places(server, ENGINE) == (1, 0))
     leave(connection)
@@ -56,7 +59,7 @@ def _deaf(server: Running) -> float:
 
 
 def leaving(side: str, count: int) -> dict[str, Any]:
-    """Each kind so many times, one after the other; one engine with one place."""
+    """Measure each kind `count` times in sequence, with one engine and one place."""
     if side != OURS:
         return leaving_peers.leaving(side, count)
     with running(side, max_concurrency=1, limits={"queue": 4}) as server:
@@ -77,7 +80,7 @@ def leaving(side: str, count: int) -> dict[str, Any]:
 
 
 def _in_prefill(server: Running, number: int) -> float:
-    """While a long prompt is read, that no cache knows."""
+    """Disconnect while the model processes a long prompt that is not cached."""
     connection = asked(server, body(long_prompt(number), stream=True, max_completion_tokens=8))
     until(lambda: places(server, "chat") == (1, 0))
     time.sleep(INTO_WORK_S)
@@ -90,10 +93,10 @@ def _state(server: Running, name: str) -> str:
 
 
 def _in_load() -> float:
-    """While the weights are read for the first request of all.
+    """Disconnect while the first request of all loads the weights.
 
     Raises:
-        SystemExit: They were there before anybody left.
+        SystemExit: The weights were loaded before the client disconnected.
     """
     with serving(chat_settings()) as (server, _):
         connection = asked(server, body("Hello", stream=True, max_completion_tokens=2))
@@ -107,7 +110,7 @@ def _in_load() -> float:
 
 
 def _in_upload(server: Running, sent: bytes) -> float:
-    """In the middle of a file, until nothing of it is there."""
+    """Disconnect in the middle of an upload, and wait until its partial file is deleted."""
     drafts = server.folder / "store" / "drafts"
     with connect(server) as connection:
         connection.sendall(sent[: len(sent) // 2])
@@ -125,7 +128,7 @@ def _in_conversion(server: Running, sent: bytes) -> float:
 
 
 def recording() -> bytes:
-    """A long one that is no silence."""
+    """Return a long recording that is not silent."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, _RATE_HZ, 0, "NONE", ""))
@@ -134,7 +137,7 @@ def recording() -> bytes:
 
 
 def leaving_engines(side: str, count: int) -> dict[str, Any]:
-    """The same at real engines: in load, upload, a prompt that is read, and a conversion."""
+    """Measure the same with real engines: during load, upload, prompt processing and conversion."""
     if side == LLAMA:
         return leaving_peers.in_prefill(count)
     in_load = [_in_load() for _ in range(count)]
@@ -144,7 +147,8 @@ def leaving_engines(side: str, count: int) -> dict[str, Any]:
         prefill = []
         for number in range(count):
             prefill.append(_in_prefill(server, number))
-            # Where the engine did not stop by itself, its process was ended: it is loaded again.
+            # If the engine ignored the cancellation, its process was ended. The model is loaded
+            # again.
             expect(load(server, "closed", 1, 1, hello), 200, 1)
         sent = upload(server.key, recording())
         in_upload = [_in_upload(server, sent) for _ in range(count)]

@@ -1,6 +1,8 @@
-"""Callers who leave others' servers: how soon the work for them ends, if it does.
+"""Clients that disconnect from other servers: how soon the server stops working for them, if it
+does.
 
-FastAPI and the application by hand have no queue; llama.cpp's server tells nobody of its own.
+FastAPI and the raw ASGI application have no queue. llama.cpp's server does not report how many
+requests are running.
 """
 
 from __future__ import annotations
@@ -19,20 +21,23 @@ if TYPE_CHECKING:
 
 GIVE_UP_S = 2.0
 INTO_WORK_S = 0.3
-#: More than llama.cpp's server makes before everybody has left.
+#: More tokens than llama.cpp's server generates before all clients have disconnected.
 _TOKENS = 1_500
 _LOOK_S, _QUIET_S = 0.01, 0.3
-#: llama.cpp's server is left so often, and no oftener: each time is at work for a second.
+#: Rounds for llama.cpp's server. They are few because each takes a second.
 _LLAMA_TIMES = 3
 
 
 def _over(server: Running) -> float | None:
-    """Seconds until nobody is at work, as the application itself tells."""
+    """Return the seconds until the application reports no running requests."""
     return within(lambda: places(server, "noop")[0] == 0, GIVE_UP_S)
 
 
 def _quiet(server: Running) -> float | None:
-    """Seconds until it takes no CPU time; if asked, llama.cpp's would not look for who has left."""
+    """Return the seconds until the server uses no CPU time.
+
+    Requests would delay llama.cpp's check for disconnects.
+    """
     began = last = time.monotonic()
     spent_s = cpu_s(server.pid)
     while last - began < GIVE_UP_S:
@@ -57,7 +62,10 @@ def _figures(server: Running, taken: dict[str, list[float | None]]) -> dict[str,
 
 
 def leaving(side: str, count: int) -> dict[str, Any]:
-    """In a stream and before a whole answer; a place that is kept ends the row, as it stays so."""
+    """Disconnect during a stream and before a complete answer.
+
+    A place that stays occupied ends the series.
+    """
     if side == LLAMA:
         return _leaving_llama(min(count, _LLAMA_TIMES))
     with running(side, max_concurrency=1) as server:
@@ -92,7 +100,7 @@ def _leaving_llama(count: int) -> dict[str, Any]:
 
 
 def in_prefill(count: int) -> dict[str, Any]:
-    """llama.cpp's server, while it reads a long prompt."""
+    """Disconnect while llama.cpp's server processes a long prompt."""
     with llama() as server:
         hello = body("Hello", max_completion_tokens=2)
         expect(load(server, "closed", 1, 1, request("none", hello, path=LLAMA_CHAT)), 200, 1)

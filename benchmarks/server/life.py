@@ -1,4 +1,4 @@
-"""From the start to the first request that is taken, and from the wish to stop to the end."""
+"""Time from the start to the first accepted request, and from the stop signal to the exit."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ GRACE_S = 2.0
 
 @contextmanager
 def _ready(side: str) -> Iterator[tuple[Running, float]]:
-    """A server that answers, and the seconds until it did; llama.cpp's has then read its model."""
+    """Start a server; yields it with the seconds until its first answer.
+
+    llama.cpp's has then loaded its model.
+    """
     if side == OURS:
         with serving("") as both:
             yield both
         return
-    weights()  # Found before anything is timed.
+    weights()  # Find the weights before timing starts.
     began = time.monotonic()
     path = "/health" if side == LLAMA else "/healthz"
     with llama() if side == LLAMA else running(side) as server:
@@ -41,7 +44,7 @@ def _ready(side: str) -> Iterator[tuple[Running, float]]:
 
 
 def start(side: str, count: int) -> dict[str, Any]:
-    """Started so many times; each with a store of its own."""
+    """Start the server `count` times, each time with a new store."""
     taken, spent = [], 0.0
     for _ in range(count):
         with _ready(side) as (server, seconds):
@@ -56,7 +59,7 @@ def start(side: str, count: int) -> dict[str, Any]:
 
 
 def _ended(stream: socket.socket) -> bool:
-    """Whether the end of a stream is told by an event, and not by closing the connection alone."""
+    """Return whether the stream ended with an event, not only with a closed connection."""
     try:
         return b'"code":"draining"' in read_until(stream, b"\r\n0\r\n")
     except ConnectionError:
@@ -64,13 +67,13 @@ def _ended(stream: socket.socket) -> bool:
 
 
 def drain(side: str, count: int) -> dict[str, Any]:
-    """Told to stop while streams are open and one more request is at work.
+    """Stop the server while streams are open and one more request is running.
 
-    uvicorn would wait for them without end: it is told to give up after the same grace, ends
-    streams by closing them, and itself by the signal that it got.
+    uvicorn has no shutdown timeout by default, so it is configured with the same one. It ends
+    streams by closing them, and itself with the signal that it received.
 
     Raises:
-        SystemExit: A stream of ours was not ended by an event, or our exit code is not 0.
+        SystemExit: polymux ended a stream without an event, or with an exit code other than 0.
     """
     with (
         running(side, max_concurrency=count + 1, shutdown_timeout_s=GRACE_S) as server,

@@ -1,4 +1,5 @@
-"""llama MODEL: llama.cpp's own HTTP server, of the library that polymux uses; prints its port."""
+"""`llama MODEL`: llama.cpp's own HTTP server, from the library that polymux uses; prints its
+port."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ CONTEXT_TOKENS, BATCH_TOKENS, THREADS = 2048, 64, 1
 
 
 def parameters(path: str) -> Any:
-    """Of the library: those that polymux gives it, and a door on loopback."""
+    """Return the library's parameters: those that polymux sets, and a listener on loopback."""
     import xllamacpp
 
     made = xllamacpp.CommonParams()
@@ -25,7 +26,7 @@ def parameters(path: str) -> Any:
 
 
 def main() -> None:
-    """Until SIGTERM."""
+    """Serve until SIGTERM."""
     server = parameters(sys.argv[1])
     print(server.listening_address.rpartition(":")[2], flush=True)
     signal.sigwait([signal.SIGTERM, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""measure WHAT SIDE NUMBER...: one run of one server under one load; prints a line of JSON."""
+"""`measure WHAT SIDE NUMBER...`: one run of one server under one load; prints a line of JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main() -> None:
-    """As the module says."""
     what, side, *numbers = sys.argv[1:]
     print(json.dumps(MEASURES[what](side, *map(int, numbers))))
 

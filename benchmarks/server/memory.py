@@ -1,4 +1,4 @@
-"""Memory over many requests: good and bad ones, streams, uploads, jobs, callers who leave."""
+"""Memory over many requests: valid and invalid ones, streams, uploads, jobs, and disconnects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _UPLOAD_BYTES = 100_000
 
 
 def mixture(server: Running) -> list[bytes]:
-    """Requests that take turns. Peers have no jobs to list; the one by hand checks no values."""
+    """Return the mix of requests.
+
+    Peers have no jobs to list; the raw application does not check values.
+    """
     key = server.key
     bad_json = b'{"model": "default", "messages": ['
     return [
@@ -47,7 +50,7 @@ def mixture(server: Running) -> list[bytes]:
 
 
 def mixed(side: str, count: int) -> dict[str, Any]:
-    """Looks at the memory ten times; what the first tenth has left there counts as normal."""
+    """Sample the memory ten times; the value after the first tenth is the baseline."""
     rss = []
     with running(side, keys=True) as server:
         kinds = mixture(server)

@@ -1,4 +1,4 @@
-"""Chat and speech with real models: through the server, and by the same libraries without it."""
+"""Chat and speech with real models: through the server, and with the same libraries directly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DIRECT = "the library, called directly"
 LLAMA = "llama.cpp's own server"
 LLAMA_CHAT = "/v1/chat/completions"
-#: What ends an answer of SmolLM2; never said, so that all answers are equally long.
+#: SmolLM2's end-of-text token. It is disabled to make all answers equally long.
 _END = 2
 _QUESTIONS = (
     "Write a long story about a lighthouse keeper who finds a letter in a bottle.",
@@ -44,7 +44,7 @@ _WORDS = ("stone", "river", "cloud", "table", "green", "seven", "window", "paper
 
 @cache
 def weights() -> Any:
-    """Where the tests find their models."""
+    """Return the folder in which the tests find their models."""
     sys.path.append(str(ROOT / "tests"))
     from support import chat_model
     from support import weights as packages
@@ -54,7 +54,7 @@ def weights() -> Any:
 
 
 def conversations(tokens: int) -> list[dict[str, Any]]:
-    """Requests whose answers have that many tokens each, the same ones from everybody."""
+    """Return requests whose answers have `tokens` tokens each, the same for every contender."""
     return [
         {
             "model": "default",
@@ -70,13 +70,13 @@ def conversations(tokens: int) -> list[dict[str, Any]]:
 
 
 def long_prompt(number: int) -> str:
-    """Three quarters of what a chat holds, which no cache knows."""
+    """Return a prompt that fills three quarters of the context and is not cached."""
     return " ".join(random.Random(number).choices(_WORDS, k=CONTEXT_TOKENS * 3 // 4))
 
 
 @contextmanager
 def llama() -> Iterator[Running]:
-    """llama.cpp's own server, which has read its model."""
+    """Run llama.cpp's own server with its model loaded."""
     command = [sys.executable, "-m", "benchmarks.server.llama", str(weights()["chat"])]
     with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
         folder = Path(name)
@@ -85,20 +85,20 @@ def llama() -> Iterator[Running]:
 
 
 def chat(side: str, count: int, tokens: int) -> dict[str, Any]:
-    """Conversations one behind the other, in pieces.
+    """Run streamed conversations one after another.
 
     Raises:
         SystemExit: Tokens are missing.
     """
     found = {OURS: _chat_ours, LLAMA: _chat_llama, DIRECT: _chat_direct}[side](count, tokens)
-    # Some tokens are half a letter, and come with the next.
+    # Some tokens are only part of a character and arrive with the next token.
     if not 0.9 * count * tokens <= found["tokens"] <= count * tokens:
-        raise SystemExit(f"{found['tokens']} tokens came, not {count * tokens}")
+        raise SystemExit(f"{found['tokens']} tokens received, expected {count * tokens}")
     return {**found, "seen": found["tokens"], "count": count * tokens}
 
 
 def chat_settings() -> str:
-    """Of `polymux serve`, for the model of chats."""
+    """Return the settings of `polymux serve` for the chat model."""
     return (
         f"[engines.chat]\nmax_concurrency = 1\nthreads = {THREADS}\n[engines.chat.options]\n"
         f'model = "{weights()["chat"]}"\ncontext = {CONTEXT_TOKENS}\nbatch = {BATCH_TOKENS}\n'
@@ -151,7 +151,7 @@ def _chat_direct(count: int, tokens: int) -> dict[str, Any]:
 
 
 def talk(sentences: int) -> Path:
-    """A machine's voice, that long."""
+    """Synthesize speech of `sentences` sentences."""
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"talk-{sentences}.wav"
     if not path.exists():
@@ -161,7 +161,7 @@ def talk(sentences: int) -> Path:
 
 
 def speech(side: str, count: int, sentences: int) -> dict[str, Any]:
-    """A recording transcribed so many times; seconds of work for a second of it."""
+    """Transcribe a recording `count` times; reports the seconds of work per second of audio."""
     import wave
 
     path = talk(sentences)
@@ -179,7 +179,7 @@ def _speech_ours(count: int, path: Path) -> dict[str, Any]:
     )
     with serving(settings) as (server, _):
         asked = upload(server.key, path.read_bytes(), path=TRANSCRIBE, field="audio")
-        if count > 1:  # Once shows that it works, loading included.
+        if count > 1:  # A single run, loading included, only checks that it works.
             expect(load(server, "closed", 1, 1, asked), 200, 1)
         found = load(server, "closed", count, 1, asked)
         expect(found, 200, count)
@@ -202,7 +202,7 @@ def _speech_direct(count: int, path: Path) -> dict[str, Any]:
         return "".join(one.text for one in segments)
 
     if "garden" not in transcribe():
-        raise SystemExit("what was said is something else")
+        raise SystemExit("unexpected transcript")
     began, spent = time.monotonic(), cpu_s(os.getpid())
     for _ in range(count):
         transcribe()

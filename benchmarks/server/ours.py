@@ -1,9 +1,9 @@
-"""ours FOLDER OPTIONS: `polymux serve` with an engine that does nothing; prints its port and a key.
+"""`ours FOLDER OPTIONS`: `polymux serve` with a no-op engine; prints its port and a key.
 
-What ``polymux serve`` runs, with its log, but for the engine, which no file of settings can give an
-operation. OPTIONS is JSON: ``max_concurrency``, ``limits``, ``shutdown_timeout_s``, ``log``,
-``in_process``, ``uvloop`` (the folder it is in), and ``count``: bytes that were read before and
-behind an answer's beginning are then in the file ``counted``.
+This runs the code of ``polymux serve``, including its log. Only the engine differs, because a
+settings file cannot assign operations to it. OPTIONS is JSON: ``max_concurrency``, ``limits``,
+``shutdown_timeout_s``, ``log``, ``in_process``, ``uvloop`` (its folder) and ``count``. With
+``count`` the file ``counted`` has the bytes read before and after the start of each answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STORE_BYTES = 40 << 30
 
 
 def backend(max_concurrency: int, *, in_process: bool) -> Backend:
-    """The engine that does nothing."""
+    """Return the no-op engine."""
     if in_process:
         return NoopBackend(max_concurrency)
     how = Supervision(threads=1)
@@ -49,7 +49,7 @@ def backend(max_concurrency: int, *, in_process: bool) -> Backend:
 
 
 def main() -> None:
-    """Until SIGTERM."""
+    """Serve until SIGTERM."""
     options: dict[str, Any] = json.loads(sys.argv[2])
     folder = Path(sys.argv[1])
     settings = replace(
@@ -59,7 +59,7 @@ def main() -> None:
         limits=Limits(**options.get("limits", {})),
         shutdown_timeout_s=options.get("shutdown_timeout_s", 10.0),
     )
-    # A quota that is counted, and is never used up.
+    # The quota is counted but is too large to be reached.
     key, _ = KeyFile(settings.key_file).add("benchmark", requests_per_minute=1e9, concurrent=10_000)
     set_up_logging(options.get("log", "info"))
     if options.get("count"):

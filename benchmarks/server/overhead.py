@@ -1,4 +1,4 @@
-"""Small requests and streams: what each costs the server, and how soon it is answered."""
+"""Small requests and streams: server cost and latency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WARM_UP = 320
 
 
 def paced(side: str, count: int, rate: int) -> dict[str, Any]:
-    """Requests that come as those of independent callers do."""
+    """Send requests at random intervals, as independent clients do."""
     with running(side) as server:
         asked = request(server.key, body())
         expect(load(server, "closed", WARM_UP, CONNECTIONS, asked), 200, WARM_UP)
@@ -22,7 +22,7 @@ def paced(side: str, count: int, rate: int) -> dict[str, Any]:
 
 
 def closed(side: str, count: int) -> dict[str, Any]:
-    """As many as are answered, so many at once."""
+    """Send the next request when an answer arrives, on several connections."""
     with running(side) as server:
         asked = request(server.key, body())
         expect(load(server, "closed", WARM_UP, CONNECTIONS, asked), 200, WARM_UP)
@@ -32,7 +32,7 @@ def closed(side: str, count: int) -> dict[str, Any]:
 
 
 def streams(side: str, count: int, tokens: int, rate: int) -> dict[str, Any]:
-    """Streams side by side, each of so many tokens, so many a second.
+    """Run concurrent streams of `tokens` tokens each at `rate` tokens per second.
 
     Raises:
         SystemExit: Tokens are missing.
@@ -44,6 +44,6 @@ def streams(side: str, count: int, tokens: int, rate: int) -> dict[str, Any]:
         found = load(server, "closed", count, count, request(server.key, streamed(tokens, rate)))
         expect(found, 200, count)
     if found["tokens"] != count * tokens:
-        raise SystemExit(f"{found['tokens']} tokens came, not {count * tokens}")
-    # From the first request on, connections and the first token's wait included.
+        raise SystemExit(f"{found['tokens']} tokens received, expected {count * tokens}")
+    # Measured from the first request, including connecting and the wait for the first token.
     return {**found, "count": found["tokens"], "wall_over_ideal": found["wall_s"] * rate / tokens}

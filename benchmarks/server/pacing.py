@@ -1,4 +1,7 @@
-"""Streams by the clock, and what the no-op servers are told to do; without polymux, for peers."""
+"""Timed streams and the commands for the no-op servers.
+
+This module does not import polymux, because peers use it.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def wanted(values: Mapping[str, Any]) -> list[str]:
-    """What the last message tells the engine to do; most tell nothing."""
+    """Return the command in the last message; empty for most messages."""
     messages = values.get("messages") or ({"content": ""},)
     words = str(messages[-1]["content"]).split()
     return words if words and words[0] in (STREAM, HOLD, DEAF) else []
 
 
 def stamped() -> dict[str, Any]:
-    """A piece whose text is the time at which it was made."""
+    """Return a chunk whose text is the time of its creation."""
     return chunk(str(time.monotonic_ns()))
 
 
 async def beats(count: int, rate: int) -> AsyncIterator[int]:
-    """So many, so many a second, at the same moments for all who ask."""
+    """Yield `count` times, `rate` per second, at the same moments for all streams."""
     period_s = 1 / rate
     for number in range(count):
         await asyncio.sleep(period_s - time.monotonic() % period_s)

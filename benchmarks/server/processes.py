@@ -1,4 +1,4 @@
-"""What servers cost, seen from outside: CPU and memory of processes and of what they started."""
+"""CPU time and memory of servers and their child processes, measured from outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its children, theirs and so on."""
+    """Return a process and all its descendants."""
     found = [pid]
     for one in found:
         with suppress(OSError):
@@ -21,24 +21,26 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, of what it has started, and of what has ended of that; to 10 ms."""
+    """Return the CPU seconds of a process and its descendants, including ended ones; resolution
+    10 ms."""
     ticks = 0
     for one in tree(pid):
         with suppress(OSError):
-            # Behind the name, which may hold anything: utime, stime, and those of ended children.
+            # The process name may contain any character, so parse what follows it: utime, stime,
+            # and those of ended children.
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(map(int, fields[11:15]))
     return ticks * _TICK_S
 
 
 def own_cpu_s(pid: int) -> float:
-    """CPU seconds of one process alone; to 10 ms."""
+    """Return the CPU seconds of one process alone; resolution 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) * _TICK_S
 
 
 def rss_bytes(pid: int, name: str = "VmRSS") -> int:
-    """Resident memory of a process and of what it has started; ``VmHWM`` is the most there was."""
+    """Return the resident memory of a process and its descendants; ``VmHWM`` is the peak."""
     total = 0
     for one in tree(pid):
         with suppress(OSError):
@@ -49,7 +51,7 @@ def rss_bytes(pid: int, name: str = "VmRSS") -> int:
 
 
 def reset_peak(pid: int) -> None:
-    """Lets the peaks begin anew."""
+    """Reset the peak memory."""
     for one in tree(pid):
         with suppress(OSError):
             Path(f"/proc/{one}/clear_refs").write_text("5")

@@ -1,4 +1,4 @@
-"""`polymux serve` in a process of its own, by a file of settings, as people run it."""
+"""`polymux serve` in its own process with a settings file, as users run it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def serving(settings: str, **env: str) -> Iterator[tuple[Running, float]]:
-    """`polymux serve` as people start it, with these settings; and the seconds until it is ready.
+    """Run `polymux serve` with these settings; yields it with the seconds until it is ready.
 
     Raises:
         SystemExit: It does not start.

@@ -1,4 +1,4 @@
-"""What is refused: large bodies behind wrong keys, floods of those, and what finds no place."""
+"""Rejected requests: large bodies with wrong keys, floods of these, and full queues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOODS, _GOOD_RATE = 8, 50
 
 
 def _push(server: Running) -> tuple[float, bytes]:
-    """Sends a form with a large file until an answer is there; seconds, and the answer."""
+    """Send a form with a large file until an answer arrives; returns the seconds and the answer."""
     before, behind, kind = form_parts("a.wav")
     length = len(before) + FILE_BYTES + len(behind)
     with connect(server) as connection:
@@ -45,10 +45,10 @@ def _push(server: Running) -> tuple[float, bytes]:
 
 
 def large_bodies(side: str, count: int) -> dict[str, Any]:
-    """How soon each is refused, and how much of it the server has read by then and afterwards.
+    """Measure how soon each is rejected, and how much the server reads before and after that.
 
     Raises:
-        SystemExit: One was not refused.
+        SystemExit: A request was not rejected.
     """
     with running(side, count=True, keys=True) as server:
         load(server, "closed", WARM_UP, 1, request(server.key, body()))
@@ -58,7 +58,7 @@ def large_bodies(side: str, count: int) -> dict[str, Any]:
         for _ in range(count):
             seconds, answer = _push(server)
             if not answer.startswith(b"HTTP/1.1 401 "):
-                raise SystemExit(f"it was not refused: {answer[:100]!r}")
+                raise SystemExit(f"request was not rejected: {answer[:100]!r}")
             taken.append(seconds)
         read = server.folder / "counted"
         until(lambda: len(lines_of(read)) >= count + 1)
@@ -74,7 +74,7 @@ def large_bodies(side: str, count: int) -> dict[str, Any]:
 
 
 def flood(side: str, count: int) -> dict[str, Any]:
-    """Wrong keys as fast as they are refused, and somebody with a right one meanwhile."""
+    """Flood the server with wrong keys, and meanwhile send requests with a valid key."""
     with running(side, keys=True) as server:
         good = request(server.key, body())
         expect(load(server, "closed", WARM_UP, 8, good), 200, WARM_UP)
@@ -101,13 +101,14 @@ def flood(side: str, count: int) -> dict[str, Any]:
 
 
 def queue_full(side: str, count: int) -> dict[str, Any]:
-    """One is at work, one waits, and the others are told so; uvicorn has both at work."""
+    """One request runs, one waits, and the others are rejected; uvicorn runs both of the first
+    two."""
     with running(side, max_concurrency=1, limits={"queue": 1}) as server:
         load(server, "closed", WARM_UP, 1, request(server.key, body()))
         held = body(HOLD, stream=True)
         with asked(server, held) as at_work, asked(server, held):
             read_until(at_work, b"data: ")
-            # The second has come when a third is refused.
+            # The third request is rejected only after the second has arrived, so retry until then.
             tries = itertools.count(1)
             until(lambda: next(tries) > 1 and _is_full(server))
             found = load(server, "closed", count, 1, request(server.key, body()))

@@ -1,4 +1,4 @@
-"""The servers that are compared, each in a process of its own, and the load that they get."""
+"""The servers to compare, each in its own process, and the load on them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ STOP_S = 30
 
 @dataclass(frozen=True)
 class Running:
-    """A server that takes requests.
+    """A running server.
 
     Attributes:
-        port: On 127.0.0.1.
-        pid: Its process.
-        key: What it lets in.
-        folder: Its own; what it logs is in the file ``log`` there.
-        process: The same, to be waited for; None of a floor.
+        port: Port on 127.0.0.1.
+        pid: Process ID.
+        key: API key.
+        folder: Its folder, with its log in the file ``log``.
+        process: The process object to wait for; None for a floor.
     """
 
     port: int
@@ -55,12 +55,12 @@ class Running:
 
 @contextmanager
 def running(side: str, **options: Any) -> Iterator[Running]:
-    """Starts one of the servers, and ends it.
+    """Start a server, and stop it at the end.
 
     Args:
-        side: Its name.
-        options: What `benchmarks.server.ours` knows, and peers as far as they can; `keys`: peers
-            ask for one too.
+        side: Name of the server.
+        options: Options of `benchmarks.server.ours`, which peers follow as far as they can; `keys`
+            makes peers require a key.
     """
     with tempfile.TemporaryDirectory(prefix="polymux-bench-") as name:
         folder = Path(name)
@@ -88,12 +88,13 @@ def _command(side: str, folder: Path, options: dict[str, Any]) -> list[str]:
 def started(
     command: list[str], folder: Path, **env: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server's process and the first line that it prints; told to stop at the end.
+    """Start a server's process; yields it with its first line of output. It is stopped at the end.
 
     Raises:
-        RuntimeError: It does not start; with the last line of its log.
+        RuntimeError: It does not start; the message has the last line of its log.
     """
-    # Engines' processes do not look into the current folder, and find this package by the path.
+    # Engine processes do not import from the current folder. PYTHONPATH lets them find this
+    # package.
     own = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), **env}
     log = folder / "log"
     with (
@@ -106,7 +107,7 @@ def started(
         try:
             line = process.stdout.readline()
             if not line:
-                raise RuntimeError((log.read_text().splitlines() or ["it said nothing"])[-1])
+                raise RuntimeError((log.read_text().splitlines() or ["no output"])[-1])
             yield process, line
             process.send_signal(signal.SIGTERM)
             process.wait(STOP_S)
@@ -118,14 +119,14 @@ def started(
 def loading(
     server: Running, mode: str, count: int, connections: int, *rest: object
 ) -> Iterator[subprocess.Popen[str]]:
-    """`load.cpp` at work; ended where it is not waited for.
+    """Run `load.cpp`; it is stopped at the end if the caller did not wait for it.
 
     Args:
-        server: Who is asked.
+        server: Server to send requests to.
         mode: ``"closed"`` or ``"paced"``.
-        count: How many requests.
-        connections: Over how many connections.
-        rest: The rate where it is paced, then requests: bytes, or files that hold them.
+        count: Number of requests.
+        connections: Number of connections.
+        rest: The rate for ``"paced"``, then requests: bytes, or files that contain them.
     """
     words = [str(built("load")), mode, str(server.port), str(count), str(connections)]
     for one in rest:
@@ -145,7 +146,7 @@ def loading(
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What it has seen, when it is through.
+    """Wait for `load.cpp` and return its figures.
 
     Raises:
         SystemExit: It failed.
@@ -158,7 +159,8 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def load(server: Running, mode: str, count: int, connections: int, *rest: object) -> dict[str, Any]:
-    """What `load.cpp` has seen, and the server's CPU seconds; arguments as `loading`'s."""
+    """Run `load.cpp` and return its figures and the server's CPU seconds; arguments as for
+    `loading`."""
     before_s, own_before_s = cpu_s(server.pid), own_cpu_s(server.pid)
     with loading(server, mode, count, connections, *rest) as process:
         found = result(process)
@@ -168,7 +170,7 @@ def load(server: Running, mode: str, count: int, connections: int, *rest: object
 
 
 def expect(found: dict[str, Any], status: int, count: int) -> None:
-    """Stops where not all were answered so.
+    """Check that all requests were answered with `status`.
 
     Raises:
         SystemExit: Some were not.

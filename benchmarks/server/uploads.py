@@ -1,4 +1,4 @@
-"""Forms with a file, many at once: how fast they are on disk, and how much memory that takes."""
+"""Concurrent forms with a file: how fast they are written to disk, and the memory this needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.server.sides import expect, load, running
 
 
 def uploads(side: str, count: int, mebibytes: int) -> dict[str, Any]:
-    """All at once, from the first byte to the last answer."""
+    """Upload all at once and measure from the first byte to the last answer."""
     with running(side, max_concurrency=count) as server:
         small = upload(server.key, bytes(1024))
         expect(load(server, "closed", 2 * count, count, small), 200, 2 * count)

@@ -1,4 +1,4 @@
-"""One connection by hand, for what no client does."""
+"""A raw connection, for behavior that no client library offers."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ _POLL_S = 0.002
 
 
 def connect(server: Running) -> socket.socket:
-    """A connection to a server."""
     made = socket.create_connection(("127.0.0.1", server.port), TIMEOUT_S)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 
 
 def asked(server: Running, value: dict[str, Any]) -> socket.socket:
-    """A connection with a chat request on it."""
+    """Open a connection and send a chat request."""
     connection = connect(server)
     connection.sendall(request(server.key, value))
     return connection
 
 
 def leave(connection: socket.socket) -> None:
-    """As a process that was killed."""
+    """Disconnect as a killed process does."""
     connection.shutdown(socket.SHUT_RDWR)
     connection.close()
 
 
 def read_until(connection: socket.socket, mark: bytes) -> bytes:
-    """What comes, up to the mark or the end."""
+    """Read up to the mark or the end of the connection."""
     data = b""
     while mark not in data:
         piece = connection.recv(1 << 16)
@@ -50,7 +49,6 @@ def read_until(connection: socket.socket, mark: bytes) -> bytes:
 
 
 def get(server: Running, path: str) -> bytes:
-    """The body of a short answer."""
     with connect(server) as connection:
         lines = head(server.key, 0, path=path, method="GET", fields=("Connection: close",))
         connection.sendall(lines)
@@ -61,7 +59,7 @@ def get(server: Running, path: str) -> bytes:
 
 
 def places(server: Running, name: str) -> tuple[int, int]:
-    """How many are at work at an engine, and how many wait for it."""
+    """Return the number of running and of waiting requests of an engine."""
     found = {}
     for line in get(server, "/metrics").decode().splitlines():
         label, _, value = line.partition(" ")
@@ -72,7 +70,7 @@ def places(server: Running, name: str) -> tuple[int, int]:
 
 
 def within(condition: Callable[[], bool], max_s: float) -> float | None:
-    """Seconds until it holds; None where it does not hold by then."""
+    """Return the seconds until the condition holds; None if it does not within `max_s`."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > max_s:
@@ -82,17 +80,16 @@ def within(condition: Callable[[], bool], max_s: float) -> float | None:
 
 
 def until(condition: Callable[[], bool], max_s: float = 20) -> float:
-    """Seconds until it holds.
+    """Return the seconds until the condition holds.
 
     Raises:
-        SystemExit: It never does.
+        SystemExit: The condition does not hold within `max_s`.
     """
     taken_s = within(condition, max_s)
     if taken_s is None:
-        raise SystemExit(f"it did not come about within {max_s} s")
+        raise SystemExit(f"timed out: condition not met within {max_s} s")
     return taken_s
 
 
 def lines_of(path: Any) -> list[Any]:
-    """A file of JSON lines."""
     return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,1 +1,1 @@
-"""Servers that the benchmarks of clients talk to."""
+"""Servers for the benchmarks of clients."""

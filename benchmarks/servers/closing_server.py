@@ -1,8 +1,9 @@
-"""closing_server: chat streams of one token a second, and when each of their connections closed.
+"""`closing_server`: chat streams of one token per second, and the times at which their
+connections closed.
 
 Prints its port on 127.0.0.1 and serves until standard input ends. A request to a path with ``id=N``
-opens a stream that never ends; one to ``/closed`` is answered with N to the time at which the
-stream's connection was seen to close (CLOCK_MONOTONIC, in nanoseconds).
+opens an endless stream. A request to ``/closed`` returns, for each N, the time at which the server
+saw its connection close (CLOCK_MONOTONIC, in nanoseconds).
 """
 
 import asyncio
@@ -19,14 +20,13 @@ SLICES = 50
 
 
 class Streams:
-    """All that are open, and when the others closed."""
+    """The open streams, and the times at which the others closed."""
 
     def __init__(self) -> None:
         self.closed_ns: dict[int, int] = {}
         self.writers: dict[int, asyncio.StreamWriter] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
         number = None
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -41,7 +41,7 @@ class Streams:
             while await reader.read(1 << 16):
                 pass
         except (OSError, asyncio.IncompleteReadError):
-            pass  # Reset is closed as well.
+            pass  # A reset counts as a close.
         finally:
             if number is not None:
                 self.closed_ns[number] = time.monotonic_ns()
@@ -49,7 +49,7 @@ class Streams:
             writer.close()
 
     async def tick(self) -> None:
-        """A token a second to each, spread over the second."""
+        """Send each stream a token per second, spread over the second."""
         turn = 0
         while True:
             await asyncio.sleep(1 / SLICES)
@@ -60,7 +60,6 @@ class Streams:
 
 
 async def main() -> None:
-    """Serves until standard input ends."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     streams = Streams()

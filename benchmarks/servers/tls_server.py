@@ -1,7 +1,7 @@
-"""tls_server FOLDER: answers one chat on each TLS connection and closes it.
+"""`tls_server FOLDER`: answers one chat on each TLS connection and closes it.
 
-Prints its port on 127.0.0.1 and serves until standard input ends. FOLDER holds ``server.pem`` and
-``server.key``. No session is resumed: every connection is a new one in full.
+Prints its port on 127.0.0.1 and serves until standard input ends. FOLDER contains ``server.pem``
+and ``server.key``. Sessions are not resumed: every connection makes a full handshake.
 """
 
 import asyncio
@@ -29,7 +29,6 @@ ANSWER = (
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
@@ -37,13 +36,12 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write(ANSWER)
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError):
-        pass  # The client has thought better of it.
+        pass  # The client disconnected.
     finally:
         writer.close()
 
 
 async def main() -> None:
-    """Serves until standard input ends."""
     folder = Path(sys.argv[1])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem", folder / "server.key")

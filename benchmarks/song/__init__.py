@@ -1,1 +1,1 @@
-"""Song recognition: a seeded set of music, snippets and queries, and what is made of them."""
+"""Song recognition: seeded sets of music, snippets and queries, and the scores of recognizers."""

@@ -1,6 +1,7 @@
-"""`scripts/bench song`: makes sets, scores who recognises songs of them, and measures the costs.
+"""`scripts/bench song`: make sets, score how well recognizers identify their songs, and measure
+costs.
 
-Without a command it is `run`: all of that, and the tables of benchmarks/NOTES.md.
+The default command is `run`: all of these, and the tables of benchmarks/NOTES.md.
 """
 
 import argparse
@@ -28,50 +29,59 @@ COST_TRACKS_REDUCED = 15
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench song", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="everything, and the tables of benchmarks/NOTES.md")
-    running.add_argument("--seeds", type=int, nargs="+", default=[7, 8, 9], help="of the sets")
+    running.add_argument(
+        "--seeds", type=int, nargs="+", default=[7, 8, 9], help="seeds of the sets"
+    )
     running.add_argument("--each", type=int, default=12, help="snippets for each cell")
-    running.add_argument("--tracks", type=int, help="of each set (default: 300, reduced 40)")
-    running.add_argument("--reduced", action="store_true", help="less of everything")
+    running.add_argument("--tracks", type=int, help="tracks per set (default: 300, reduced 40)")
+    running.add_argument("--reduced", action="store_true", help="a smaller run")
     running.add_argument("--folder", type=Path, default=BUILD, help="(default: build/bench)")
-    making = commands.add_parser("generate", help="make a set, unless it lies there already")
+    making = commands.add_parser("generate", help="make a set unless it exists")
     for one in (making, commands.add_parser("queries", help="print text queries as JSON lines")):
         one.add_argument("--seed", type=int, default=1)
-    making.add_argument("--tracks", type=int, help="in the catalogue (default: 300, reduced 40)")
+    making.add_argument(
+        "--tracks", type=int, help="tracks in the catalog (default: 300, reduced 40)"
+    )
     making.add_argument("--reduced", action="store_true", help="shorter tracks, and fewer")
     making.add_argument("out", type=Path, nargs="?", help="folder (default: below build/bench)")
-    scoring = commands.add_parser("score", help="ask a recogniser about the snippets of a set")
+    scoring = commands.add_parser("score", help="run a recognizer on the snippets of a set")
     scoring.add_argument("folder", type=Path, help="of the set")
     scoring.add_argument("--recogniser", required=True, choices=sorted(RECOGNISERS))
-    scoring.add_argument("--reduced", action="store_true", help="the core conditions alone")
-    scoring.add_argument("--each", type=int, help="snippets a cell (default: 40, reduced 8)")
-    scoring.add_argument("--only", action="append", help="conditions or kinds with this text")
+    scoring.add_argument("--reduced", action="store_true", help="only the core conditions")
+    scoring.add_argument("--each", type=int, help="snippets per cell (default: 40, reduced 8)")
+    scoring.add_argument(
+        "--only", action="append", help="only conditions or kinds that contain this text"
+    )
     scoring.add_argument("--rows", type=Path, help="file (default: rows-NAME.jsonl in the set)")
     scoring.add_argument("--keep", action="store_true", help="keep snippets for the next run")
-    costing = commands.add_parser(
-        "costs", help="measure what it costs: benchmarks/NOTES.md's table"
-    )
+    costing = commands.add_parser("costs", help="measure the costs for benchmarks/NOTES.md")
     costing.add_argument("--reduced", action="store_true", help="little music and few questions")
     costing.add_argument("folder", type=Path, nargs="?", help="a set (default: one is made)")
-    telling = commands.add_parser("report", help="tell about a run again, by other thresholds")
+    telling = commands.add_parser("report", help="report a run again with other thresholds")
     telling.add_argument("rows", type=Path)
     for one in (scoring, telling):
-        one.add_argument("--threshold", type=float, help="in place of the recogniser's own")
-        one.add_argument("--zero-false", action="store_true", help="least one that is never wrong")
-        one.add_argument("--sweep", help="thresholds with commas between them")
+        one.add_argument("--threshold", type=float, help="replaces the recognizer's thresholds")
+        one.add_argument(
+            "--zero-false", action="store_true", help="minimum threshold without wrong answers"
+        )
+        one.add_argument("--sweep", help="comma-separated thresholds")
     commands.choices["queries"].add_argument("folder", type=Path, help="of the set")
     commands.choices["queries"].add_argument("--count", type=int, default=240)
     fitting_it = commands.add_parser("fit", help="fit the decision's weights to rows")
-    fitting_it.add_argument("rows", type=Path, nargs="+", help="of polymux, as lines of JSON")
-    fitting_it.add_argument("--one-window", action="store_true", help="without the second")
-    calibrating = commands.add_parser("calibrate", help="try the decision on music of your own")
-    calibrating.add_argument("folder", type=Path, help="with music files in it, or below")
-    calibrating.add_argument("--files", type=int, default=200, help="at most (default: 200)")
-    calibrating.add_argument("--each", type=int, default=2, help="snippets a file and length")
-    calibrating.add_argument("--seed", type=int, default=1, help="which files and places")
+    fitting_it.add_argument("rows", type=Path, nargs="+", help="polymux's rows, as JSON lines")
+    fitting_it.add_argument("--one-window", action="store_true", help="ignore the second window")
+    calibrating = commands.add_parser("calibrate", help="test the decision on your own music")
+    calibrating.add_argument(
+        "folder", type=Path, help="folder with music files, searched recursively"
+    )
+    calibrating.add_argument(
+        "--files", type=int, default=200, help="maximum number of files (default: 200)"
+    )
+    calibrating.add_argument("--each", type=int, default=2, help="snippets per file and length")
+    calibrating.add_argument("--seed", type=int, default=1, help="seed for files and positions")
     calibrating.add_argument("--rows", type=Path, help="(default: build/bench/calibration.jsonl)")
     asked_for_help = bool(given) and given[0] in {"-h", "--help"}
     default = not given or (given[0].startswith("-") and not asked_for_help)
@@ -79,13 +89,11 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def generate(options: argparse.Namespace) -> None:
-    """Makes a set."""
     plan = whole.Plan([options.seed], 0, options.tracks, options.reduced, BUILD)
     print(whole.set_of(plan, options.seed, options.out).folder)
 
 
 def score(options: argparse.Namespace) -> None:
-    """Asks, keeps the rows, and tells."""
     songs = catalogue.SongSet(options.folder)
     chosen = snippets.reduced if options.reduced else snippets.full
     cases = chosen(songs, options.each) if options.each else chosen(songs)
@@ -104,7 +112,6 @@ def score(options: argparse.Namespace) -> None:
 
 
 def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
-    """Prints the tables."""
     thresholds = {}
     if options.zero_false:
         thresholds = scorer.zero_false(rows)
@@ -118,7 +125,6 @@ def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
 
 
 def cost(options: argparse.Namespace) -> None:
-    """Measures, keeps the figures below build/bench, and prints the table."""
     count = COST_TRACKS_REDUCED if options.reduced else COST_TRACKS
     folder = options.folder or BUILD / f"song-1-{count}"
     songs = catalogue.SongSet(folder) if options.folder else catalogue.generate(folder, 1, count)
@@ -130,7 +136,6 @@ def cost(options: argparse.Namespace) -> None:
 
 
 def print_queries(options: argparse.Namespace) -> None:
-    """Prints text queries over a set's catalogue."""
     known = catalogue.SongSet(options.folder).catalogue
     songs = [text_queries.Song(one.name, one.title, one.artist) for one in known]
     for query in text_queries.queries(options.seed, songs, options.count):
@@ -139,7 +144,6 @@ def print_queries(options: argparse.Namespace) -> None:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Does what was asked for."""
     options = arguments(sys.argv[1:] if given is None else given)
     if options.command == "run":
         plan = whole.Plan(

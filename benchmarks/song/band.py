@@ -1,4 +1,4 @@
-"""Who plays it: the clock, the hands, and the desk at which parts are mixed."""
+"""The performers of a track: the clock, the players, and the mixing of the parts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from benchmarks.song.voices import Timbre, hertz, note
 
 @dataclass(frozen=True)
 class Seeds:
-    """What decides a track; tracks that are related share some of these.
+    """Seeds of a track. Related tracks share some of them.
 
     Attributes:
         score: Harmony, melody, form.
-        groove: Tempo and patterns of the drums.
-        kit: The sounds of the drums.
-        sound: The other instruments, and how they are mixed.
+        groove: Tempo and drum patterns.
+        kit: Drum sounds.
+        sound: Sounds of the other instruments, and their mix.
         take: The performance: timing, tuning, drift.
-        loop: A loop of drums that other songs have too; 0 is none.
+        loop: A drum loop that is shared with other songs; 0 for none.
     """
 
     score: int
@@ -37,7 +37,7 @@ class Seeds:
 
 @dataclass
 class Part:
-    """What one instrument plays: mono, how loud in dB, and where from -1 (left) to 1."""
+    """The part of one instrument: mono, its level in dB, and its position from -1 (left) to 1."""
 
     sound: Sound
     level_db: float
@@ -49,12 +49,12 @@ class Band:
     """Plays the parts of one track.
 
     Attributes:
-        seeds: What decides it.
-        tempo_bpm: Quarters a minute.
-        seconds: The length.
-        exact: Played by a machine: on the grid, every repetition the same to the sample.
-        live: In front of people: freer time, another tuning.
-        swing: How much later the second of two eighths comes, in beats.
+        seeds: Seeds of the track.
+        tempo_bpm: Quarter notes per minute.
+        seconds: Length.
+        exact: Played by a machine: exactly on the grid, and each repetition has identical samples.
+        live: Played in front of an audience: freer timing, different tuning.
+        swing: Delay of the second of two eighth notes, in beats.
     """
 
     seeds: Seeds
@@ -67,7 +67,7 @@ class Band:
     cache: dict[tuple[object, ...], Sound] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Tunes the instruments and winds up the clock."""
+        """Tune the instruments and compute the times of the beats."""
         random = self.random("take", "clock")
         if self.live:
             self.exact = False
@@ -75,7 +75,7 @@ class Band:
         self.tuning_cents = float(random.normal(0.0, 18.0 if self.live else 6.0))
         if self.exact:
             self.tuning_cents = 0.0
-        # A whole number of samples for each sixteenth makes loops repeat exactly.
+        # Loops repeat exactly only if a sixteenth note is a whole number of samples.
         step = round(RATE_HZ * 15.0 / self.tempo_bpm)
         self.tempo_bpm = RATE_HZ * 15.0 / step
         beats = int(self.seconds * self.tempo_bpm / 60.0) + 3 * BAR_BEATS
@@ -87,20 +87,18 @@ class Band:
 
     @property
     def frames(self) -> int:
-        """The length in samples."""
         return round(self.seconds * RATE_HZ)
 
     @property
     def bars(self) -> int:
-        """The bars that begin before the end."""
         return int(self.seconds * self.tempo_bpm / 60.0 / BAR_BEATS) + 1
 
     def random(self, kind: str, purpose: str) -> np.random.Generator:
-        """The random numbers that one seed gives for one purpose."""
+        """Return the random generator of one seed and purpose."""
         return generator(getattr(self.seeds, kind), kind, purpose)
 
     def time_s(self, beat: float) -> float:
-        """When a beat is."""
+        """Return the time of a beat in seconds."""
         late = self.swing if round(beat * 2) % 2 and (beat * 2) % 1 == 0 else 0.0
         return float(np.interp(beat + late, np.arange(len(self._starts)), self._starts))
 
@@ -111,13 +109,13 @@ class Band:
         name: str,
         loose_s: float = 0.008,
     ) -> Sound:
-        """A part of an instrument.
+        """Play the part of an instrument.
 
         Args:
-            notes: What it plays.
-            timbre: Its sound.
-            name: Its own, for its random numbers.
-            loose_s: How far off the beat it is, unless a machine plays.
+            notes: Notes of the part.
+            timbre: Sound of the instrument.
+            name: Name of the part, which seeds its random numbers.
+            loose_s: Deviation from the beat, ignored for a machine.
         """
         random = self.random("take", name)
         result = np.zeros(self.frames + 4 * RATE_HZ, np.float32)
@@ -142,7 +140,7 @@ class Band:
         return result[: self.frames]
 
     def tones(self, notes: list[Note], name: str, loose_s: float = 0.02) -> list[Tone]:
-        """Notes as a singer has them: in seconds, never two at once."""
+        """Convert notes to tones for a singer: in seconds, without overlaps."""
         random = self.random("take", name)
         found: list[Tone] = []
         for one in sorted(notes, key=lambda n: n.beat):
@@ -157,11 +155,11 @@ class Band:
         return found
 
     def strokes(self, family: str, score: Score | None, rests: str = "") -> list[Hit]:
-        """What the drummer hits in all of the song.
+        """Return the drum hits of the whole song.
 
         Args:
-            family: Of `drums.BEATS`.
-            score: Its form decides where the pattern changes; None changes it every four bars.
+            family: Key of `drums.BEATS`.
+            score: Its form decides when the pattern changes; None changes it every four bars.
             rests: Letters of sections without drums.
         """
         random = self.random("groove", "patterns")
@@ -178,7 +176,7 @@ class Band:
         return hits
 
     def drums(self, hits: list[Hit], loose_s: float = 0.006) -> Sound:
-        """The drums; of a machine every stroke is the same sound."""
+        """Play the drums. With a machine all hits of a drum sound the same."""
         sounds = drums.kit(lambda name: self.random("kit", name))
         random = self.random("take", "drums")
         result = np.zeros(self.frames + 3 * RATE_HZ, np.float32)
@@ -197,7 +195,7 @@ class Band:
         return result[: self.frames]
 
     def loop(self) -> Sound:
-        """The loop that this song shares with others, over and over: two bars, no performance."""
+        """Repeat the loop that several songs share: two bars without variation."""
         seeds = Seeds(0, self.seeds.loop, self.seeds.loop, 0, 0)
         beats = 2 * BAR_BEATS
         machine = Band(seeds, self.tempo_bpm, beats * 60.0 / self.tempo_bpm, exact=True)
@@ -213,7 +211,7 @@ class Band:
 
 
 def mix(parts: list[Part], channels: int) -> Sound:
-    """All parts together; in stereo those off the middle reach one side a little later."""
+    """Mix all parts. In stereo, off-center parts reach one side slightly later."""
     total = np.zeros((channels, len(parts[0].sound)), np.float32)
     for part in parts:
         loud = np.sqrt(power(part.sound))

@@ -1,4 +1,4 @@
-"""What a decision is made of, as the core tells it and rows of a run keep it."""
+"""The inputs of a decision, as the core reports them and as the rows of a run store them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MIN_PEAKS_PER_SECOND = 13.0  # `Decision::least_peaks_per_second`
-UNCHANGED = 0.0047  # a speed that lies no further off was found by looking for the song as it is
-#: What `Decision` has a weight for, in the order of `features`; of each also its name there.
+UNCHANGED = 0.0047  # a smaller difference in speed was found by the search at the original speed
+#: The features that `Decision` has a weight for, in the order of `features`, with the name of each
+#: there.
 WEIGHTS = (
     "bias", "strength[0]", "strength[1]", "strongest_contrast", "dense_contrast", "speed_changed",
     "length",
@@ -20,13 +21,13 @@ WEIGHTS = (
 
 @dataclass(frozen=True)
 class Window:
-    """What one window found of the song's peaks in the snippet.
+    """Matches of one analysis window between the song's peaks and the snippet's.
 
     Attributes:
-        likelihood: Natural logarithm of how much likelier it is than chance.
-        survival: Share of the song's peaks that the snippet keeps.
-        peaks: Of the song, within the snippet.
-        hits: Of these, those that were found.
+        likelihood: Natural logarithm of the likelihood ratio of a true match to chance.
+        survival: Share of the song's peaks that are in the snippet.
+        peaks: Peaks of the song within the snippet.
+        hits: The number of these that were found.
     """
 
     likelihood: float
@@ -37,16 +38,16 @@ class Window:
 
 @dataclass(frozen=True)
 class Basis:
-    """What the decision about a snippet's first candidate is made of.
+    """Inputs of the decision about a snippet's first candidate.
 
     Attributes:
-        confidence: 0 to 1, by the weights of the build that was asked.
+        confidence: 0 to 1, by the weights of the build.
         heard_s: Length of the snippet.
-        change: `speed`, `tempo` or `pitch`: what of it may differ from the song's.
+        change: The property that may differ from the song's: `speed`, `tempo` or `pitch`.
         tempo: 1.02: 2 % faster than the song.
         pitch: 1.02: 2 % higher.
-        contrast: How far the snippet's strongest peaks, and all of them, stand out (log2).
-        windows: Of 256 and of 512 ms.
+        contrast: Prominence of the snippet's strongest peaks, and of all peaks (log2).
+        windows: Matches with windows of 256 and of 512 ms.
     """
 
     confidence: float
@@ -59,7 +60,7 @@ class Basis:
 
     @classmethod
     def of(cls, candidate: Mapping[str, Any], heard_s: float) -> Self:
-        """Of a candidate as the core gives it."""
+        """Create it from a candidate of the core."""
         first, second = (Window(**one) for one in candidate["evidence"])
         told = {name: candidate[name] for name in ("confidence", "change", "tempo", "pitch")}
         strongest, dense = candidate["contrast"]
@@ -67,13 +68,13 @@ class Basis:
 
     @classmethod
     def loaded(cls, kept: Mapping[str, Any]) -> Self:
-        """Of what `dataclasses.asdict` made, after JSON."""
+        """Create it from the JSON form of `dataclasses.asdict`."""
         first, second = (Window(**one) for one in kept["windows"])
         strongest, dense = kept["contrast"]
         return cls(**{**kept, "contrast": (strongest, dense), "windows": (first, second)})
 
     def features(self) -> list[float]:
-        """What each of WEIGHTS is multiplied with."""
+        """Return the factors for the WEIGHTS."""
         least = max(MIN_PEAKS_PER_SECOND * self.heard_s, 1.0)
         strengths = [
             math.log1p(max(one.likelihood / math.sqrt(max(one.peaks, least)), 0.0))

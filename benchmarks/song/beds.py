@@ -1,4 +1,4 @@
-"""Noises that take long to make, and lie ready with a set: a minute of each."""
+"""Slowly generated noises, stored with the set: a minute of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def babble(random: np.random.Generator, frames: int) -> Sound:
-    """Six to eight people who speak at once."""
+    """Six to eight people who speak at the same time."""
     sound = np.zeros(frames, np.float32)
     for _ in range(int(random.integers(6, 9))):
         sound += speech(random, frames) * np.float32(random.uniform(0.6, 1.0))
@@ -22,7 +22,7 @@ def babble(random: np.random.Generator, frames: int) -> Sound:
 
 
 def street(random: np.random.Generator, frames: int) -> Sound:
-    """Traffic: a rumble that swells, cars that pass, a horn, steps."""
+    """Traffic: a swelling rumble, passing cars, a horn, steps."""
     sound = noise(random, frames, 5.0)
     swell = np.interp(np.arange(frames), np.linspace(0, frames, 12), random.uniform(0.5, 1.5, 12))
     sound *= swell.astype(np.float32)

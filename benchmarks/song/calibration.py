@@ -1,4 +1,4 @@
-"""How the decision does on somebody's own library: snippets of its files, some of them held out."""
+"""Accuracy of the decision on your own library: snippets of its files, some of them held out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HELD_OUT = 0.25
 MIN_S = 1.5 * max(LENGTHS_S)
-# By the names that the generated sets have; what is done is the same, but rooms have no past.
+# The same names and changes as in the generated sets, but rooms have no sound before the snippet.
 CHANGES: dict[str, Callable[[Any, Sound], Sound]] = {
     "clean": lambda _, sound: sound,
     "pink +5 dB": lambda random, sound: noisy(random, sound, 3.0, 5.0),
@@ -35,7 +35,7 @@ CHANGES: dict[str, Callable[[Any, Sound], Sound]] = {
 
 
 def noisy(random: Any, sound: Sound, slope_db: float, ratio_db: float) -> Sound:
-    """With noise of this colour."""
+    """Add noise with this spectral slope."""
     return signals.mixed_at(sound, signals.noise(random, len(sound), slope_db), ratio_db)
 
 
@@ -44,11 +44,11 @@ class Recording:
     """A file of the library.
 
     Attributes:
-        name: Its path below the folder.
+        name: Path below the folder.
         path: The file.
-        duration_s: As it was heard.
-        parts: Its fingerprint, as `SongIndex.add` takes it, without the song's number.
-        group: The name of the first file that is the same recording.
+        duration_s: Decoded duration.
+        parts: Fingerprint for `SongIndex.add`, without the song's number.
+        group: Name of the first file that contains the same recording.
         style: Unknown.
     """
 
@@ -61,12 +61,12 @@ class Recording:
 
 
 class Settings(NamedTuple):
-    """What is asked.
+    """Size and seed of the test.
 
     Attributes:
-        files: At most so many of the library, drawn by the seed.
-        each: Snippets of each file and length; one after the other has the next kind of damage.
-        seed: Which files, which are held out, and which places of them.
+        files: Maximum number of files, drawn by the seed.
+        each: Snippets per file and length; consecutive snippets get different kinds of damage.
+        seed: Decides the files, which ones are held out, and where snippets start.
     """
 
     files: int = 200
@@ -75,14 +75,14 @@ class Settings(NamedTuple):
 
 
 class Library:
-    """A folder of music, of which some recordings are held out of the catalogue.
+    """A folder of music with some recordings held out of the song index.
 
     Args:
-        folder: Files below it that are music, 15 s or longer, take part.
-        settings: How many.
+        folder: Folder that is searched for music files of 15 s or more.
+        settings: Size and seed.
 
     Raises:
-        ValueError: There are fewer than two recordings: none could be held out.
+        ValueError: There are fewer than two recordings, so none can be held out.
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
@@ -103,16 +103,16 @@ class Library:
 
     @property
     def songs(self) -> Library:
-        """What snippets are of."""
+        """The source of the snippets."""
         return self
 
     def index(self) -> tuple[SongIndex, list[str]]:
-        """Of all that is not held out, and the names of its songs."""
+        """Return the index of all recordings that are not held out, and the names of its songs."""
         known = [one for one in self.recordings if one.group not in self.held_out]
         return indexed(known), [one.name for one in known]
 
     def cases(self, each: int) -> Iterator[Case]:
-        """The snippets."""
+        """Yield the snippets."""
         conditions = list(CHANGES)
         number = 0
         for one in self.recordings:
@@ -125,7 +125,7 @@ class Library:
                     number += 1
 
     def content(self, case: Case) -> bytes:
-        """A piece of the file, changed, as a WAV."""
+        """Return a changed piece of the file as a WAV."""
         known = self.by_name[case.track]
         random = signals.generator(self.seed, "snippet", case.track, case.number)
         begin_s = random.uniform(0.0, known.duration_s - case.seconds - 0.5)
@@ -139,7 +139,7 @@ class Library:
 
 
 def listened(path: Path, name: str) -> Recording | None:
-    """A file, or None where it is no music or too short to cut."""
+    """Return a file's recording, or None if it is not music or too short to cut."""
     from polymux._native._media import Limits, fingerprint_song
 
     try:
@@ -154,7 +154,7 @@ def listened(path: Path, name: str) -> Recording | None:
 
 
 def indexed(recordings: Sequence[Recording]) -> SongIndex:
-    """An index in memory: the first recording is song 1, and so on."""
+    """Return an index in memory, with the first recording as song 1."""
     from polymux._native._media import SongIndex
 
     index = SongIndex("")
@@ -164,7 +164,7 @@ def indexed(recordings: Sequence[Recording]) -> SongIndex:
 
 
 def grouped(recordings: Sequence[Recording]) -> list[Recording]:
-    """With their groups: the same recording twice must be held out twice, or not at all."""
+    """Set the groups: copies of the same recording must be held out together or not at all."""
     index = indexed(recordings)
     groups: dict[str, str] = {}
     for one in recordings:
@@ -179,7 +179,8 @@ def grouped(recordings: Sequence[Recording]) -> list[Recording]:
 
 
 def run(folder: Path, settings: Settings, kept: Path) -> str:
-    """Asks about the library's snippets, keeps the rows, and tells what confidences are worth."""
+    """Recognize the library's snippets, save the rows, and return the accuracy of the
+    confidences."""
     library = Library(folder, settings)
     index, names = library.index()
     rows = scorer.score(library, core(index, names), list(library.cases(settings.each)), kept)

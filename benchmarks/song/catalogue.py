@@ -1,4 +1,4 @@
-"""A set on the disk: masters, the catalogue's encoded files, and a manifest of both."""
+"""A set on disk: masters, the encoded files of the catalog, and a manifest of both."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from benchmarks.song.tracks import Plan
 
-FORMAT = 1  # of the manifest and of what the generator makes of a seed
+FORMAT = 1  # of the manifest and of the generator's output for a seed
 PROCESSES = 2
 BED_S = 60
-BEDS = 4  # of each kind
-# The catalogue's files: ending, ffmpeg's arguments.
+BEDS = 4  # per kind
+# Encodings of the catalog: file extension, ffmpeg's arguments.
 CODECS: dict[str, tuple[str, ...]] = {
     "mp3-128": ("mp3", "-c:a", "libmp3lame", "-b:a", "128k"),
     "mp3-192": ("mp3", "-c:a", "libmp3lame", "-b:a", "192k"),
@@ -42,21 +42,22 @@ class Track:
     """A track of a set.
 
     Attributes:
-        name: Its own, and the answer that a recogniser gives.
-        style: A key of `styles.STYLES`.
-        relation: `song`, `sibling`, `live`, `loop`, `remaster`, `edit`; others see `inside`.
-        partner: What it is related to, or empty.
-        group: The name of the recording: remasters and edits have that of their source.
-        inside: It is in the catalogue.
-        seconds: How long.
+        name: Unique name, which a recognizer returns.
+        style: Key of `styles.STYLES`.
+        relation: `song`, `sibling`, `live`, `loop`, `remaster` or `edit`; whether it is in the
+            catalog is `inside`.
+        partner: Related track, or empty.
+        group: Name of the recording: remasters and edits have that of their source.
+        inside: Whether it is in the catalog.
+        seconds: Length.
         channels: 1 or 2.
         master: File of its samples below the set's folder.
-        encoded: Its file in the catalogue, or empty where it is not inside.
-        codec: Of that file.
-        title: As in its tags.
-        artist: As in its tags.
-        album: As in its tags.
-        year: As in its tags.
+        encoded: File in the catalog; empty if it is outside.
+        codec: Codec of that file.
+        title: Title tag.
+        artist: Artist tag.
+        album: Album tag.
+        year: Year tag.
     """
 
     name: str
@@ -77,13 +78,13 @@ class Track:
 
 
 class SongSet:
-    """A set that lies on the disk.
+    """A set on disk.
 
     Args:
-        folder: Where `generate` has put it.
+        folder: Folder that `generate` has written.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: The folder has no set.
 
     Example:
         >>> songs = SongSet(Path("set"))  # doctest: +SKIP
@@ -100,42 +101,44 @@ class SongSet:
 
     @property
     def catalogue(self) -> list[Track]:
-        """What is inside, in order."""
+        """Return the tracks in the catalog, in order."""
         return [one for one in self.tracks if one.inside]
 
     def outside(self, relation: str) -> list[Track]:
-        """What is outside and of this relation; `song` are the others' songs."""
+        """Return the tracks outside the catalog with this relation; `song` is an unrelated song."""
         return [one for one in self.tracks if not one.inside and one.relation == relation]
 
     def master(self, track: Track) -> npt.NDArray[np.int16]:
-        """The samples at RATE_HZ, shape (frames, channels); read where they are used."""
+        """Return the samples at RATE_HZ, shape (frames, channels), as a memory map."""
         return np.load(self.folder / track.master, mmap_mode="r")  # type: ignore[no-any-return]
 
     def bed(self, kind: str, number: int) -> Sound:
-        """A minute of `babble`, `street` or `speech`, of unit power."""
+        """Return a minute of `babble`, `street` or `speech` with unit power."""
         path = self.folder / "beds" / f"{kind}-{number % BEDS}.npy"
         sound: Sound = np.load(path, mmap_mode="r")
         return sound
 
 
 def generate(folder: Path, seed: int, count: int, share: float = 1.0) -> SongSet:
-    """Makes a set, unless the same one lies there already.
+    """Generate a set, unless the folder already has the same one.
 
     Args:
-        folder: Where; made if missing.
-        seed: Decides everything.
-        count: Tracks in the catalogue, relatives included; at least 15.
-        share: Of the length that tracks would have: 60 to 120 s.
+        folder: Output directory; created if missing.
+        seed: Seed of the whole set.
+        count: Tracks in the catalog, including related ones; at least 15.
+        share: Share of the normal track length of 60 to 120 s.
 
     Raises:
-        ValueError: Too few tracks, or the folder has another set.
+        ValueError: Too few tracks, or the folder has a different set.
     """
     wanted = {"format": FORMAT, "seed": seed, "count": count, "share": share}
     manifest = folder / "manifest.json"
     if manifest.exists():
         known = json.loads(manifest.read_text())
         if {key: known.get(key) for key in wanted} != wanted:
-            raise ValueError(f"{folder} has another set (or one of an older generator): remove it")
+            raise ValueError(
+                f"{folder} contains a different set (or one of an older generator). Remove it"
+            )
         return SongSet(folder)
     plans = tracks.drawn_up(seed, count, share)
     for name in ("masters", "catalogue", "beds"):
@@ -166,7 +169,7 @@ def generate(folder: Path, seed: int, count: int, share: float = 1.0) -> SongSet
 
 
 def describe(seed: int, number: int, plan: Plan, tags: names.Tags) -> Track:
-    """A track of a plan, before it exists."""
+    """Return the track for a plan, before it is generated."""
     same = plan.relation in {"remaster", "edit"}
     codec = str(generator(seed, "codec", number).choice(list(CODECS)))
     ending = CODECS[codec][0]
@@ -179,13 +182,16 @@ def describe(seed: int, number: int, plan: Plan, tags: names.Tags) -> Track:
 
 
 def with_length(folder: Path, track: Track) -> Track:
-    """The same with the length that it has in the end: edits are shorter than planned."""
+    """Return the track with its final length: edits are shorter than planned."""
     frames = np.load(folder / track.master, mmap_mode="r").shape[0]
     return Track(**{**asdict(track), "seconds": round(frames / RATE_HZ, 3)})
 
 
 def make_master(folder: Path, sources: dict[str, Plan], plan: Plan) -> None:
-    """Writes the samples of a track; remasters and edits are made of what is written already."""
+    """Write the samples of a track.
+
+    Remasters and edits are made from tracks that are already written.
+    """
     target = folder / "masters" / f"{plan.name}.npy"
     if target.exists():
         return
@@ -205,13 +211,13 @@ def make_master(folder: Path, sources: dict[str, Plan], plan: Plan) -> None:
 
 
 def encode(folder: Path, track: Track) -> None:
-    """Writes the catalogue's file of a master, with tags; most files are at 44.1 kHz."""
+    """Encode a master as a file of the catalog, with tags. Most files have 44.1 kHz."""
     target = folder / track.encoded
     if target.exists():
         return
     samples = np.load(folder / track.master)
     rate = generator(0, track.name, "rate").choice(["22050", "44100", "44100", "48000"])
-    rate = "48000" if track.codec == "opus" else rate  # it knows no other
+    rate = "48000" if track.codec == "opus" else rate  # Opus supports no other rate
     tags = {
         "title": track.title,
         "artist": track.artist,
@@ -228,7 +234,7 @@ def encode(folder: Path, track: Track) -> None:
 
 
 def make_bed(folder: Path, seed: int, which: tuple[str, int]) -> None:
-    """Writes a minute of a noise that takes long to make."""
+    """Write a minute of a slowly generated noise."""
     kind, number = which
     target = folder / "beds" / f"{kind}-{number}.npy"
     if target.exists():
@@ -241,5 +247,5 @@ def make_bed(folder: Path, seed: int, which: tuple[str, int]) -> None:
 
 
 def cut(songs: SongSet, track: Track, start: int, frames: int) -> Sound:
-    """Mono of a piece of a master."""
+    """Return a piece of a master as mono."""
     return from_int16(np.asarray(songs.master(track)[start : start + frames]))

@@ -1,4 +1,5 @@
-"""Chromaprint (https://acoustid.org/chromaprint) by its C interface; places by brute force."""
+"""Chromaprint (https://acoustid.org/chromaprint) through its C interface, with a brute-force
+search."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from benchmarks.song import media
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RATE_HZ = 11_025  # what it makes of any other rate itself
+RATE_HZ = 11_025  # Chromaprint resamples every other rate to this one
 DEFAULT_ALGORITHM = 1
 PROCESSES = 2
 Fingerprint = npt.NDArray[np.uint32]
@@ -25,7 +26,7 @@ Fingerprint = npt.NDArray[np.uint32]
 
 @cache
 def library() -> ctypes.CDLL:
-    """The library.
+    """Load the library.
 
     Raises:
         OSError: It is not installed.
@@ -40,13 +41,13 @@ def library() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """Of the library."""
+    """Return the library's version."""
     told: bytes = library().chromaprint_get_version()
     return told.decode()
 
 
 def decoded(source: Path | bytes) -> bytes:
-    """Mono samples of 16 bits of a file, or of an upload; nothing where it cannot be read."""
+    """Decode a file or an upload to mono 16-bit samples; empty if it cannot be read."""
     wanted = ("-ar", str(RATE_HZ), "-ac", "1", "-f", "s16le", "pipe:1")
     if isinstance(source, Path):
         return media.ffmpeg("-i", source, *wanted)
@@ -57,7 +58,7 @@ def decoded(source: Path | bytes) -> bytes:
 
 
 def fingerprint(samples: bytes) -> Fingerprint:
-    """32 bits for each eighth of a second, from 2.6 s on."""
+    """Return 32 bits for each eighth of a second, starting at 2.6 s."""
     known = library()
     context = ctypes.c_void_p(known.chromaprint_new(DEFAULT_ALGORITHM))
     words, size = ctypes.POINTER(ctypes.c_uint32)(), ctypes.c_int(0)
@@ -73,12 +74,11 @@ def fingerprint(samples: bytes) -> Fingerprint:
 
 
 def fingerprint_of(path: Path) -> Fingerprint:
-    """The fingerprint of a file."""
     return fingerprint(decoded(path))
 
 
 class Index:
-    """The fingerprints of files, one after another.
+    """The concatenated fingerprints of files.
 
     Args:
         files: Names to files.
@@ -92,7 +92,8 @@ class Index:
         self.owners = np.repeat(np.arange(len(made)), [len(one) for one in made])
 
     def nearest(self, content: bytes) -> tuple[str | None, float]:
-        """The name of the file where an upload has the least wrong bits, and the share of these."""
+        """Return the file that matches an upload with the fewest bit errors, and the share of
+        these errors."""
         asked = fingerprint(decoded(content))
         places = len(self.words) - len(asked) + 1
         if not len(asked) or places < 1:

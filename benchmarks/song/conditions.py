@@ -1,4 +1,4 @@
-"""What happens to a snippet on its way: noise, codecs, speed, rooms, microphones."""
+"""Damage to a snippet: noise, codecs, speed, rooms, microphones."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from benchmarks.song.signals import (
     uneven,
 )
 
-BEFORE_S = 1.0  # of music before a snippet, for rooms that still sound of it
-AFTER_S = 0.25  # more than needed, for what codecs and filters eat
+BEFORE_S = 1.0  # of music before a snippet, because it still echoes in rooms
+AFTER_S = 0.25  # extra length, because codecs and filters shorten the sound
 
 
 @dataclass(frozen=True)
 class Studio:
-    """What a condition may use: a set, and the random numbers of the snippet."""
+    """The inputs of a condition: a set, and the snippet's random numbers."""
 
     songs: SongSet
     random: np.random.Generator
 
     def bed(self, kind: str, frames: int) -> Sound:
-        """A piece of a minute of noise."""
+        """Return a piece of a noise."""
         sound = self.songs.bed(kind, int(self.random.integers(1 << 20)))
         start = int(self.random.integers(0, max(len(sound) - frames, 1)))
         piece = np.asarray(sound[start : start + frames])
@@ -46,14 +46,14 @@ class Studio:
         return repeated[:frames]
 
     def music(self, frames: int) -> Sound:
-        """A piece of a song that is not in the catalogue."""
+        """Return a piece of a song outside the catalog."""
         others = self.songs.outside("song")
         other = others[int(self.random.integers(len(others)))]
         start = int(self.random.integers(0, max(int(other.seconds * RATE_HZ) - frames, 1)))
         return fitted(cut(self.songs, other, start, frames), frames)
 
 
-# Takes the sound with BEFORE_S before it, and gives the same without: what a snippet begins with.
+# Changes a sound that begins BEFORE_S before the snippet, and returns the snippet alone.
 Change = Callable[[Studio, Sound], Sound]
 
 
@@ -62,11 +62,11 @@ class Condition:
     """A row of the table.
 
     Attributes:
-        name: As the table's.
-        family: What rows are summed up by.
-        change: What it does.
-        stretch: How much longer the music is than the snippet.
-        core: It is in the reduced set.
+        name: Name of the row.
+        family: Group for sums.
+        change: Change to the sound.
+        stretch: Length of the music relative to the snippet.
+        core: Whether the reduced set has it.
     """
 
     name: str
@@ -80,31 +80,31 @@ BEFORE = int(BEFORE_S * RATE_HZ)
 
 
 def music(sound: Sound) -> Sound:
-    """Without what was before the snippet."""
+    """Remove the music before the snippet."""
     return sound[BEFORE:]
 
 
 def with_noise(slope_db: float, ratio_db: float) -> Change:
-    """Noise of this colour."""
+    """Add noise with this spectral slope."""
     return lambda studio, sound: mixed_at(
         music(sound), noise(studio.random, len(sound) - BEFORE, slope_db), ratio_db
     )
 
 
 def with_bed(kind: str, ratio_db: float) -> Change:
-    """One of the noises that lie ready."""
+    """Add one of the stored noises."""
     return lambda studio, sound: mixed_at(
         music(sound), studio.bed(kind, len(sound) - BEFORE), ratio_db
     )
 
 
 def with_music(ratio_db: float) -> Change:
-    """Another song at the same time."""
+    """Add another song at the same time."""
     return lambda studio, sound: mixed_at(music(sound), studio.music(len(sound) - BEFORE), ratio_db)
 
 
 def through(container: str, *codec: str) -> Change:
-    """A codec."""
+    """Encode and decode with a codec."""
     return lambda _, sound: media.recoded(music(sound), container, *codec)
 
 
@@ -116,12 +116,12 @@ AAC_64 = through("adts", "-c:a", "aac", "-b:a", "64k")
 
 
 def narrow(_: Studio, sound: Sound) -> Sound:
-    """Nothing above 3 kHz."""
+    """Remove everything above 3 kHz."""
     return spectrum_filter(music(sound), low_pass(3000, 8))
 
 
 def telephone(_: Studio, sound: Sound) -> Sound:
-    """300 to 3400 Hz, mu-law at 8 kHz."""
+    """Limit to 300 to 3400 Hz, with mu-law at 8 kHz."""
     band = spectrum_filter(music(sound), low_pass(3400, 10))
     band = spectrum_filter(band, high_pass(300, 6))
     slow = at_speed(np.pad(band, (0, 64)), RATE_HZ / 8000)
@@ -129,7 +129,7 @@ def telephone(_: Studio, sound: Sound) -> Sound:
 
 
 def clipped(by_db: float) -> Change:
-    """So much louder than there is room."""
+    """Amplify by `by_db` over full scale and clip."""
 
     def change(_: Studio, sound: Sound) -> Sound:
         clean = music(sound)
@@ -140,34 +140,34 @@ def clipped(by_db: float) -> Change:
 
 
 def faint(_: Studio, sound: Sound) -> Sound:
-    """50 dB quieter; a snippet has 16 bits."""
+    """Attenuate by 50 dB; a snippet has 16 bits."""
     return music(sound) * np.float32(decibels(-50.0))
 
 
 def played_at(speed: float) -> Change:
-    """At another speed, pitches moved with it."""
+    """Change the speed, and the pitch with it."""
     return lambda _, sound: at_speed(music(sound), speed)
 
 
 def stretched(tempo: float) -> Change:
-    """At another tempo, pitches kept."""
+    """Change the tempo but keep the pitch."""
     return lambda _, sound: media.filtered(music(sound), f"atempo={tempo}")
 
 
 def transposed(semitones: float) -> Change:
-    """At another pitch, tempo kept."""
+    """Change the pitch but keep the tempo."""
     return lambda _, sound: media.filtered(
         music(sound), f"rubberband=pitch={2.0 ** (semitones / 12.0):.6f}"
     )
 
 
 def in_room(decay_s: float, direct_db: float) -> Change:
-    """In a room; what was before still sounds."""
+    """Add the echoes of a room, including those of the music before the snippet."""
     return lambda studio, sound: room(studio.random, sound, decay_s, direct_db)[BEFORE:]
 
 
 def heard_by(decay_s: float, direct_db: float, bed: str, ratio_db: float, codec: Change) -> Change:
-    """A microphone: a room, noise, a frequency response, a codec."""
+    """Simulate a microphone: a room, noise, a frequency response, a codec."""
 
     def change(studio: Studio, sound: Sound) -> Sound:
         heard = in_room(decay_s, direct_db)(studio, sound)
@@ -183,7 +183,7 @@ def heard_by(decay_s: float, direct_db: float, bed: str, ratio_db: float, codec:
 
 
 def dropouts(studio: Studio, sound: Sound) -> Sound:
-    """A quarter of the time is missing, in holes of 40 to 250 ms."""
+    """Remove a quarter of the time, in gaps of 40 to 250 ms."""
     clean = music(sound).copy()
     missing = np.zeros(len(clean), bool)
     while missing.mean() < 0.25:
@@ -194,7 +194,7 @@ def dropouts(studio: Studio, sound: Sound) -> Sound:
 
 
 def both(first: Change, second: Change) -> Change:
-    """One after the other."""
+    """Apply one change after the other."""
 
     def change(studio: Studio, sound: Sound) -> Sound:
         once = first(studio, sound)
@@ -204,12 +204,12 @@ def both(first: Change, second: Change) -> Change:
 
 
 def signed(number: float) -> str:
-    """With its sign, without needless zeros."""
+    """Format a number with its sign and without trailing zeros."""
     return f"{number:+g}" if number else "0"
 
 
 def noises() -> list[Condition]:
-    """Noise at all ratios, in dB over the full band."""
+    """Return noise at all signal-to-noise ratios, in dB over the full band."""
     found = []
     for name, slope in (("white", 0.0), ("pink", 3.0)):
         found += [
@@ -234,7 +234,7 @@ def noises() -> list[Condition]:
 
 
 def speeds() -> list[Condition]:
-    """Other speeds, tempos and pitches."""
+    """Return other speeds, tempos and pitches."""
     found = [
         Condition(
             f"speed {signed(per_cent)} %",
@@ -289,7 +289,7 @@ CONDITIONS: tuple[Condition, ...] = (
     Condition("dropouts", "level", dropouts),
     Condition("edit", "edit", lambda _, sound: music(sound)),
 )
-# Damage of two kinds at once, beside the table.
+# Combinations of two kinds of damage, in addition to the table.
 COMBINED: tuple[Condition, ...] = (
     Condition("speed -3 % and babble +5 dB", "combined",
               both(played_at(0.97), with_bed("babble", 5)), 0.97),

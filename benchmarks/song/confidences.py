@@ -1,4 +1,5 @@
-"""What confidences are worth: how often they were right, and what each least one gives."""
+"""Accuracy of the confidences: how often they were right, and the result of each minimum
+confidence."""
 
 from __future__ import annotations
 
@@ -13,23 +14,25 @@ if TYPE_CHECKING:
 
     from benchmarks.song.scorer import Row
 
-MIN_HITS = 6  # `Decision::least_hits`: with fewer peaks found a song is not named
+MIN_HITS = 6  # `Decision::least_hits`: a song with fewer found peaks is not named
 EDGES = (0.0, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 MIN_CONFIDENCES = (0.5, 0.7, 0.8, 0.82, 0.85, 0.9, 0.95, 0.98)
 
 
 def decided(rows: Sequence[Row]) -> list[Row]:
-    """Those rows whose first candidate the confidence decides upon."""
+    """Return the rows whose first candidate is decided by the confidence."""
     return [row for row in rows if row.basis and row.basis.windows[0].hits >= MIN_HITS]
 
 
 def confidence(row: Row) -> float:
-    """Of the first candidate; 0 where there is none that could be named."""
+    """Return the confidence of the first candidate; 0 if there is no candidate that could be
+    named."""
     return row.basis.confidence if decided([row]) and row.basis else 0.0
 
 
 def bins(rows: Sequence[Row]) -> list[str]:
-    """A line for each bin of confidences: how many snippets have it, and how many were right."""
+    """Return a line for each bin of confidences: the number of snippets, and how many were
+    right."""
     lines = [report.heading("confidence", ["snippets", "right", "%"])]
     known = decided(rows)
     for low, high in itertools.pairwise(EDGES):
@@ -42,7 +45,7 @@ def bins(rows: Sequence[Row]) -> list[str]:
 
 
 def choices(rows: Sequence[Row]) -> list[str]:
-    """A line for each least confidence: what would be named by it, rightly and wrongly."""
+    """Return a line for each minimum confidence: right and wrong names."""
     inside = [row for row in rows if row.inside]
     outside = [row for row in rows if not row.inside]
     lines = [

@@ -1,4 +1,4 @@
-"""Uploads that are odd in their form, sounds that are no music, and files that are none."""
+"""Unusual containers, sounds that are not music, and files without sound."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Samples = npt.NDArray[np.int16]  # shape (frames, 2)
-Packed = tuple[bytes, str]  # what is uploaded, and the ending of its name
+Packed = tuple[bytes, str]  # content of the upload, and its file extension
 
 
 def packed(samples: Samples, container: str, ending: str, *arguments: str) -> Packed:
-    """Stereo in a container that can be written to a pipe."""
-    exact = ("-bitexact", "-f", container, "pipe:1")  # without identities drawn by chance
+    """Encode stereo in a container that can be written to a pipe."""
+    exact = ("-bitexact", "-f", container, "pipe:1")  # without random IDs in the file
     given = (*media.raw_input(channels=2), *arguments, *exact)
     return media.ffmpeg(*given, given=samples.tobytes()), ending
 
 
 def with_picture(_: np.random.Generator, samples: Samples) -> Packed:
-    """An MP4 with a picture track."""
+    """An MP4 with a video track."""
     seconds = len(samples) / RATE_HZ
     picture = f"testsrc=size=160x120:rate=10:duration={seconds:.3f}"
     return packed(samples, "mp4", "mp4", "-f", "lavfi", "-i", picture, "-map", "1:v", "-map", "0:a",
@@ -36,7 +36,7 @@ def with_picture(_: np.random.Generator, samples: Samples) -> Packed:
 
 
 def surround(_: np.random.Generator, samples: Samples) -> Packed:
-    """Six channels: the music in front, some of it behind."""
+    """Six channels: the music in front, part of it in the rear."""
     pan = "pan=5.1|FL=FL|FR=FR|FC=0.4*FL+0.4*FR|LFE=0.2*FL|BL=0.3*FL|BR=0.3*FR"
     return packed(
         samples, "matroska", "mka", "-af", pan, "-ar", "48000", "-c:a", "ac3", "-b:a", "256k"
@@ -44,7 +44,7 @@ def surround(_: np.random.Generator, samples: Samples) -> Packed:
 
 
 def eight_bits(_: np.random.Generator, samples: Samples) -> Packed:
-    """A WAV of 8 bits."""
+    """An 8-bit WAV."""
     return packed(samples, "wav", "wav", "-c:a", "pcm_u8")
 
 
@@ -54,7 +54,7 @@ def fast_rate(_: np.random.Generator, samples: Samples) -> Packed:
 
 
 def antiphase(_: np.random.Generator, samples: Samples) -> Packed:
-    """The right channel is the left one upside down: their sum is silence."""
+    """The right channel is the inverted left one, so their sum is silence."""
     left = np.clip(samples[:, 0], -32767, 32767)
     return wav_bytes(np.stack([left, -left], axis=1)), "wav"
 
@@ -67,7 +67,7 @@ def half_silent(random: np.random.Generator, samples: Samples) -> Packed:
 
 
 def late(_: np.random.Generator, samples: Samples) -> Packed:
-    """Three seconds of silence first."""
+    """Starts with three seconds of silence."""
     silence = np.zeros((3 * RATE_HZ, 2), np.int16)
     return wav_bytes(np.concatenate([silence, samples])), "wav"
 
@@ -85,7 +85,7 @@ def truncated(random: np.random.Generator, samples: Samples) -> Packed:
 
 
 def misnamed(_: np.random.Generator, samples: Samples) -> Packed:
-    """An MP3 that is named as a WAV."""
+    """An MP3 with the extension of a WAV."""
     return packed(samples, "mp3", "mp3", "-c:a", "libmp3lame", "-b:a", "128k")[0], "wav"
 
 
@@ -109,17 +109,16 @@ CONTAINERS: dict[str, Callable[[np.random.Generator, Samples], Packed]] = {
 
 
 def silence(_: np.random.Generator, frames: int) -> Sound:
-    """Nothing."""
     return np.zeros(frames, np.float32)
 
 
 def hush(random: np.random.Generator, frames: int) -> Sound:
-    """Next to nothing: the lowest bit."""
+    """Almost silent: only the lowest bit varies."""
     return noise(random, frames) * np.float32(decibels(-88.0))
 
 
 def tones(random: np.random.Generator, frames: int) -> Sound:
-    """A few sines that last."""
+    """A few continuous sine waves."""
     places = np.arange(frames) / RATE_HZ
     total = np.zeros(frames)
     for hz in random.uniform(110, 3500, int(random.integers(1, 6))):
@@ -136,7 +135,7 @@ def sweep(random: np.random.Generator, frames: int) -> Sound:
 
 
 def dialled(random: np.random.Generator, frames: int) -> Sound:
-    """The keys of a telephone."""
+    """Dial tones of a telephone."""
     places = np.arange(frames) / RATE_HZ
     low, high = (697, 770, 852, 941), (1209, 1336, 1477)
     total = np.zeros(frames)
@@ -159,7 +158,7 @@ def clicks(random: np.random.Generator, frames: int) -> Sound:
 
 
 def hum(random: np.random.Generator, frames: int) -> Sound:
-    """Mains: 50 or 60 Hz and what stands above it."""
+    """Mains hum: 50 or 60 Hz and its harmonics."""
     places = np.arange(frames) / RATE_HZ
     base = float(random.choice([50.0, 60.0]))
     total = np.zeros(frames)
@@ -183,13 +182,12 @@ JUNK: dict[str, Callable[[np.random.Generator, int], Sound]] = {
 
 
 def text(random: np.random.Generator, _: Samples) -> Packed:
-    """A text that is named as music."""
+    """A text file with the extension of a music file."""
     words = " ".join(str(word) for word in random.choice(["la", "li", "lu", "\n"], 900))
     return words.encode(), "mp3"
 
 
 def nothing(_: np.random.Generator, __: Samples) -> Packed:
-    """An empty file."""
     return b"", "mp3"
 
 
@@ -199,7 +197,7 @@ def headless(_: np.random.Generator, samples: Samples) -> Packed:
 
 
 def random_bytes(random: np.random.Generator, _: Samples) -> Packed:
-    """Bytes of no kind."""
+    """Random bytes."""
     return random.bytes(40_000), "mp3"
 
 
@@ -209,14 +207,14 @@ def empty_wav(_: np.random.Generator, __: Samples) -> Packed:
 
 
 def lying_wav(_: np.random.Generator, __: Samples) -> Packed:
-    """A WAV that promises four gigabytes and holds none."""
+    """A WAV whose header declares four gigabytes but which has no samples."""
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 2, 44_100, 176_400, 4, 16)
     head = struct.pack("<4sI4s", b"RIFF", 0xFFFFFFF0, b"WAVE")
     return head + form + struct.pack("<4sI", b"data", 0xFFFFFFD0), "wav"
 
 
 def picture(_: np.random.Generator, __: Samples) -> Packed:
-    """A picture."""
+    """An image."""
     made = ("-frames:v", "1", "-c:v", "png", "-f", "image2pipe", "pipe:1")
     return media.ffmpeg("-f", "lavfi", "-i", "testsrc=size=64x64", *made), "mp3"
 
@@ -233,5 +231,5 @@ BROKEN: dict[str, Callable[[np.random.Generator, Samples], Packed]] = {
 
 
 def junk_bytes(random: np.random.Generator, name: str, seconds: float) -> bytes:
-    """A sound that is no music, as WAV."""
+    """Return a sound that is not music, as WAV."""
     return wav_bytes(to_int16(JUNK[name](random, round(seconds * RATE_HZ))))

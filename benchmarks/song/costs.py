@@ -1,8 +1,8 @@
-"""Measure what recognition costs: the table in benchmarks/NOTES.md.
+"""Measure the cost of recognition: the table in benchmarks/NOTES.md.
 
-Sounds are those of a set of the generator. Where more music is needed than the set has, its
-fingerprints are used again and again, each time with all peaks moved by some frequency and some
-frames: as many peaks a second, in other pairs. That is said beside each figure.
+The sounds are from a generated set. If more music is needed, its fingerprints are reused with all
+peaks shifted in frequency and time. This keeps the number of peaks per second but changes their
+pairs. Each figure says so.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 RATE_HZ = 8000
 QUESTION_S = 5.0
 FREQUENCIES = 1 << 12
-#: 100 to 3,800 Hz in units of a peak's frequency: where moved peaks stay.
+#: 100 to 3,800 Hz in units of a peak's frequency: the range of shifted peaks.
 LOWEST, HIGHEST = 103, 3890
 Part = tuple[int, int, bytes, bytes]
 
 
 class Sizes(NamedTuple):
-    """How much is measured.
+    """Size of the runs.
 
     Attributes:
-        hours: Of the catalogue that questions are asked of.
-        many_hours: Of the catalogue that is opened.
-        questions: Found, and as many not found.
-        titles: Of the search by name.
-        searches: By name.
+        hours: Length of the catalog for the queries.
+        many_hours: Length of the catalog that is opened.
+        questions: Queries that match, and the same number that do not.
+        titles: Titles for the search by name.
+        searches: Searches by name.
     """
 
     hours: float = 7.0
@@ -56,7 +56,7 @@ REDUCED = Sizes(2.0, 10.0, 8, 5_000, 60)
 
 
 def cpu_s(act: Callable[[], Any], min_s: float = 0.3) -> float:
-    """CPU seconds of an act, the least of several times: what else runs only adds to it."""
+    """Return the minimum CPU seconds of several runs, because other processes only add time."""
     taken: list[float] = []
     while len(taken) < 3 or sum(taken) < min_s:
         began = time.process_time()
@@ -66,7 +66,7 @@ def cpu_s(act: Callable[[], Any], min_s: float = 0.3) -> float:
 
 
 def listening(songs: SongSet) -> dict[str, Any]:
-    """The fingerprint alone, and with decoding against decoding alone, by codec."""
+    """Measure fingerprinting alone, and decoding with and without fingerprinting, by codec."""
     from polymux._native._media import Limits, decode_pcm, fingerprint_song
 
     limits = Limits()
@@ -87,7 +87,7 @@ def listening(songs: SongSet) -> dict[str, Any]:
             (decoded(source), heard(source))
         )
     spent = [one for some in ratios.values() for one in some]
-    # What needs no decoder and no resampling: the difference is the fingerprint.
+    # This sound needs no decoding or resampling, so only fingerprinting is measured.
     sound = signals.at_speed(minute_of(songs), signals.RATE_HZ / RATE_HZ)
     plain = ("bytes", signals.wav_bytes(signals.to_int16(sound), RATE_HZ), "plain.wav")
     alone_s = heard(plain) - decoded(plain)
@@ -102,7 +102,7 @@ def listening(songs: SongSet) -> dict[str, Any]:
 
 
 def one_of_each(songs: SongSet) -> Iterator[Track]:
-    """Three tracks of each codec."""
+    """Yield three tracks of each codec."""
     count: dict[str, int] = {}
     for track in songs.catalogue:
         count[track.codec] = count.get(track.codec, 0) + 1
@@ -111,13 +111,16 @@ def one_of_each(songs: SongSet) -> Iterator[Track]:
 
 
 def minute_of(songs: SongSet) -> signals.Sound:
-    """Five minutes of several songs, mono."""
+    """Return five minutes of several songs, mono."""
     parts = [signals.from_int16(np.asarray(songs.master(one))) for one in songs.catalogue[:8]]
     return np.concatenate(parts)[: 300 * signals.RATE_HZ]
 
 
 def moved(peaks: bytes, frames: int, units: int) -> bytes:
-    """Peaks later by some frames and higher by some units; what leaves the band comes in below."""
+    """Shift peaks by frames and by frequency units.
+
+    Peaks above the band wrap around to its lower end.
+    """
     found = np.frombuffer(peaks, "<u4")
     at = (found // FREQUENCIES).astype(np.int64)
     frequency = (found % FREQUENCIES).astype(np.int64)
@@ -128,7 +131,7 @@ def moved(peaks: bytes, frames: int, units: int) -> bytes:
 
 
 def fingerprints(songs: SongSet) -> tuple[list[list[Part]], float]:
-    """Of all songs of the set, and the hours that they last."""
+    """Return the fingerprints of all songs of the set, and their total hours."""
     from polymux._native._media import Limits, fingerprint_song
 
     parts, seconds = [], 0.0
@@ -141,7 +144,7 @@ def fingerprints(songs: SongSet) -> tuple[list[list[Part]], float]:
 
 
 def build(folder: Path, known: Sequence[Sequence[Part]], known_h: float, hours: float) -> float:
-    """An index of at least so many hours; gives how many hours it has."""
+    """Build an index of at least `hours` hours and return its hours."""
     from polymux._native._media import SongIndex
 
     index = SongIndex(str(folder))
@@ -165,7 +168,7 @@ def build(folder: Path, known: Sequence[Sequence[Part]], known_h: float, hours: 
 
 
 def asking(songs: SongSet, folder: Path, count: int) -> dict[str, Any]:
-    """CPU time of a question: its peaks and the search."""
+    """Measure the CPU time of a query: its peaks and the search."""
     from polymux._native._media import Limits, SongIndex, song_query
 
     index, limits = SongIndex(str(folder)), Limits()
@@ -207,7 +210,7 @@ print(json.dumps({"open_ms": 1000 * taken_s, "open_rss_bytes": resident_bytes() 
 
 
 def opening(folder: Path, empty: Path) -> dict[str, float]:
-    """How long a process of its own takes to open an index, and what memory that takes."""
+    """Measure the time and memory that a new process needs to open an index."""
     runs = [
         json.loads(measure.run([sys.executable, "-c", _OPENING, str(folder), str(empty)]).stdout)
         for _ in range(5)
@@ -216,7 +219,7 @@ def opening(folder: Path, empty: Path) -> dict[str, float]:
 
 
 def run(songs: SongSet, sizes: Sizes) -> dict[str, Any]:
-    """All of it."""
+    """Measure everything."""
     known, known_h = fingerprints(songs)
     found: dict[str, Any] = {"set": songs.folder.name, "set_hours": known_h}
     found["listening"] = listening(songs)
@@ -235,7 +238,7 @@ def run(songs: SongSet, sizes: Sizes) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """As benchmarks/NOTES.md has it."""
+    """Return the table of benchmarks/NOTES.md."""
     listened, asked, text = found["listening"], found["asking"], found["text"]
     codecs = ", ".join(f"{name} {one:.2f}" for name, one in listened["ratio_by_codec"].items())
     opened = found["opening"]

@@ -1,4 +1,4 @@
-"""Drums: a kit of one-shots per song, patterns on a grid of sixteenths, and who hits them."""
+"""Drums: a kit of samples per song, patterns on a grid of sixteenth notes, and their variations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from benchmarks.song.signals import RATE_HZ, Sound, high_pass, low_pass, noise, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STEPS = 16  # of a bar of four quarters
-TAKES = 3  # a drum of a player never sounds twice the same
+STEPS = 16  # per bar of four quarter notes
+TAKES = 3  # variants of each drum, because a player never repeats a sound exactly
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A stroke: when in beats, on what, how hard from 0 to 1."""
+    """A hit: time in beats, drum, and strength from 0 to 1."""
 
     beat: float
     drum: str
@@ -26,7 +26,7 @@ class Hit:
 
 
 def times(seconds: float) -> Sound:
-    """The time at each sample of so many seconds."""
+    """Return the time of each sample."""
     return np.arange(int(seconds * RATE_HZ), dtype=np.float32) / np.float32(RATE_HZ)
 
 
@@ -42,7 +42,7 @@ def kick(random: np.random.Generator) -> Sound:
 
 
 def snare(random: np.random.Generator) -> Sound:
-    """Two modes of a skin, and wires."""
+    """Two modes of a drumhead, and the snare wires."""
     place = times(0.3)
     first = random.uniform(160, 230)
     body = np.sin(2 * np.pi * first * place) + 0.6 * np.sin(
@@ -56,7 +56,7 @@ def snare(random: np.random.Generator) -> Sound:
 
 
 def cymbal(random: np.random.Generator, seconds: float, decay: float, tone: float) -> Sound:
-    """Metal: many partials that have nothing to do with each other, and noise."""
+    """Metal: many inharmonic partials, and noise."""
     place = times(seconds)
     base = random.uniform(280, 420) * tone
     metal = np.zeros(len(place), np.float32)
@@ -79,7 +79,7 @@ def clap(random: np.random.Generator) -> Sound:
 
 
 def tom(random: np.random.Generator, hz: float) -> Sound:
-    """A skin whose tension gives way."""
+    """A drumhead whose pitch falls."""
     place = times(0.4)
     pitch = hz * random.uniform(0.9, 1.1)
     phase = pitch * (place + 0.25 / 20 * (1 - np.exp(-20 * place)))
@@ -113,10 +113,10 @@ MAKERS: dict[str, Callable[[np.random.Generator], Sound]] = {
 
 
 def kit(seeded: Callable[[str], np.random.Generator]) -> dict[str, list[Sound]]:
-    """The drums of a song, TAKES sounds of each that differ a little.
+    """Return the drums of a song, with TAKES slightly different sounds each.
 
     Args:
-        seeded: Gives the random numbers of a drum by its name.
+        seeded: Returns the random generator for a drum's name.
     """
     made = {}
     for name, maker in MAKERS.items():
@@ -128,7 +128,8 @@ def kit(seeded: Callable[[str], np.random.Generator]) -> dict[str, list[Sound]]:
     return made
 
 
-# Which sixteenths are hit as a rule: capital letters are hard, small ones soft, dots are rests.
+# Usual hits on sixteenth notes: uppercase letters are loud, lowercase letters are soft, dots are
+# rests.
 BEATS: dict[str, list[dict[str, str]]] = {
     "rock": [
         {"kick": "K.....K.K.......", "snare": "....S.......S...", "hat": "H.h.H.h.H.h.H.h."},
@@ -161,7 +162,7 @@ BEATS: dict[str, list[dict[str, str]]] = {
 
 
 def bar(random: np.random.Generator, family: str) -> list[Hit]:
-    """A bar of this kind of music with changes of its own; beats count from 0."""
+    """Return a bar of this family with random changes; beats count from 0."""
     choice = BEATS[family]
     hits = []
     for drum, steps in choice[int(random.integers(len(choice)))].items():
@@ -182,7 +183,7 @@ def bar(random: np.random.Generator, family: str) -> list[Hit]:
 
 
 def fill(random: np.random.Generator) -> list[Hit]:
-    """The end of a section: the second half of a bar over the toms, and a crash after it."""
+    """Return the end of a section: half a bar of toms, then a crash."""
     hits = [Hit(0.0, "kick", 0.9), Hit(1.0, "snare", 0.9)]
     for step in range(8, STEPS):
         if random.uniform() < 0.8:

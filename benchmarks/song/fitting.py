@@ -1,8 +1,9 @@
-"""The weights of the decision, fitted to what rows say that it was made of.
+"""Fits the weights of the decision to the rows of a run.
 
-A logistic regression as `Decision` in polymux/song/parameters.hpp describes it: of what stood first
-for each snippet, was it the song? Wrong answers count ten times. Few rows may be told apart by many
-weights, the largest best of all: weights are drawn a little to those of the build.
+It uses the logistic regression that `Decision` in polymux/song/parameters.hpp describes: was the
+first candidate of a snippet the right song? Wrong answers count ten times. With few rows, many
+weights can separate right from wrong, and larger weights always fit better. The weights are
+therefore regularized towards those of the build.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
 HEADER = ROOT / "cpp/include/polymux/song/parameters.hpp"
 WRONG_COUNTS = 10.0
-DRAWN = 0.3  # how strongly: a weight that is off by one costs what half so many rows do
+DRAWN = 0.3  # strength: a deviation of 1 in a weight costs as much as half this number of rows
 SECOND_WINDOW = WEIGHTS.index("strength[1]")
 Weights = npt.NDArray[np.float64]
 
 
 def of_the_build() -> tuple[Weights, float]:
-    """The weights that parameters.hpp has, in the order of WEIGHTS, and its least confidence."""
+    """Return the weights in parameters.hpp, in the order of WEIGHTS, and its minimum confidence."""
     text = HEADER.read_text(encoding="utf-8")
     body = text[text.index("struct Decision") :]
     strengths = re.search(r"strength = \{(.*?)F, (.*?)F\};", body)
@@ -50,19 +51,19 @@ def fit(
     to: Weights | None = None,
     drawn: float = DRAWN,
 ) -> Weights:
-    """The weights under which what happened is likeliest: Newton's method.
+    """Return the maximum-likelihood weights, found by Newton's method.
 
     Args:
-        features: A line for each answer, a column for each weight.
-        right: Whether the answer was.
-        to: What weights are drawn to; zeros if not given.
-        drawn: How strongly.
+        features: A row per answer, a column per weight.
+        right: Whether the answer was right.
+        to: Weights to regularize towards; default zeros.
+        drawn: Strength of the regularization.
 
     Raises:
-        ValueError: All answers are right, or all are wrong: nothing tells them apart.
+        ValueError: All answers are right, or all are wrong.
     """
     if right.all() or not right.any():
-        raise ValueError("there must be right and wrong answers to fit weights to")
+        raise ValueError("fitting weights requires both right and wrong answers")
     counts = np.where(right, 1.0, WRONG_COUNTS)
     home = np.zeros(features.shape[1]) if to is None else to
 
@@ -78,7 +79,7 @@ def fit(
         curve = features.T @ (features * (counts * chances * (1 - chances))[:, None])
         step = np.linalg.solve(curve + drawn * np.eye(len(home)), slope)
         before = loss_at(weights)
-        # Far from the goal a whole step may overshoot: half of it, then, and so on.
+        # Far from the optimum a full step may overshoot, so halve it until the loss falls.
         while loss_at(weights + step) > before and np.abs(step).max() > 1e-9:
             step = step / 2
         weights = weights + step
@@ -88,20 +89,18 @@ def fit(
 
 
 def fitted_to(rows: Sequence[Row], *, one_window: bool = False) -> Weights:
-    """The weights by the rows of a run, or of several.
+    """Fit the weights to the rows of one or more runs.
 
     Args:
-        rows: Those without a basis, or with too few peaks found to be named, are left out.
-        one_window: Without the second window; its weight is 0 then.
+        rows: Rows without a basis, or with too few found peaks, are left out.
+        one_window: Ignore the second window; its weight is then 0.
 
     Raises:
-        ValueError: No row tells what its decision was made of, or all were right, or wrong.
+        ValueError: No row has a basis, or all answers are right, or all are wrong.
     """
     known = confidences.decided(rows)
     if not known:
-        raise ValueError(
-            "no row tells what its decision was made of: score the snippets again, by polymux"
-        )
+        raise ValueError("no row has a basis. Score the snippets again with polymux")
     features = np.array([row.basis.features() for row in known if row.basis])
     to, _ = of_the_build()
     if one_window:
@@ -110,7 +109,7 @@ def fitted_to(rows: Sequence[Row], *, one_window: bool = False) -> Weights:
 
 
 def judged(rows: Sequence[Row], weights: Weights, least: float) -> list[Row]:
-    """The same rows, decided upon by other weights."""
+    """Return the same rows, decided with other weights."""
     found = []
     for row in rows:
         if row.basis is None:
@@ -125,7 +124,8 @@ def judged(rows: Sequence[Row], weights: Weights, least: float) -> list[Row]:
 
 
 def told(rows: Sequence[Row], *, one_window: bool = False) -> str:
-    """Weights as parameters.hpp has them, beside those of the build, and what both give."""
+    """Return the fitted weights in the format of parameters.hpp, those of the build, and the
+    results of both."""
     before, least = of_the_build()
     weights = fitted_to(rows, one_window=one_window)
     lines = ["| weight | fitted | in parameters.hpp |", "|---|---|---|"]

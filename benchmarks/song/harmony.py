@@ -1,4 +1,7 @@
-"""What is played: keys, chords, melodies and the order of sections. Times are beats of the song."""
+"""The composition: keys, chords, melodies and the order of sections.
+
+Times are in beats of the song.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ BAR_BEATS = 4
 
 @dataclass(frozen=True)
 class Note:
-    """A note: when and for how long in beats, which MIDI key, how loud from 0 to 1."""
+    """A note: start and length in beats, MIDI key, and loudness from 0 to 1."""
 
     beat: float
     beats: float
@@ -33,7 +36,8 @@ class Note:
 
 @dataclass(frozen=True)
 class Section:
-    """Eight bars that come back: the degrees of their chords, one a bar, and their melody."""
+    """A repeated section of eight bars: the degrees of their chords, one per bar, and their
+    melody."""
 
     degrees: tuple[int, ...]
     melody: tuple[Note, ...]
@@ -41,14 +45,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Score:
-    """A song on paper.
+    """A composed song.
 
     Attributes:
-        root: The MIDI key of the tonic, in the octave of the chords.
+        root: MIDI key of the tonic, in the octave of the chords.
         scale: Semitones of its seven steps.
-        sections: By letter.
-        form: Letters in the order in which they are played.
-        sevenths: Chords have four notes.
+        sections: Sections by letter.
+        form: Letters in the order of play.
+        sevenths: Whether chords have four notes.
     """
 
     root: int
@@ -59,20 +63,20 @@ class Score:
 
     @property
     def bars(self) -> int:
-        """How long it is."""
+        """Number of bars."""
         return len(self.form) * SECTION_BARS
 
     def letter(self, number: int) -> str:
-        """The section that a bar belongs to."""
+        """Return the section of a bar."""
         return self.form[number // SECTION_BARS]
 
     def step(self, degree: int) -> int:
-        """The key of a step of the scale, counted from the tonic through all octaves."""
+        """Return the key of a step of the scale, counted from the tonic across octaves."""
         octave, place = divmod(degree, len(self.scale))
         return self.root + 12 * octave + self.scale[place]
 
     def chord(self, number: int, lowest: int) -> list[int]:
-        """The chord of a bar, its notes moved by octaves to where they lie close above a key."""
+        """Return the chord of a bar, with its notes in the octave above the key `lowest`."""
         degrees = self.sections[self.letter(number)].degrees
         first = degrees[number % SECTION_BARS % len(degrees)]
         count = 4 if self.sevenths else 3
@@ -80,12 +84,12 @@ class Score:
         return sorted((key - lowest) % 12 + lowest for key in keys)
 
     def bass(self, number: int, lowest: int = 31) -> int:
-        """The lowest note of a bar's chord."""
+        """Return the lowest note of a bar's chord."""
         degrees = self.sections[self.letter(number)].degrees
         return (self.step(degrees[number % SECTION_BARS % len(degrees)]) - lowest) % 12 + lowest
 
     def melody(self) -> list[Note]:
-        """All of the melody, with what is sung again written out."""
+        """Return the whole melody with repeated sections written out."""
         length = SECTION_BARS * BAR_BEATS
         return [
             Note(note.beat + length * place, note.beats, note.key, note.velocity)
@@ -95,7 +99,7 @@ class Score:
 
 
 def phrase(random: np.random.Generator, busy: float) -> list[tuple[float, float]]:
-    """When the notes of two bars begin and how long they last, in beats."""
+    """Return starts and lengths in beats of the notes of two bars."""
     lengths = np.array([0.5, 1.0, 1.5, 2.0, 3.0])
     weights = np.array([busy * 3.0, 2.0, 1.0, 1.0, 0.6 - 0.4 * busy])
     notes, place = [], float(random.choice([0.0, 0.0, 0.5, 1.0]))
@@ -111,7 +115,8 @@ def phrase(random: np.random.Generator, busy: float) -> list[tuple[float, float]
 def tune(
     random: np.random.Generator, degrees: tuple[int, ...], key: Callable[[int], int], busy: float
 ) -> tuple[Note, ...]:
-    """A melody of eight bars: a phrase, the phrase again, another, the first one changed."""
+    """Return a melody of eight bars: a phrase, its repetition, another phrase, and the first one
+    varied."""
     rhythms = {"a": phrase(random, busy), "b": phrase(random, busy)}
     shapes = {
         letter: np.cumsum(random.integers(-2, 3, 40)) + random.integers(0, 7) for letter in "ab"
@@ -123,7 +128,7 @@ def tune(
             degree = int(np.clip(shapes[letter][index], -3, 11))
             if place == 3 and random.uniform() < 0.4:
                 degree += int(random.integers(-2, 3))
-            if beat % BAR_BEATS == 0 or beats >= 1.5:  # long notes belong to the chord
+            if beat % BAR_BEATS == 0 or beats >= 1.5:  # long notes are notes of the chord
                 chord = {(degrees[number % len(degrees)] + 2 * third) % 7 for third in range(3)}
                 degree = min(
                     range(degree - 2, degree + 3),
@@ -137,13 +142,13 @@ def tune(
 def compose(
     random: np.random.Generator, *, minor: float = 0.5, busy: float = 0.5, sevenths: bool = False
 ) -> Score:
-    """A song.
+    """Compose a song.
 
     Args:
-        random: Decides all of it.
-        minor: How likely its scale is a dark one.
-        busy: How many notes its melodies have, 0 to 1.
-        sevenths: Chords have four notes.
+        random: Source of all choices.
+        minor: Probability of a minor scale.
+        busy: Density of the melodies, 0 to 1.
+        sevenths: Whether chords have four notes.
     """
     dark = random.uniform() < minor
     names = ("minor", "dorian", "harmonic minor") if dark else ("major", "major", "mixolydian")

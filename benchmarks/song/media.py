@@ -1,4 +1,4 @@
-"""ffmpeg, with everything through pipes: what codecs and containers make of a sound."""
+"""Runs ffmpeg with pipes for all data: the effect of codecs and containers on a sound."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def ffmpeg(*arguments: str | Path, given: bytes = b"") -> bytes:
-    """Runs ffmpeg.
+    """Run ffmpeg.
 
     Args:
-        arguments: What it is told.
-        given: For its standard input.
+        arguments: Command-line arguments.
+        given: Standard input.
 
     Returns:
-        What it wrote to its standard output.
+        Its standard output.
 
     Raises:
-        RuntimeError: It failed; the message has its last complaint.
+        RuntimeError: It failed; the message has the last line of its error output.
     """
     command = ["ffmpeg", "-nostdin", "-v", "error", "-y", "-threads", "1", *map(str, arguments)]
     if given:
@@ -37,12 +37,12 @@ def ffmpeg(*arguments: str | Path, given: bytes = b"") -> bytes:
 
 
 def raw_input(rate_hz: int = RATE_HZ, channels: int = 1) -> tuple[str, ...]:
-    """The arguments that say what 16-bit samples on standard input are."""
+    """Return the arguments that describe 16-bit samples on standard input."""
     return ("-f", "s16le", "-ar", str(rate_hz), "-ac", str(channels), "-i", "pipe:0")
 
 
 def filtered(sound: Sound, text: str) -> Sound:
-    """Mono through one of ffmpeg's filters; it may come out longer or shorter."""
+    """Apply an ffmpeg filter to mono; it may change the length."""
     wanted = ("-ar", str(RATE_HZ), "-ac", "1", "-f", "s16le", "pipe:1")
     return decoded_samples(
         ffmpeg(*raw_input(), "-af", text, *wanted, given=to_int16(sound).tobytes())
@@ -50,15 +50,15 @@ def filtered(sound: Sound, text: str) -> Sound:
 
 
 def decoded_samples(raw: bytes) -> Sound:
-    """Mono of 16-bit samples."""
+    """Convert 16-bit samples to mono."""
     return from_int16(np.frombuffer(raw, "<i2").reshape(-1, 1))
 
 
 def recoded(sound: Sound, container: str, *codec: str) -> Sound:
-    """Mono through a codec and back.
+    """Encode and decode mono with a codec.
 
     Args:
-        sound: What is encoded.
+        sound: Sound to encode.
         container: ffmpeg's name of a format that can be written to a pipe.
         codec: ffmpeg's arguments of the codec.
     """

@@ -1,6 +1,6 @@
-"""Titles and artists in several languages and scripts, none of which anybody has."""
+"""Invented titles and artists in several languages and scripts."""
 
-# ruff: noqa: RUF001 - letters that look like others belong to these languages
+# ruff: noqa: RUF001 - these languages have letters that look like others
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.song.signals import generator
 
 @dataclass(frozen=True)
 class Tags:
-    """What a file says about itself."""
+    """Tags of a file."""
 
     title: str
     artist: str
@@ -21,7 +21,7 @@ class Tags:
     year: int
 
 
-# Language to words of which titles are made: a first, a second, and what may stand between.
+# Language to words for titles: first words, second words, and words to put between them.
 WORDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "english": (
         "Silver|Broken|Midnight|Golden|Hollow|Distant|Burning|Paper|Velvet|Northern|Quiet|Electric|"
@@ -105,13 +105,13 @@ FORMS = (
 
 
 def one_of(random: np.random.Generator, words: str) -> str:
-    """One of the words between bars."""
+    """Return one of the words, which are separated by bars."""
     choices = words.split("|")
     return choices[int(random.integers(len(choices)))]
 
 
 def artist(random: np.random.Generator) -> str:
-    """A band, a person, or two people together."""
+    """Return a band, a person, or two people."""
     if random.uniform() < 0.45:
         return one_of(random, BANDS)
     names = [f"{one_of(random, FIRST_NAMES)} {one_of(random, LAST_NAMES)}" for _ in range(2)]
@@ -121,7 +121,7 @@ def artist(random: np.random.Generator) -> str:
 
 
 def title(random: np.random.Generator) -> str:
-    """A title; one in six is a single word, and some have more around them."""
+    """Return a title; one in six is a single word, and some have additions."""
     languages = list(WORDS)
     weights = np.array([6.0] + [1.0] * (len(languages) - 1))
     language = languages[int(random.choice(len(languages), p=weights / weights.sum()))]
@@ -135,11 +135,11 @@ def title(random: np.random.Generator) -> str:
 
 
 def tags(seed: int, count: int) -> list[Tags]:
-    """So many tags, of which no two have both title and artist in common.
+    """Return tags; no two have both the same title and the same artist.
 
     Args:
-        seed: Decides all of them.
-        count: How many.
+        seed: Seed of all tags.
+        count: Number of tags.
     """
     found: list[Tags] = []
     known = set()

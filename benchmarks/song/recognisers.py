@@ -1,4 +1,4 @@
-"""Who is asked: each knows a set's catalogue, and answers for the bytes of an upload."""
+"""The recognizers: each has the catalog of a set, and identifies the bytes of an upload."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What a recogniser says.
+    """The answer of a recognizer.
 
     Attributes:
-        song: The name of the track that it stands for, or None.
-        score: How sure it is of `first`: more is surer, of no particular unit.
-        first: The track that it would name if it had to, or None.
-        basis: What the decision about `first` was made of, where that can be told.
+        song: Name of the track that it reports, or None.
+        score: Confidence in `first`: higher is more certain; the unit depends on the recognizer.
+        first: The best candidate, reported or not, or None.
+        basis: Inputs of the decision about `first`, if the recognizer reports them.
     """
 
     song: str | None
@@ -37,7 +37,8 @@ Recognise = Callable[[bytes], Answer]
 
 
 def chromaprint_peer(songs: SongSet) -> Recognise:
-    """Chromaprint: the catalogue's place with the least bit errors. It names one always."""
+    """Create Chromaprint's recognizer, which always names the position with the fewest bit
+    errors."""
     index = chromaprint.Index({one.name: songs.folder / one.encoded for one in songs.catalogue})
 
     def recognise(content: bytes) -> Answer:
@@ -48,7 +49,7 @@ def chromaprint_peer(songs: SongSet) -> Recognise:
 
 
 def ours(songs: SongSet) -> Recognise:
-    """Polymux: all tracks in memory, one track a song."""
+    """Create polymux's recognizer, with all tracks in memory and one track per song."""
     from polymux._native._media import Limits, SongIndex, fingerprint_song
 
     limits = Limits()
@@ -64,7 +65,7 @@ def ours(songs: SongSet) -> Recognise:
 
 
 def core(index: SongIndex, names: Sequence[str]) -> Recognise:
-    """The core: song 1 of the index has the first name, and so on."""
+    """Create the core's recognizer; the first name belongs to song 1 of the index, and so on."""
     from polymux._native._media import Limits, song_query
 
     limits = Limits()
@@ -82,7 +83,7 @@ def core(index: SongIndex, names: Sequence[str]) -> Recognise:
     return recognise
 
 
-# Each is made once, before the processes that ask it, and is asked in several at once.
+# Each is created once, before the worker processes start, and several processes use it at once.
 RECOGNISERS: dict[str, Callable[[SongSet], Recognise]] = {
     "chromaprint": chromaprint_peer,
     "polymux": ours,

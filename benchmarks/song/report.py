@@ -1,4 +1,4 @@
-"""Tables of what a recogniser said."""
+"""Tables of a recognizer's answers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from benchmarks.song.scorer import Cell, Row
 from benchmarks.song.snippets import LENGTHS_S
 
 TABLE = {one.name for one in CONDITIONS}
-Thresholds = Mapping[float, float]  # by length; empty leaves the decision to the recogniser
-#: Damage that takes next to nothing away: what everybody expects to be recognised.
+Thresholds = Mapping[float, float]  # by length; empty leaves the decision to the recognizer
+#: Slight damage, with which everybody expects recognition to work.
 CLEAR = {
     *("MP3 64k", "MP3 32k", "Opus 16k", "AAC 48k", "telephone", "-50 dB, 16 bit"),
     *(f"speed {per_cent} %" for per_cent in ("-5", "-3", "-1", "+1", "+3", "+5")),
 }
-Z_95 = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie within
+Z_95 = 1.959964  # standard deviations on each side that contain 95 % of a normal distribution
 
 
 class Line(NamedTuple):
     """A line of the summary.
 
     Attributes:
-        name: As benchmarks/NOTES.md has it.
-        parts: Conditions and lengths in seconds that each make one figure.
-        goal: As issue and docs have it.
-        first: Whether to count what stood first, named or not.
+        name: Name in benchmarks/NOTES.md.
+        parts: Conditions and lengths in seconds, one figure each.
+        goal: Goal in the issue and the docs.
+        first: Whether to count the first candidate even if it was not reported.
     """
 
     name: str
@@ -52,7 +52,7 @@ LINES = (
          [({"microphone far"}, (s,)) for s in LENGTHS_S], "70, 95, 99"),
     Line("ten containers, 5 and 10 s", [(CONTAINER, (5.0, 10.0))], "100"),
 )  # fmt: skip
-#: What must not be named: kinds of snippets, and the goal.
+#: Kinds of snippets that must not be named, and the goal.
 REFUSED = {
     "other songs": (("other songs",), "0"),
     "live versions": (("live",), "0"),
@@ -63,7 +63,7 @@ REFUSED = {
 
 
 def percent(cell: Cell) -> str:
-    """Accepted recall, and in brackets how many were first."""
+    """Format the accepted recall, with the share of right first candidates in parentheses."""
     if not cell.asked:
         return ""
     wrong = f", {cell.wrong} wrong" if cell.wrong else ""
@@ -71,7 +71,7 @@ def percent(cell: Cell) -> str:
 
 
 def cell(rows: Sequence[Row], thresholds: Thresholds) -> Cell:
-    """Sums rows up, each length by its own threshold."""
+    """Sum up rows, with a threshold for each length."""
     parts = [
         scorer.summed([row for row in rows if row.seconds == seconds], thresholds.get(seconds))
         for seconds in {row.seconds for row in rows}
@@ -85,7 +85,7 @@ def cell(rows: Sequence[Row], thresholds: Thresholds) -> Cell:
 
 
 def by_condition(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
-    """A line for each condition, with a column for each length."""
+    """Return a line for each condition, with a column for each length."""
     inside = [row for row in rows if row.inside]
     lengths = sorted({row.seconds for row in inside})
     lines = [
@@ -109,7 +109,7 @@ def by_condition(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
 
 
 def by_style(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
-    """A line for each style: recall of the table's conditions from 5 s on."""
+    """Return a line for each style: recall for the table's conditions at 5 s and longer."""
     chosen = [row for row in rows if row.inside and row.seconds >= 5 and row.condition in TABLE]
     lines = ["| style | from 5 s |", "|---|---|"]
     for style in sorted({row.style for row in chosen}):
@@ -119,7 +119,7 @@ def by_style(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
 
 
 def wrongs(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
-    """A line for each class that must not match, and one for wrong songs."""
+    """Return a line for each class that must not match, and one for wrong songs."""
     lines = ["| must not match | accepted | of |", "|---|---|---|"]
     for kind in (*scorer.MUST_NOT_MATCH, "broken"):
         chosen = [row for row in rows if row.kind == kind]
@@ -133,7 +133,7 @@ def wrongs(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
 
 
 def sweep(rows: Sequence[Row], thresholds: Sequence[float]) -> list[str]:
-    """A line for each threshold: recall at 2, 5 and 10 s, and what is accepted that must not be."""
+    """Return a line for each threshold: recall at 2, 5 and 10 s, and wrongly accepted snippets."""
     kinds = scorer.MUST_NOT_MATCH
     lines = [
         f"| threshold | recall 2 / 5 / 10 s | wrong song | {' | '.join(kinds)} |",
@@ -153,7 +153,7 @@ def sweep(rows: Sequence[Row], thresholds: Sequence[float]) -> list[str]:
 
 
 def whole(rows: Sequence[Row], thresholds: Thresholds) -> str:
-    """All tables, errors, and the CPU time of an answer."""
+    """Return all tables, errors, and the CPU time of an answer."""
     lines = [
         *by_condition(rows, thresholds),
         "",
@@ -183,11 +183,11 @@ def whole(rows: Sequence[Row], thresholds: Thresholds) -> str:
 
 
 def at_most(wrong: int, asked: int) -> float:
-    """Per cent that the true rate hardly exceeds: the upper end of Wilson's 95 % interval.
+    """Return the upper end of Wilson's 95 % interval for the true rate, in percent.
 
     Args:
-        wrong: How many were.
-        asked: Of how many; 100 % of none.
+        wrong: Number of wrong answers.
+        asked: Number of all answers; 0 gives 100 %.
     """
     if not asked:
         return 100.0
@@ -197,7 +197,7 @@ def at_most(wrong: int, asked: int) -> float:
 
 
 def figures(rows: Sequence[Row], line: Line, thresholds: Thresholds) -> list[float]:
-    """Per cent of each part of a line; not a number where nothing of it was asked."""
+    """Return the percentage for each part of a line; NaN if a part has no rows."""
     found = []
     for conditions, lengths in line.parts:
         chosen = [
@@ -213,7 +213,8 @@ def figures(rows: Sequence[Row], line: Line, thresholds: Thresholds) -> list[flo
 
 
 def named(rows: Sequence[Row], kinds: Sequence[str], thresholds: Thresholds) -> tuple[int, int]:
-    """How many of these kinds were named, and how many there are; no kinds: the wrong song."""
+    """Return how many snippets of these kinds were named, and their total; without kinds, those
+    named as the wrong song."""
     if not kinds:
         inside = cell([row for row in rows if row.inside], thresholds)
         return inside.wrong, inside.asked
@@ -222,23 +223,23 @@ def named(rows: Sequence[Row], kinds: Sequence[str], thresholds: Thresholds) -> 
 
 
 def shown(found: Sequence[float]) -> str:
-    """Per cents with commas between; a dash for what was not asked."""
+    """Format percentages with commas between them; a dash for missing ones."""
     return ", ".join("-" if math.isnan(one) else f"{one:.1f}".removesuffix(".0") for one in found)
 
 
 def summary(
     rows: Mapping[str, Sequence[Row]], thresholds: Mapping[str, Thresholds] | None = None
 ) -> str:
-    """The two tables of benchmarks/NOTES.md: what was and was wrongly named.
+    """Return the two tables of benchmarks/NOTES.md: right names and wrong names.
 
     Args:
-        rows: Names of columns, such as `seed 7`, to the rows of each.
-        thresholds: Names of columns to thresholds in place of the recogniser's own decision.
+        rows: Column name, such as `seed 7`, to its rows.
+        thresholds: Column name to thresholds that replace the recognizer's decision.
 
     Returns:
-        Two tables. The first has a column for each name, the mean over all rows, the worst of the
-        columns, and the goal; the second the sum, what the true rate hardly exceeds (the upper end
-        of Wilson's 95 % interval, in per cent), and the goal.
+        Two tables. The first has a column for each name, the mean over all rows, the worst column,
+        and the goal. The second has the sum, the upper end of Wilson's 95 % interval in percent,
+        and the goal.
     """
     by_name = thresholds or {}
     every = [row for some in rows.values() for row in some]
@@ -246,7 +247,8 @@ def summary(
     for line in LINES:
         each = [figures(some, line, by_name.get(name, {})) for name, some in rows.items()]
         asked = [[one for one in part if not math.isnan(one)] for part in zip(*each, strict=True)]
-        # Each column has as many snippets of a condition: the mean of columns is that of rows.
+        # Each column has the same number of snippets per condition, so the mean of columns is that
+        # of rows.
         means = [sum(part) / len(part) if part else math.nan for part in asked]
         worst = [min(part, default=math.nan) for part in asked]
         cells = [shown(one) for one in (*each, means, worst)]
@@ -266,5 +268,5 @@ def summary(
 
 
 def heading(first: str, others: Sequence[str]) -> str:
-    """The first two lines of a table."""
+    """Return the first two lines of a table."""
     return f"| {first} | {' | '.join(others)} |\n|---|{'---|' * len(others)}"

@@ -1,4 +1,4 @@
-"""Asks a recogniser about all snippets, keeps what it said, and sums that up."""
+"""Runs a recognizer on all snippets, saves its answers, and sums them up."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ MUST_NOT_MATCH = (*OUTSIDE, "junk")
 
 @dataclass(frozen=True)
 class Row:
-    """What was asked and what was said.
+    """A snippet and the recognizer's answer.
 
     Attributes:
-        kind: As the snippet's.
-        condition: As the snippet's.
-        seconds: As the snippet's.
-        number: As the snippet's.
-        track: What the snippet is of.
-        style: Of that track.
-        song: What the recogniser stands for, or None.
-        score: Its score of `first`.
-        first: What it would name if it had to.
-        right: `first` is a recording of the same group as the track.
+        kind: Kind of the snippet.
+        condition: Condition of the snippet.
+        seconds: Length of the snippet.
+        number: Number of the snippet.
+        track: Track of the snippet.
+        style: Style of that track.
+        song: Reported song, or None.
+        score: Score of `first`.
+        first: The best candidate, reported or not.
+        right: Whether `first` is a recording of the same group as the track.
         cpu_s: CPU time of the answer, in this process.
-        error: What was raised, or empty.
-        basis: What the decision was made of, where the recogniser tells.
+        error: Error message, or empty.
+        basis: Inputs of the decision, if the recognizer reports them.
     """
 
     kind: str
@@ -60,50 +60,51 @@ class Row:
 
     @property
     def inside(self) -> bool:
-        """The catalogue has its song."""
+        """Whether the catalog has its song."""
         return self.kind in {"inside", "container"}
 
     def accepted(self, least: float | None) -> bool:
-        """The recogniser stands for its answer; or its score is at least so much."""
+        """Whether the recognizer reported a song or, with `least`, whether the score is at least
+        that."""
         if least is None:
             return self.song is not None
         return self.first is not None and self.score >= least
 
 
 class Recorded(Protocol):
-    """What a snippet may be of: a track of a set, or a file of somebody's own."""
+    """The source of a snippet: a track of a set, or a file of a user's library."""
 
     @property
     def style(self) -> str:
-        """Of the music, or empty."""
+        """Style of the music, or empty."""
 
     @property
     def group(self) -> str:
-        """The same for all files that are the same recording."""
+        """Identical for all files with the same recording."""
 
 
 class Music(Protocol):
-    """Where snippets come from."""
+    """The tracks that snippets are cut from."""
 
     @property
     def by_name(self) -> Mapping[str, Recorded]:
-        """All tracks."""
+        """All tracks by name."""
 
 
 class Source(Protocol):
-    """Makes snippets."""
+    """A maker of snippets."""
 
     @property
     def songs(self) -> Music:
-        """What they are cut from."""
+        """The tracks that snippets are cut from."""
 
     def content(self, case: Case, /) -> bytes:
-        """The bytes of an upload."""
+        """Return the bytes of an upload."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """What the processes have: inherited, never sent."""
+    """State that the worker processes inherit through fork; it is never sent."""
 
     snippets: Source
     recognise: Recognise
@@ -113,12 +114,12 @@ _jobs: list[_Job] = []
 
 
 def _ask(case: Case) -> Row:
-    """One snippet, in a process that inherited the job."""
+    """Score one snippet in a process that inherited the job."""
     return ask(_jobs[-1], case)
 
 
 def ask(job: _Job, case: Case) -> Row:
-    """One snippet: what it is and what was said."""
+    """Score one snippet."""
     content = job.snippets.content(case)
     answer, error = Answer(None, 0.0, None), ""
     started = time.process_time()
@@ -146,14 +147,14 @@ def score(
     kept: Path | None = None,
     processes: int = PROCESSES,
 ) -> list[Row]:
-    """Asks about all snippets.
+    """Score all snippets.
 
     Args:
-        snippets: Makes them.
-        recognise: Takes the bytes of an upload and answers. It is inherited by the processes.
+        snippets: Makes the snippets.
+        recognise: Identifies the bytes of an upload. The worker processes inherit it.
         cases: The snippets.
-        kept: A file for the rows, as lines of JSON.
-        processes: How many ask at once.
+        kept: File for the rows, as lines of JSON.
+        processes: Number of processes.
 
     Returns:
         A row for each snippet, in order.
@@ -174,13 +175,13 @@ def score(
 
 
 def keep(rows: Iterable[Row], path: Path) -> None:
-    """Writes rows as lines of JSON, for `load`."""
+    """Write rows as lines of JSON, for `load`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
 
 
 def load(path: Path) -> list[Row]:
-    """The rows of a run that was kept; those of runs before there was a basis have none."""
+    """Load the rows of a saved run; old runs have no basis."""
     rows = []
     for line in path.read_text().splitlines():
         kept = json.loads(line)
@@ -191,7 +192,7 @@ def load(path: Path) -> list[Row]:
 
 @dataclass(frozen=True)
 class Cell:
-    """Snippets of one kind: how many, and what became of them."""
+    """Counts of the results of snippets of one kind."""
 
     asked: int
     accepted: int
@@ -200,17 +201,18 @@ class Cell:
 
     @property
     def recall(self) -> float:
-        """Per cent that were accepted and right."""
+        """Percentage of accepted and right answers."""
         return 100.0 * self.accepted / self.asked if self.asked else math.nan
 
     @property
     def rank_1(self) -> float:
-        """Per cent that would be right with no threshold."""
+        """Percentage of right first candidates, without a threshold."""
         return 100.0 * self.first / self.asked if self.asked else math.nan
 
 
 def summed(rows: Iterable[Row], least: float | None = None) -> Cell:
-    """What became of snippets of the catalogue; `least` replaces the recogniser's own threshold."""
+    """Sum up the results of snippets of the catalog; `least` replaces the recognizer's
+    threshold."""
     chosen = list(rows)
     return Cell(
         len(chosen),
@@ -221,7 +223,8 @@ def summed(rows: Iterable[Row], least: float | None = None) -> Cell:
 
 
 def false_positives(rows: Iterable[Row], least: float | None = None) -> dict[str, tuple[int, int]]:
-    """Kinds that must not match to how many did, and how many there are; broken uploads too."""
+    """Return, by kind that must not match, the number of matches and the total; includes broken
+    uploads."""
     found = dict.fromkeys((*MUST_NOT_MATCH, "broken"), (0, 0))
     for row in rows:
         if row.kind in found:
@@ -233,7 +236,8 @@ def false_positives(rows: Iterable[Row], least: float | None = None) -> dict[str
 def zero_false(
     rows: Sequence[Row], spared: Sequence[str] = ("siblings", "junk")
 ) -> dict[float, float]:
-    """Lengths to the least threshold that accepts nothing wrong, but of the kinds spared."""
+    """Return, by length, the minimum threshold without wrong answers, apart from the kinds in
+    `spared`."""
     kinds = set(MUST_NOT_MATCH) - set(spared)
     bad = [
         row

@@ -1,4 +1,4 @@
-"""What is done to sound here: noise, filters, rooms, other speeds. numpy alone.
+"""Signal processing with numpy alone: noise, filters, rooms, speed.
 
 A `Sound` is mono float32, or stereo with two rows, at RATE_HZ and with full scale at 1.
 """
@@ -17,44 +17,44 @@ import numpy.typing as npt
 RATE_HZ = 22_050
 Sound = npt.NDArray[np.float32]
 Curve = npt.NDArray[Any]
-# Takes times in seconds (a column) and frequencies in Hz (a row), and gives the gains of both.
+# Maps times in seconds (a column) and frequencies in Hz (a row) to gains.
 Gains = Callable[[Curve, Curve], Curve]
-# Takes frequencies in Hz, and gives the gain at each.
+# Maps frequencies in Hz to gains.
 Filter = Callable[[Curve], Curve]
 TAPS = 32
 PHASES = 1024
 
 
 def generator(*parts: int | str) -> np.random.Generator:
-    """Random numbers that these parts alone decide, the same on every machine and day."""
+    """Return a random generator that depends only on these parts, on every machine."""
     words = [part if isinstance(part, int) else zlib.crc32(part.encode()) for part in parts]
     return np.random.default_rng([word & 0xFFFFFFFF for word in words])
 
 
 def decibels(level: float) -> float:
-    """The factor of an amplitude for so many decibels."""
+    """Convert decibels to an amplitude factor."""
     return float(10.0 ** (level / 20.0))
 
 
 def power(sound: Sound) -> float:
-    """The mean square, of all channels together."""
+    """Return the mean square over all channels."""
     return float(np.mean(np.square(sound), dtype=np.float64)) if sound.size else 0.0
 
 
 def mono(sound: Sound) -> Sound:
-    """The mean of the channels."""
+    """Return the mean of the channels."""
     return sound if sound.ndim == 1 else sound.mean(axis=0, dtype=np.float32)
 
 
 def fitted(sound: Sound, frames: int) -> Sound:
-    """Exactly so many frames: cut, or silence added."""
+    """Cut or pad with silence to exactly `frames` frames."""
     if len(sound) >= frames:
         return sound[:frames]
     return np.concatenate([sound, np.zeros(frames - len(sound), np.float32)])
 
 
 def spectrum_filter(sound: Sound, gain: Filter) -> Sound:
-    """A filter that stays as it is, given by its gain at frequencies in Hz; without phase."""
+    """Apply a constant zero-phase filter, given by its gain at frequencies in Hz."""
     frames = sound.shape[-1]
     size = fast_size(frames + RATE_HZ // 20)
     spectrum = np.fft.rfft(sound, size)
@@ -63,7 +63,7 @@ def spectrum_filter(sound: Sound, gain: Filter) -> Sound:
 
 
 def fast_size(least: int) -> int:
-    """The smallest length of at least so much that a Fourier transform likes."""
+    """Return the smallest length of at least `least` that is fast for a Fourier transform."""
     best = 1 << (least - 1).bit_length()
     for factor in (3, 5, 9, 15):
         size = factor
@@ -74,7 +74,7 @@ def fast_size(least: int) -> int:
 
 
 def moving_filter(sound: Sound, gains: Gains, window: int = 512) -> Sound:
-    """A filter that changes with time: overlapping windows, each with gains of its own."""
+    """Apply a time-varying filter with overlapping windows."""
     hop = window // 2
     slope = np.sin(np.pi * (np.arange(window) + 0.5) / window).astype(np.float32)
     padded = np.concatenate([np.zeros(hop, np.float32), sound, np.zeros(2 * window, np.float32)])
@@ -90,17 +90,19 @@ def moving_filter(sound: Sound, gains: Gains, window: int = 512) -> Sound:
 
 
 def low_pass(corner_hz: float, order: float = 2.0) -> Filter:
-    """The gain of a filter that falls by 6 dB times its order for each octave above its corner."""
+    """Return the gain of a filter that falls by 6 dB times its order per octave above its
+    corner."""
     return lambda hz: 1.0 / np.sqrt(1.0 + (hz / corner_hz) ** (2 * order))
 
 
 def high_pass(corner_hz: float, order: float = 2.0) -> Filter:
-    """The gain of a filter that falls by 6 dB times its order for each octave below its corner."""
+    """Return the gain of a filter that falls by 6 dB times its order per octave below its
+    corner."""
     return lambda hz: 1.0 / np.sqrt(1.0 + (corner_hz / np.maximum(hz, 1e-3)) ** (2 * order))
 
 
 def uneven(random: np.random.Generator, spread_db: float) -> Filter:
-    """The gain of something that resounds: smooth ups and downs over some nine octaves."""
+    """Return the gain of a resonating body: smooth peaks and dips over about nine octaves."""
     points = random.normal(0.0, spread_db, 28)
     return lambda hz: (
         10.0
@@ -109,7 +111,7 @@ def uneven(random: np.random.Generator, spread_db: float) -> Filter:
 
 
 def noise(random: np.random.Generator, frames: int, slope_db: float = 0.0) -> Sound:
-    """Noise of unit power that falls by so many decibels for each octave; pink is 3."""
+    """Return noise of unit power that falls by `slope_db` per octave; pink noise has 3."""
     white = random.standard_normal(frames, np.float32)
     if slope_db:
         exponent = slope_db / 20.0 / np.log10(2.0)
@@ -119,19 +121,19 @@ def noise(random: np.random.Generator, frames: int, slope_db: float = 0.0) -> So
 
 
 def mixed_at(sound: Sound, other: Sound, ratio_db: float) -> Sound:
-    """Both together, the first louder than the other by so much, over the full band and length."""
+    """Mix two sounds at a ratio in dB, over the full band and length."""
     louder = np.sqrt(power(sound) / max(power(other), 1e-12)) * decibels(-ratio_db)
     return sound + other * np.float32(louder)
 
 
 def room(random: np.random.Generator, sound: Sound, decay_s: float, direct_db: float) -> Sound:
-    """The sound in a room.
+    """Return the sound in a room.
 
     Args:
-        random: Gives the room its echoes.
-        sound: Mono.
-        decay_s: The time in which the middle frequencies fall by 60 dB; the high ones fall faster.
-        direct_db: How much more power comes straight than comes from the walls.
+        random: Source of the room's echoes.
+        sound: Mono sound.
+        decay_s: Time in which the middle frequencies fall by 60 dB; high ones fall faster.
+        direct_db: Power of the direct sound relative to the reflections.
     """
     frames = int(decay_s * 1.2 * RATE_HZ)
     times = np.arange(frames) / RATE_HZ
@@ -139,7 +141,7 @@ def room(random: np.random.Generator, sound: Sound, decay_s: float, direct_db: f
     dull = np.convolve(random.standard_normal(frames), np.ones(4) / 2.0, "same")
     tail = 0.5 * tail * np.exp(-4.0 * times / decay_s) + dull * np.exp(-6.9 * times / decay_s)
     tail[: int(0.003 * RATE_HZ)] = 0.0
-    for _ in range(8):  # early echoes stand out of the diffuse rest
+    for _ in range(8):  # early echoes are louder than the diffuse ones
         place = int(random.uniform(0.003, 0.04) * RATE_HZ)
         tail[place] += random.choice([-1.0, 1.0]) * random.uniform(1.0, 4.0)
     tail *= decibels(-direct_db) / np.sqrt(np.sum(tail**2))
@@ -148,21 +150,21 @@ def room(random: np.random.Generator, sound: Sound, decay_s: float, direct_db: f
 
 
 def convolved(sound: Sound, answer: Sound) -> Sound:
-    """What a system with this answer to an impulse makes of the sound; as long as the sound."""
+    """Convolve the sound with an impulse response; keeps the length."""
     size = fast_size(len(sound) + len(answer))
     both = np.fft.rfft(sound, size) * np.fft.rfft(answer, size)
     return np.asarray(np.fft.irfft(both, size)[: len(sound)], np.float32)
 
 
 def sinc_table(cutoff: float) -> npt.NDArray[np.float32]:
-    """Interpolating kernels for fractions of a sample, up to this share of the band."""
+    """Return interpolation kernels for fractions of a sample, up to this share of the band."""
     places = np.arange(TAPS)[None, :] - (TAPS // 2 - 1) - np.arange(PHASES)[:, None] / PHASES
     window = np.cos(np.pi * places / (TAPS + 1)) ** 2
     return np.asarray(cutoff * np.sinc(cutoff * places) * window, np.float32)
 
 
 def at_speed(sound: Sound, speed: float) -> Sound:
-    """The sound played so many times as fast, with all its pitches moved."""
+    """Play the sound at a different speed, which also shifts its pitch."""
     frames = int((len(sound) - TAPS) / speed)
     places = np.arange(frames) * speed
     whole = places.astype(np.int64)
@@ -176,7 +178,7 @@ def at_speed(sound: Sound, speed: float) -> Sound:
 
 
 def companded(sound: Sound) -> Sound:
-    """Through mu-law of 8 bits and back, as telephones do."""
+    """Encode as 8-bit mu-law and decode, as telephones do."""
     limit = 255.0
     folded = np.log1p(limit * np.abs(np.clip(sound, -1, 1))) / np.log1p(limit)
     coded = np.round(folded * 127.0) / 127.0
@@ -184,7 +186,7 @@ def companded(sound: Sound) -> Sound:
 
 
 def compressed(sound: Sound, threshold_db: float, ratio: float) -> Sound:
-    """With less difference between loud and quiet: levels over the threshold grow more slowly."""
+    """Compress the dynamics: levels over the threshold grow more slowly."""
     level = np.abs(mono(sound))
     block = RATE_HZ // 100
     peaks = np.maximum.reduceat(level, np.arange(0, len(level), block))
@@ -196,28 +198,28 @@ def compressed(sound: Sound, threshold_db: float, ratio: float) -> Sound:
 
 
 def peaked(sound: Sound, peak: float) -> Sound:
-    """As loud as this peak."""
+    """Scale to this peak."""
     return sound * np.float32(peak / max(float(np.max(np.abs(sound))), 1e-9))
 
 
 def unclipped(sound: Sound) -> Sound:
-    """As it is, or quieter where it would be clipped."""
+    """Scale down if the sound would clip."""
     return peaked(sound, 0.97) if float(np.max(np.abs(sound), initial=0.0)) > 0.97 else sound
 
 
 def to_int16(sound: Sound) -> npt.NDArray[np.int16]:
-    """As 16-bit samples, one row per frame: shape (frames, channels)."""
+    """Convert to 16-bit samples, shape (frames, channels)."""
     rows = np.atleast_2d(sound).T
     return np.asarray(np.round(np.clip(rows, -1.0, 1.0) * 32767.0), np.int16)
 
 
 def from_int16(samples: npt.NDArray[np.int16]) -> Sound:
-    """Mono of 16-bit samples with one row per frame."""
+    """Convert 16-bit samples with one row per frame to mono."""
     return np.asarray(samples.mean(axis=1, dtype=np.float32) / 32767.0, np.float32)
 
 
 def wav_bytes(samples: npt.NDArray[np.int16], rate_hz: int = RATE_HZ) -> bytes:
-    """A WAV file of 16-bit samples, shape (frames, channels)."""
+    """Return a WAV file of 16-bit samples, shape (frames, channels)."""
     target = io.BytesIO()
     with wave.open(target, "wb") as writer:
         writer.setnchannels(samples.shape[1])
@@ -228,7 +230,7 @@ def wav_bytes(samples: npt.NDArray[np.int16], rate_hz: int = RATE_HZ) -> bytes:
 
 
 def wav_sound(content: bytes) -> Sound:
-    """Mono of a WAV file as `wav_bytes` writes it."""
+    """Read mono from a WAV file that `wav_bytes` wrote."""
     with wave.open(io.BytesIO(content), "rb") as reader:
         samples = np.frombuffer(reader.readframes(reader.getnframes()), "<i2")
         return from_int16(samples.reshape(-1, reader.getnchannels()))

@@ -1,4 +1,4 @@
-"""The snippets of a set: which there are, and the bytes of each, the same in every run."""
+"""The snippets of a set: their list, and the bytes of each, the same in every run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ LENGTHS_S = (2.0, 5.0, 10.0)
 OTHER_LENGTHS_S = (1.5, 3.0, 7.0, 20.0, 45.0)
 AT_OTHER_LENGTHS = ("clean", "pink 0 dB", "babble 0 dB", "microphone near", "speed +3 %")
 OUTSIDE = {"other songs": "song", "live": "live", "loop": "loop", "siblings": "sibling"}
-# What is done to snippets from outside: a match of a clean one is as wrong as one in noise.
+# Conditions for snippets from outside the catalog: matching a clean one is as wrong as matching a
+# noisy one.
 OUTSIDE_CONDITIONS = ("clean", "MP3 64k", "pink +5 dB", "microphone near")
 
 
@@ -49,10 +50,10 @@ class Case:
 
     Attributes:
         kind: `inside`, `container`, a key of OUTSIDE, `junk` or `broken`.
-        condition: A row of the table; of junk and broken uploads their name.
-        seconds: The length.
-        number: Tells those apart that are else the same.
-        track: What it is cut from; empty where that is no track.
+        condition: Row of the table; for junk and broken uploads their name.
+        seconds: Length.
+        number: Distinguishes snippets that are otherwise equal.
+        track: Track that it is cut from, or empty.
     """
 
     kind: str
@@ -63,7 +64,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Its own within the set, fit for a file."""
+        """Unique name within the set, usable as a file name."""
         words = f"{self.kind} {self.condition} {self.seconds:g}s {self.number}"
         return "".join(c if c.isalnum() or c in "+-." else "_" for c in words)
 
@@ -71,7 +72,7 @@ class Case:
 def cells(
     songs: SongSet, kind: str, conditions: Sequence[str], lengths_s: Sequence[float], count: int
 ) -> Iterator[Case]:
-    """So many snippets of the catalogue for each condition and length."""
+    """Yield `count` snippets of the catalog for each condition and length."""
     for condition in conditions:
         for seconds in lengths_s:
             needed = (seconds * 1.06 + 2.5) if condition != "edit" else (seconds + 2.5) / 0.6
@@ -85,7 +86,7 @@ def cells(
 
 
 def outside(songs: SongSet, kind: str, lengths_s: Sequence[float], each: int) -> Iterator[Case]:
-    """So many snippets of each track of a kind that is not in the catalogue."""
+    """Yield `each` snippets of every track of a kind outside the catalog."""
     for place, track in enumerate(songs.outside(OUTSIDE[kind])):
         for seconds in lengths_s:
             for number in range(each):
@@ -94,11 +95,12 @@ def outside(songs: SongSet, kind: str, lengths_s: Sequence[float], each: int) ->
 
 
 def full(songs: SongSet, each: int = 40) -> list[Case]:
-    """Everything: all conditions at 2, 5 and 10 s, other lengths, containers, what must not match.
+    """Return the full list: all conditions at 2, 5 and 10 s, other lengths, containers, and
+    snippets that must not match.
 
     Args:
         songs: The set.
-        each: Snippets for each condition and length; half as many for those beside the table.
+        each: Snippets per condition and length; half of that for conditions outside the table.
     """
     table = [one.name for one in CONDITIONS]
     beside = [one.name for one in COMBINED]
@@ -112,7 +114,8 @@ def full(songs: SongSet, each: int = 40) -> list[Case]:
 
 
 def reduced(songs: SongSet, each: int = 8) -> list[Case]:
-    """The core conditions at 2, 5 and 10 s, a container of each kind, and what must not match."""
+    """Return the core conditions at 2, 5 and 10 s, a container of each kind, and snippets that
+    must not match."""
     core = [one.name for one in CONDITIONS if one.core]
     found = list(cells(songs, "inside", core, LENGTHS_S, each))
     found += cells(songs, "container", list(containers.CONTAINERS), (5.0,), 1)
@@ -122,7 +125,7 @@ def reduced(songs: SongSet, each: int = 8) -> list[Case]:
 
 
 def junk(lengths_s: Sequence[float], each: int) -> list[Case]:
-    """Sounds that are no music."""
+    """Return sounds that are not music."""
     return [
         Case("junk", name, seconds, number, "")
         for name in containers.JUNK
@@ -132,7 +135,7 @@ def junk(lengths_s: Sequence[float], each: int) -> list[Case]:
 
 
 def broken() -> list[Case]:
-    """Uploads that are no sounds."""
+    """Return uploads without sound."""
     return [Case("broken", name, 0.0, 0, "") for name in containers.BROKEN]
 
 
@@ -141,7 +144,7 @@ class Snippets:
 
     Args:
         songs: The set.
-        kept: A folder in which snippets are kept for the next run; None makes them anew.
+        kept: Folder that caches the snippets between runs; None makes them each time.
     """
 
     def __init__(self, songs: SongSet, kept: Path | None = None) -> None:
@@ -151,7 +154,7 @@ class Snippets:
             kept.mkdir(parents=True, exist_ok=True)
 
     def content(self, case: Case) -> bytes:
-        """The bytes of the upload: a WAV, but for containers and what is broken."""
+        """Return the bytes of the upload: a WAV, except for containers and broken uploads."""
         if self.kept is None:
             return self.packed(case)[0]
         path = self.kept / case.name
@@ -162,14 +165,14 @@ class Snippets:
         return path.read_bytes()
 
     def write(self, case: Case, folder: Path) -> Path:
-        """Writes the upload into a folder, under a name with its ending, and returns its path."""
+        """Write the upload to a folder, with a matching extension, and return its path."""
         content, ending = self.packed(case)
         path = folder / f"{case.name}.{ending}"
         path.write_bytes(content)
         return path
 
     def packed(self, case: Case) -> containers.Packed:
-        """The bytes of the upload, and the ending of its name."""
+        """Return the bytes of the upload and its extension."""
         parts = (case.kind, case.condition, repr(case.seconds), case.number)
         random = generator(self.songs.seed, "snippet", *parts)
         if case.kind == "junk":
@@ -181,7 +184,7 @@ class Snippets:
         return wav_bytes(to_int16(self.sound(random, case))), "wav"
 
     def stereo(self, random: np.random.Generator, case: Case) -> containers.Samples:
-        """A piece of the master with two channels, as it is."""
+        """Return an unchanged stereo piece of the master."""
         track = self.songs.by_name[case.track]
         frames = round(case.seconds * RATE_HZ)
         start = self.start(random, track, 0, frames)
@@ -189,7 +192,7 @@ class Snippets:
         return np.ascontiguousarray(piece if piece.shape[1] == 2 else piece.repeat(2, axis=1))
 
     def sound(self, random: np.random.Generator, case: Case) -> Sound:
-        """A piece of the master after all that the condition does to it."""
+        """Return a piece of the master with the condition's changes."""
         track = self.songs.by_name[case.track]
         condition = BY_NAME[case.condition]
         frames = round((case.seconds * condition.stretch + AFTER_S) * RATE_HZ)
@@ -204,7 +207,7 @@ class Snippets:
         return unclipped(fitted(changed, round(case.seconds * RATE_HZ)))
 
     def start(self, random: np.random.Generator, track: Track, before: int, frames: int) -> int:
-        """Where a snippet begins: anywhere but where next to nothing is to be heard."""
+        """Return the start of a snippet, at a random place that is not nearly silent."""
         last = int(track.seconds * RATE_HZ) - frames - RATE_HZ
         best, most = before, -1.0
         for _ in range(12):
@@ -218,7 +221,7 @@ class Snippets:
 
 
 def share_heard(sound: Sound) -> float:
-    """Of tenths of a second, the share that is louder than -50 dB."""
+    """Return the share of tenths of a second that are louder than -50 dB."""
     tenth = RATE_HZ // 10
     blocks = sound[: len(sound) // tenth * tenth].reshape(-1, tenth)
     levels = np.sqrt(np.mean(np.square(blocks), axis=1))

@@ -1,4 +1,4 @@
-"""Voices that sing and speak: pulses and breath, and the resonances of a mouth that moves."""
+"""Singing and speaking voices: glottal pulses and breath, filtered by moving formants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.song.signals import (
 )
 from benchmarks.song.voices import CONTROL, Curve, hertz, saw, spread, wander
 
-# The resonances of a mouth in Hz, per vowel: a, e, i, o, u, and the open one of "but".
+# Formants in Hz per vowel: a, e, i, o, u, and the open vowel of "but".
 VOWELS = np.array(
     [
         [750, 1200, 2600, 3400],
@@ -37,7 +37,7 @@ LEVELS = np.array([1.0, 0.6, 0.35, 0.2])
 
 @dataclass(frozen=True)
 class Tone:
-    """One sung note: when in seconds, for how long, which key, and how loud from 0 to 1."""
+    """One sung note: start and length in seconds, key, and loudness from 0 to 1."""
 
     start_s: float
     seconds: float
@@ -47,7 +47,7 @@ class Tone:
 
 @dataclass(frozen=True)
 class Mouth:
-    """Whose voice it is: how large, how tense, how breathy, and how far the vibrato goes."""
+    """A voice: vocal tract size, tension, breathiness and vibrato."""
 
     size: float = 1.0
     breath: float = 0.02
@@ -56,7 +56,7 @@ class Mouth:
 
 
 def mouth(random: np.random.Generator) -> Mouth:
-    """Somebody."""
+    """Return a random voice."""
     return Mouth(
         size=float(random.uniform(0.88, 1.2)),
         breath=float(random.uniform(0.01, 0.06)),
@@ -66,7 +66,7 @@ def mouth(random: np.random.Generator) -> Mouth:
 
 
 def resonated(source: Sound, resonances: npt.NDArray[np.float64], size: float) -> Sound:
-    """A source through a mouth whose resonances (points, 4) are given every CONTROL samples."""
+    """Filter a source with formants (points, 4), one point every CONTROL samples."""
 
     def gains(
         times: npt.NDArray[np.float64], hz: npt.NDArray[np.float64]
@@ -83,25 +83,26 @@ def resonated(source: Sound, resonances: npt.NDArray[np.float64], size: float) -
 
 
 def smooth(curve: Curve, points: int) -> Curve:
-    """A curve without its corners."""
+    """Smooth a curve."""
     weights = np.hanning(points + 2)[1:-1]
     padded = np.pad(curve, (points // 2, points - 1 - points // 2), mode="edge")
     return np.convolve(padded, weights / weights.sum(), "valid")
 
 
 def pulses(hz: Curve, frames: int) -> Sound:
-    """A sawtooth of a pitch given every CONTROL samples."""
+    """Return a sawtooth with one pitch value every CONTROL samples."""
     steps = spread(hz, frames) / RATE_HZ
     return saw(np.mod(np.cumsum(steps), 1.0), float(np.mean(steps)))
 
 
 def sung(random: np.random.Generator, tones: list[Tone], frames: int, who: Mouth) -> Sound:
-    """A melody with glides, vibrato, breath and consonants, in vowels that change with the notes.
+    """Sing a melody with glides, vibrato, breath and consonants, in vowels that change with the
+    notes.
 
     Args:
-        random: The performance.
-        tones: In the order of their starts, one at a time.
-        frames: The length.
+        random: Source of the variations.
+        tones: In order of their starts, without overlaps.
+        frames: Length.
         who: The voice.
     """
     points = frames // CONTROL + 2
@@ -141,7 +142,7 @@ def spoken_out(
     who: Mouth,
     frames: int,
 ) -> Sound:
-    """The sound of the curves: pitch, loudness of the voice and of the consonants, resonances."""
+    """Synthesize a voice from curves: pitch, loudness of vowels and of consonants, formants."""
     source = pulses(hz, frames) + noise(random, frames) * np.float32(who.breath * 4)
     source *= spread(smooth(loud, 9), frames).astype(np.float32)
     shapes = np.stack([smooth(vowels[:, number], 17) for number in range(4)], axis=1)
@@ -152,7 +153,7 @@ def spoken_out(
 
 
 def speech(random: np.random.Generator, frames: int) -> Sound:
-    """Somebody who speaks: syllables, falling pitch in each phrase, and pauses between phrases.
+    """Return speech: syllables, falling pitch in each phrase, and pauses between phrases.
 
     Returns:
         Sound of unit power.

@@ -1,4 +1,4 @@
-"""Ten kinds of music: who plays what in them."""
+"""Ten styles of music and the instruments of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.song.voices import Timbre, falling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Rhythm = tuple[tuple[float, float], ...]  # beats of a bar, and how long each lasts
+Rhythm = tuple[tuple[float, float], ...]  # beats of a bar, and the length of each
 EIGHTHS: Rhythm = tuple((index / 2, 0.45) for index in range(8))
 HALVES: Rhythm = ((0.0, 1.9), (2.0, 1.9))
 WHOLE: Rhythm = ((0.0, 3.95),)
@@ -39,7 +39,7 @@ BASSES: tuple[Rhythm, ...] = (
 
 
 def chords(band: Band, score: Score, rhythm: Rhythm, lowest: int, rests: str = "") -> list[Note]:
-    """The chord of each bar in this rhythm."""
+    """Return the chord of each bar in this rhythm."""
     return [
         Note(number * BAR_BEATS + beat, beats, key, 0.7)
         for number in range(band.bars)
@@ -52,7 +52,7 @@ def chords(band: Band, score: Score, rhythm: Rhythm, lowest: int, rests: str = "
 def bass_line(
     band: Band, score: Score, rhythm: Rhythm, random: np.random.Generator, lowest: int = 31
 ) -> list[Note]:
-    """The lowest notes, now and then with another of the chord."""
+    """Return the lowest notes, sometimes replaced by another note of the chord."""
     moves = [int(random.choice([0, 0, 0, 7, 12])) for _ in rhythm]
     return [
         Note(number * BAR_BEATS + beat, beats, score.bass(number, lowest) + move, 0.85)
@@ -64,7 +64,7 @@ def bass_line(
 def arpeggio(
     band: Band, score: Score, random: np.random.Generator, lowest: int, steps: int = 8
 ) -> list[Note]:
-    """The notes of the chords one after another, in an order of the song's own."""
+    """Return the notes of the chords one after another, in an order that is random per song."""
     order = random.integers(0, 6, steps)
     length = BAR_BEATS / steps
     notes = []
@@ -78,7 +78,7 @@ def arpeggio(
 
 
 def melody(score: Score, band: Band, move: int = 0, rests: str = "") -> list[Note]:
-    """The melody, moved by so many semitones."""
+    """Return the melody, transposed by `move` semitones."""
     last = band.bars * BAR_BEATS
     return [
         Note(note.beat, note.beats, note.key + move, note.velocity)
@@ -88,7 +88,8 @@ def melody(score: Score, band: Band, move: int = 0, rests: str = "") -> list[Not
 
 
 def bright(band: Band, sound: Sound, name: str, min_hz: float, max_hz: float) -> Sound:
-    """Through a filter that opens and closes over some bars, and has colours of the song's own."""
+    """Apply a filter that opens and closes over several bars, with resonances that are random
+    per song."""
     random = band.random("sound", name)
     period = 60.0 / band.tempo_bpm * BAR_BEATS * float(random.choice([2, 4, 8, 16]))
     offset = random.uniform()
@@ -108,14 +109,14 @@ def bright(band: Band, sound: Sound, name: str, min_hz: float, max_hz: float) ->
 def coloured(
     band: Band, sound: Sound, name: str, corner_hz: float, spread_db: float = 4.0
 ) -> Sound:
-    """With the body of an instrument: resonances, and less above a corner."""
+    """Apply the resonances of an instrument's body, and attenuate above a corner frequency."""
     body = uneven(band.random("sound", name), spread_db)
     dull = low_pass(corner_hz, 1.0)
     return spectrum_filter(sound, lambda hz: np.asarray(body(hz)) * np.asarray(dull(hz)))
 
 
 def some(random: np.random.Generator, choices: tuple[Rhythm, ...]) -> Rhythm:
-    """One of them."""
+    """Choose one rhythm."""
     return choices[int(random.integers(len(choices)))]
 
 
@@ -126,12 +127,12 @@ def guitar(random: np.random.Generator, decay_s: float = 2.5) -> Timbre:
 
 
 def bass(random: np.random.Generator) -> Timbre:
-    """A bass guitar, or something like it."""
+    """A bass guitar or a similar instrument."""
     return Timbre("struck", falling(7, random.uniform(1.0, 1.6), random), 0.0001, 0.006, 3.0, 0.3)
 
 
 def singer(band: Band, notes: list[Note], name: str) -> Sound:
-    """A voice that sings the notes."""
+    """Sing the notes."""
     random = band.random("take", name)
     who = mouth(band.random("sound", name))
     return sung(random, band.tones(notes, f"{name} timing"), band.frames, who)
@@ -224,7 +225,7 @@ def edm(band: Band) -> list[Part]:
 
 
 def pumped(band: Band) -> Sound:
-    """Gains that dip on each beat."""
+    """Return gains that dip on each beat."""
     places = np.arange(band.frames) / (15.0 / band.tempo_bpm * 4 * 22_050)
     return (0.25 + 0.75 * np.minimum(np.mod(places, 1.0) * 2.0, 1.0)).astype(np.float32)
 
@@ -369,17 +370,17 @@ WITH_DRUMS = ("rock", "pop", "edm", "lo-fi", "chip")
 
 
 def assemble(style: str, seeds: Seeds, seconds: float, *, live: bool) -> tuple[Band, list[Part]]:
-    """The band of a style, and what it plays.
+    """Return the band of a style, and the parts that it plays.
 
     Args:
-        style: A key of STYLES.
-        seeds: What decides the track; with a loop, that sets tempo and grid, and joins in.
-        seconds: The length.
-        live: Played in front of people.
+        style: Key of STYLES.
+        seeds: Seeds of the track. A loop seed sets tempo and grid and adds the loop.
+        seconds: Length.
+        live: Whether it is played in front of an audience.
     """
     least, most = TEMPO_BPM[style]
     if seeds.loop:
-        least, most = 92, 126  # all songs over a loop have its tempo
+        least, most = 92, 126  # all songs with a loop have its tempo
     groove = generator(seeds.loop or seeds.groove, "tempo")
     tempo = float(groove.uniform(least, most))
     swing = float(groove.choice([0.0, 0.0, 0.06, 0.1])) if style in {"lo-fi", "pop"} else 0.0

@@ -1,4 +1,4 @@
-"""What people type who look for a song, what they should find, and what nobody should type."""
+"""Search queries: what users type for a song, the songs they should find, and hostile input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.song.signals import generator
 
-FOUND_WITHIN = 5  # the expected song is among so many first results
-# Letters that no decomposition takes apart, as people without them on the keyboard write them.
+FOUND_WITHIN = 5  # the expected song is among this many first results
+# Letters without a decomposition, and their replacements on keyboards that lack them.
 PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe",
                        "ß": "ss", "ı": "i"})  # fmt: skip  # noqa: RUF001
 NEIGHBOURS = {
@@ -21,12 +21,12 @@ NEIGHBOURS = {
     "j": "hk", "k": "jl", "l": "kp", "z": "xa", "x": "zc", "c": "xv", "v": "cb", "b": "vn",
     "n": "bm", "m": "nk",
 }  # fmt: skip
-MIN_FOR_TYPOS = 6  # letters: one wrong in a shorter word makes another word
+MIN_FOR_TYPOS = 6  # letters: a typo in a shorter word makes another word
 
 
 @dataclass(frozen=True)
 class Song:
-    """What a catalogue knows of a song by name."""
+    """The names of a song in the catalog."""
 
     key: str
     title: str
@@ -38,10 +38,10 @@ class Query:
     """A query.
 
     Attributes:
-        text: What is typed.
-        kind: What is odd about it.
-        expected: Keys of the songs of which one should be among the first results: the song, and
-            all that this text fits as well.
+        text: Typed text.
+        kind: Kind of deviation from the title.
+        expected: Keys of acceptable songs: the song, and all others that the text fits as well. One
+            should be among the first results.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Query:
 
 
 def folded(text: str) -> str:
-    """Without marks, case and punctuation; words are separated by one space."""
+    """Remove accents, case and punctuation; words are separated by one space."""
     small = unicodedata.normalize("NFKD", text.casefold()).translate(PLAIN)
     kept = "".join(
         c if c.isalnum() else " " for c in small if not unicodedata.category(c).startswith("M")
@@ -59,7 +59,7 @@ def folded(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Without marks, as it is else."""
+    """Remove accents and keep everything else."""
     apart = unicodedata.normalize("NFKD", text)
     bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))
     return "".join(
@@ -70,7 +70,7 @@ def unmarked(text: str) -> str:
 
 
 def mistyped(random: np.random.Generator, text: str) -> str:
-    """With one letter missing, twice, swapped with the next, or its neighbour on the keyboard."""
+    """Remove, double or swap a letter, or replace it with its neighbor on the keyboard."""
     places = [index for index, c in enumerate(text) if c.isalpha() and index > 0]
     if len(folded(text).replace(" ", "")) < MIN_FOR_TYPOS or not places:
         return text
@@ -89,17 +89,17 @@ def mistyped(random: np.random.Generator, text: str) -> str:
 
 
 def shuffled(random: np.random.Generator, text: str) -> str:
-    """With its words in another order."""
+    """Shuffle the words."""
     words = text.split()
     order = [int(place) for place in random.permutation(len(words))]
     return " ".join(words[place] for place in order)
 
 
 def bare(text: str) -> str:
-    """A title without what stands behind it: who is featured, where it was played."""
+    """Remove additions after a title: featured artists, places of performance."""
     for mark in (" - ", " ft. ", " feat. ", " / ", ", Pt."):
         text = text.split(mark)[0] if text.split(mark)[0].strip() else text
-    # A bracket in the middle belongs to the title: "Neon (and the) River".
+    # Parentheses in the middle belong to the title: "Neon (and the) River".
     text = re.sub(r"(?<=\S) (\([^()]*\)|\[[^\[\]]*\])$", "", text)
     return text.strip("“”¡!?. ")
 
@@ -131,12 +131,12 @@ KINDS = {**TITLE_ALONE, **WITH_ARTIST}
 
 
 def queries(seed: int, songs: Sequence[Song], count: int = 240) -> list[Query]:
-    """Queries over songs, all kinds in turn.
+    """Return queries for songs, with all kinds in turn.
 
     Args:
-        seed: Decides them.
-        songs: What there is to find.
-        count: How many queries.
+        seed: Seed of the queries.
+        songs: Songs in the catalog.
+        count: Number of queries.
 
     Example:
         >>> [one.text for one in queries(1, [Song("1", "Été", "Zoë")], 4)]
@@ -159,12 +159,12 @@ def queries(seed: int, songs: Sequence[Song], count: int = 240) -> list[Query]:
 
 
 def sorted_words(text: str) -> str:
-    """What titles have in common that differ in order, case, marks and punctuation alone."""
+    """Return a key that ignores order of words, case, accents and punctuation."""
     return " ".join(sorted(folded(text).split())) or text
 
 
 def alike(song: Song, songs: Iterable[Song]) -> set[str]:
-    """The songs that have the same artist and, but for what stands behind it, the same title."""
+    """Return the songs with the same artist and, apart from additions, the same title."""
     title, artist = sorted_words(bare(song.title)), folded(song.artist)
     return {
         one.key
@@ -173,7 +173,7 @@ def alike(song: Song, songs: Iterable[Song]) -> set[str]:
     }
 
 
-# Nobody should find anything wrong with these: no error, and a list that may be empty.
+# These must not cause an error; the result may be empty.
 HOSTILE: tuple[str, ...] = (
     "", " ", "\t\n", '"', '""""', "'; DROP TABLE song; --", "title:x", "NEAR(a b)", "a AND", "OR",
     "NOT", "*", "^", "a*b*", "(((", ")", "{a b}:c", "-", "+", "\\", "%", "_", "%_%" * 40, "\x00",

@@ -1,4 +1,5 @@
-"""The search by name among many titles: how many queries find their song, and how long they take.
+"""Search by name among many titles: the share of queries that find their song, and the time they
+take.
 
 ``python -m benchmarks.song.text_search [TITLES [QUERIES [SEED]]]``
 """
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def fill(folder: Path, songs: Sequence[text_queries.Song]) -> None:
-    """A catalogue of songs that nobody has listened to: names alone."""
+    """Fill a song index with names only, without audio."""
     folder.mkdir(parents=True)
     database = Database(folder / "songs.sqlite3")
     table = SongTable(database)
@@ -43,7 +44,7 @@ def fill(folder: Path, songs: Sequence[text_queries.Song]) -> None:
 
 
 def run(titles: int, count: int, seed: int) -> dict[str, Any]:
-    """Makes a catalogue, asks it, and tells."""
+    """Create a song index, run the queries, and return the figures."""
     tags = names.tags(seed, titles)
     songs = [text_queries.Song(str(n), one.title, one.artist) for n, one in enumerate(tags)]
     missed: list[dict[str, Any]] = []

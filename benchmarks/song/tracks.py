@@ -1,4 +1,4 @@
-"""Tracks: plans of which some are related, and the sound of a plan."""
+"""Tracks: plans, some of which are related, and their sound."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ RELATIONS = ("sibling", "live", "loop", "remaster", "edit")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a track is.
+    """The plan of a track.
 
     Attributes:
-        name: Its own within the set.
-        style: A key of `styles.STYLES`.
-        seconds: Its length.
+        name: Unique name within the set.
+        style: Key of `styles.STYLES`.
+        seconds: Length.
         channels: 1 or 2.
-        seeds: What decides it.
-        relation: `song`, or what it is to its partner: one of RELATIONS.
-        partner: The name of the track that it is related to.
-        inside: It is in the catalogue.
+        seeds: Seeds of the track.
+        relation: `song`, or its relation to the partner: one of RELATIONS.
+        partner: Name of the related track.
+        inside: Whether it is in the catalog.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Plan:
 
 
 def plan(seed: int, number: int, name: str, *, inside: bool, style: str = "") -> Plan:
-    """A track that is related to no other."""
+    """Return a plan for an unrelated track."""
     random = generator(seed, "plan", number)
     drawn = [int(word) for word in random.integers(1, 1 << 31, 5)]
     return Plan(
@@ -65,15 +65,15 @@ def plan(seed: int, number: int, name: str, *, inside: bool, style: str = "") ->
 
 
 def related(partner: Plan, relation: str, number: int, name: str, *, inside: bool) -> Plan:
-    """A relative of a track.
+    """Return a plan for a track related to `partner`.
 
     Args:
-        partner: What it is related to.
-        relation: `sibling` has the same drums on the same grid under another song; `live` is the
+        partner: The other track.
+        relation: `sibling` has the same drums on the same grid with another song; `live` is the
             same song played again; `remaster` and `edit` are the same recording, changed.
-        number: Tells relatives apart.
-        name: Its own.
-        inside: It is in the catalogue.
+        number: Distinguishes related tracks.
+        name: Unique name within the set.
+        inside: Whether it is in the catalog.
     """
     random = generator(partner.seeds.take, relation, number)
     drawn = [int(word) for word in random.integers(1, 1 << 31, 5)]
@@ -95,7 +95,7 @@ def related(partner: Plan, relation: str, number: int, name: str, *, inside: boo
 
 
 def over_loop(partner: Plan, number: int, name: str, *, inside: bool) -> Plan:
-    """Another song over the loop that the partner has."""
+    """Return a plan for another song with the partner's loop."""
     random = generator(partner.seeds.loop, "loop", number)
     drawn = [int(word) for word in random.integers(1, 1 << 31, 5)]
     return replace(
@@ -110,15 +110,16 @@ def over_loop(partner: Plan, number: int, name: str, *, inside: bool) -> Plan:
 
 
 def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
-    """All tracks of a set: the catalogue of so many, and what is outside of it.
+    """Return the plans of a set: the tracks of the catalog, and those outside it.
 
-    A twentieth of the catalogue is of each relation. Outside are a fifth as many other songs, and a
-    fifteenth as many siblings, live versions and songs over a loop, whose partners are inside.
+    A twentieth of the catalog has each relation. There are also tracks outside it: unrelated songs,
+    a fifth of the catalog's number; and siblings, live versions and songs over a loop, a fifteenth
+    each. Their partners are inside.
 
     Args:
-        seed: Decides all of them.
-        tracks: In the catalogue, relatives included; at least 15.
-        share: Of the length that they would have: 60 to 120 s.
+        seed: Seed of all plans.
+        tracks: Tracks in the catalog, including related ones; at least 15.
+        share: Share of the normal track length of 60 to 120 s.
 
     Raises:
         ValueError: Too few tracks.
@@ -126,7 +127,7 @@ def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
     each = max(tracks // 20, 1)
     count = tracks - each * len(RELATIONS)
     if count < 10:
-        raise ValueError(f"{tracks} tracks are too few for ten styles and their relatives: 15 do")
+        raise ValueError(f"tracks: too few for ten styles (got {tracks}, minimum 15)")
     songs = [plan(seed, number, f"song-{number:04}", inside=True) for number in range(count)]
     looped = looping(seed, each)
     found = [*songs, *relatives(songs, looped), *strangers(songs, looped, max(tracks // 15, 2))]
@@ -138,7 +139,8 @@ def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
 
 
 def relatives(songs: list[Plan], looped: list[Plan]) -> list[Plan]:
-    """What the catalogue has beside songs: of each relation as many as there are over loops."""
+    """Return the related tracks of the catalog: as many of each relation as there are songs over
+    loops."""
     beats = [one for one in songs if one.style in WITH_DRUMS]
     played = [one for one in songs if one.style != "drums only"]
     found = []
@@ -158,7 +160,7 @@ def relatives(songs: list[Plan], looped: list[Plan]) -> list[Plan]:
 
 
 def strangers(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
-    """Siblings, live versions and songs over loops that the catalogue lacks, so many of each."""
+    """Return `count` siblings, live versions and songs over loops each, outside the catalog."""
     beats = [one for one in songs if one.style in WITH_DRUMS]
     played = [one for one in songs if one.style != "drums only"]
     found = []
@@ -167,7 +169,7 @@ def strangers(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
             "sibling": beats[(len(looped) + number) % len(beats)],
             "live": played[number % len(played)],
         }
-        own = 1000 + number  # other relatives than those inside
+        own = 1000 + number  # numbers that related tracks inside do not use
         found += [
             related(partner, relation, own, f"outside-{relation}-{number:04}", inside=False)
             for relation, partner in partners.items()
@@ -178,7 +180,7 @@ def strangers(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
 
 
 def looping(seed: int, count: int) -> list[Plan]:
-    """Songs over loops of drums, two and two over the same one."""
+    """Return songs over drum loops; two songs share each loop."""
     found: list[Plan] = []
     for number in range(count):
         style = WITH_DRUMS[number // 2 % len(WITH_DRUMS)]
@@ -192,7 +194,7 @@ def looping(seed: int, count: int) -> list[Plan]:
 
 
 def render(track: Plan) -> Sound:
-    """The sound of a track that is no remaster and no edit.
+    """Return the sound of a track that is not a remaster or an edit.
 
     Returns:
         Shape (channels, frames), peaks near full scale.
@@ -213,7 +215,8 @@ def render(track: Plan) -> Sound:
 
 
 def on_stage(track: Plan, total: Sound) -> Sound:
-    """Played in a hall: its echoes, other levels of the parts' bands, and people."""
+    """Simulate a concert hall: its echoes, different levels of the frequency bands, and the
+    audience."""
     random = generator(track.seeds.take, "stage")
     decay, direct = float(random.uniform(0.5, 1.3)), float(random.uniform(2.0, 8.0))
     total = np.stack([room(random, channel, decay, direct) for channel in total])
@@ -228,7 +231,7 @@ def on_stage(track: Plan, total: Sound) -> Sound:
 
 
 def remastered(track: Plan, master: Sound) -> Sound:
-    """The same recording with other colours, less dynamics and another level."""
+    """Return the same recording with another equalization, less dynamics and another level."""
     random = generator(track.seeds.take, "remaster")
     changed = spectrum_filter(master, uneven(random, 3.0))
     changed = compressed(changed, float(random.uniform(-26, -16)), float(random.uniform(2, 5)))
@@ -237,7 +240,7 @@ def remastered(track: Plan, master: Sound) -> Sound:
 
 
 def edited(random: np.random.Generator, master: Sound) -> Sound:
-    """The same recording cut into pieces of 8 to 20 s, of which most come in another order."""
+    """Cut the recording into pieces of 8 to 20 s, and return most of them in another order."""
     frames = master.shape[-1]
     cuts = [0]
     while frames - cuts[-1] > 20 * RATE_HZ:

@@ -1,4 +1,4 @@
-"""Instruments: one note at a time, with partials that waver, drift and decay as real ones do."""
+"""Instruments: single notes with partials that waver, drift and decay like real ones."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ Curve = npt.NDArray[np.float64]
 
 
 def hertz(key: float) -> float:
-    """The frequency of a MIDI key, 69 being 440 Hz."""
+    """Return the frequency of a MIDI key; 69 is 440 Hz."""
     return float(440.0 * 2.0 ** ((key - 69.0) / 12.0))
 
 
 @dataclass(frozen=True)
 class Timbre:
-    """How an instrument sounds.
+    """The sound of an instrument.
 
     Attributes:
-        kind: `struck` (partials that decay), `bowed` (a saw that lasts), `pulse` or `triangle`.
+        kind: `struck` (decaying partials), `bowed` (a sustained sawtooth), `pulse` or `triangle`.
         partials: Amplitudes of the harmonics, for `struck`.
-        inharmonicity: How far strings push their partials up: 0.0003 is a piano.
-        attack_s: Until it is at its loudest.
-        decay_s: In which the lowest partial falls by 60 dB.
-        decay_tilt: How much faster the higher ones fall; 0 is equally fast.
-        release_s: How long it lasts after its end.
-        vibrato_hz: How fast the pitch swings.
-        vibrato_cents: How far.
-        drift_cents: How far the pitch wanders besides.
-        unison: Voices at once.
-        spread_cents: How far these are apart.
-        breath: Noise beside the tone, as a share of its amplitude.
-        width: Of a pulse.
+        inharmonicity: How much string stiffness raises the partials: 0.0003 is a piano.
+        attack_s: Time to the peak.
+        decay_s: Time in which the lowest partial falls by 60 dB.
+        decay_tilt: How much faster higher partials fall; 0 is equally fast.
+        release_s: Time to silence after the end of the note.
+        vibrato_hz: Vibrato rate.
+        vibrato_cents: Vibrato depth.
+        drift_cents: Additional random pitch drift.
+        unison: Number of simultaneous voices.
+        spread_cents: Detuning between these.
+        breath: Noise as a share of the tone's amplitude.
+        width: Pulse width.
     """
 
     kind: str = "struck"
@@ -57,18 +57,18 @@ class Timbre:
 
 
 def spread(curve: Curve, frames: int) -> Curve:
-    """A curve with a point every CONTROL samples, at every sample."""
+    """Interpolate a curve with a point every CONTROL samples."""
     return np.interp(np.arange(frames), np.arange(len(curve)) * CONTROL, curve)
 
 
 def wander(random: np.random.Generator, points: int, size: float) -> Curve:
-    """A slow random curve of about this size; CONTROL samples from point to point."""
+    """Return a slow random curve of about this size, with a point every CONTROL samples."""
     knots = random.normal(0.0, size, points // 40 + 3)
     return np.interp(np.arange(points) / 40.0, np.arange(len(knots)), knots)
 
 
 def bend(random: np.random.Generator, timbre: Timbre, frames: int) -> Curve:
-    """By how many cents a note is off its pitch, at the points of its curve."""
+    """Return the pitch deviation of a note in cents, at the points of its curve."""
     points = frames // CONTROL + 2
     times = np.arange(points) * CONTROL / RATE_HZ
     cents = wander(random, points, timbre.drift_cents) + random.normal(0, timbre.drift_cents)
@@ -81,13 +81,13 @@ def bend(random: np.random.Generator, timbre: Timbre, frames: int) -> Curve:
 
 
 def phases(hz: float, cents: Curve, frames: int, start: float) -> Curve:
-    """How many cycles have passed at every sample, without the whole ones."""
+    """Return the fractional phase in cycles at every sample."""
     speed = hz * 2.0 ** (spread(cents, frames) / 1200.0) / RATE_HZ
     return np.mod(np.cumsum(speed) + start, 1.0)
 
 
 def envelope(timbre: Timbre, frames: int, held: int) -> Sound:
-    """Rise, and fall after the end."""
+    """Return the attack and release envelope."""
     places = np.arange(frames, dtype=np.float32)
     rise = np.minimum(places / max(timbre.attack_s * RATE_HZ, 1.0), 1.0)
     fall = np.clip(1.0 - (places - held) / max(timbre.release_s * RATE_HZ, 1.0), 0.0, 1.0)
@@ -95,7 +95,7 @@ def envelope(timbre: Timbre, frames: int, held: int) -> Sound:
 
 
 def struck(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -> Sound:
-    """Partials that decay, the higher ones faster, each with a wobble of its own."""
+    """Return decaying partials; higher ones decay faster, and each wavers independently."""
     cents = bend(random, timbre, frames)
     base = phases(hz, cents, frames, random.uniform())
     places = np.arange(frames, dtype=np.float32) / RATE_HZ
@@ -118,7 +118,7 @@ def struck(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) 
 
 
 def saw(cycles: Curve, step: float) -> Sound:
-    """A sawtooth without the partials that would fold back, from phases and cycles per sample."""
+    """Return a band-limited sawtooth, from phases and cycles per sample."""
     place = cycles.astype(np.float32)
     value = 2.0 * place - 1.0
     early, late = place < step, place > 1.0 - step
@@ -129,7 +129,7 @@ def saw(cycles: Curve, step: float) -> Sound:
 
 
 def bowed(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -> Sound:
-    """A sawtooth, or several that beat against each other."""
+    """Return a sawtooth, or several slightly detuned ones."""
     result = np.zeros(frames, np.float32)
     for voice in range(timbre.unison):
         off = (voice - (timbre.unison - 1) / 2.0) * timbre.spread_cents
@@ -139,7 +139,7 @@ def bowed(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -
 
 
 def pulse(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -> Sound:
-    """A rectangle: two sawtooths, one of them later."""
+    """Return a pulse wave: the difference of two shifted sawtooths."""
     cycles = phases(hz, bend(random, timbre, frames), frames, 0.0)
     step = hz / RATE_HZ
     later = np.mod(cycles + timbre.width, 1.0)
@@ -147,7 +147,7 @@ def pulse(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -
 
 
 def triangle(random: np.random.Generator, timbre: Timbre, hz: float, frames: int) -> Sound:
-    """A triangle in the sixteen steps of old machines."""
+    """Return a triangle in the sixteen steps of old sound chips."""
     cycles = phases(hz, bend(random, timbre, frames), frames, 0.0)
     return np.asarray(np.round((4.0 * np.abs(cycles - 0.5) - 1.0) * 7.5) / 7.5, np.float32)
 
@@ -158,12 +158,12 @@ KINDS = {"struck": struck, "bowed": bowed, "pulse": pulse, "triangle": triangle}
 def note(
     random: np.random.Generator, timbre: Timbre, hz: float, seconds: float, velocity: float
 ) -> Sound:
-    """One note, with the time that it needs to end.
+    """Return one note, including its release.
 
     Args:
-        random: What is different each time it is played.
+        random: Source of the differences between repetitions.
         timbre: The instrument.
-        hz: The pitch.
+        hz: Pitch.
         seconds: How long it is held.
         velocity: 0 to 1.
     """
@@ -178,13 +178,14 @@ def note(
 def falling(
     count: int, slope: float, random: np.random.Generator, odd: float = 1.0
 ) -> tuple[float, ...]:
-    """Amplitudes of harmonics that fall with a power of their number, each a little off.
+    """Return amplitudes of harmonics that fall with a power of their number, with random
+    deviations.
 
     Args:
-        count: Harmonics.
+        count: Number of harmonics.
         slope: The power.
-        random: By how much each is off.
-        odd: How loud the even ones are.
+        random: Source of the deviations.
+        odd: Level of the even harmonics.
     """
     numbers = np.arange(1, count + 1)
     levels = numbers**-slope * random.uniform(0.6, 1.4, count)

@@ -1,4 +1,4 @@
-"""The whole benchmark: sets of several seeds, both recognizers, costs and tables.
+"""The full benchmark: sets of several seeds, both recognizers, costs and tables.
 
 The tables are those of benchmarks/NOTES.md.
 """
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from benchmarks.song.catalogue import SongSet
     from benchmarks.song.scorer import Row
 
-REDUCED_SHARE = 0.6  # of the length that tracks have in a whole set
+REDUCED_SHARE = 0.6  # track length relative to a full set
 REDUCED_TRACKS = 40
 TRACKS = 300
 
 
 class Plan(NamedTuple):
-    """What is run.
+    """Size of the full benchmark.
 
     Attributes:
-        seeds: Of the sets; judged one by one and together.
-        each: Snippets for each condition and length; the docs' cells have 12.
-        tracks: In each catalogue, or None for 300, reduced 40.
-        reduced: Shorter tracks, the core conditions alone, and little music for the costs.
-        folder: Where sets, rows and figures are kept; what lies there already is not made again.
+        seeds: Seeds of the sets, which are evaluated separately and together.
+        each: Snippets per condition and length; the cells in the docs have 12.
+        tracks: Tracks in each catalog; None for 300, or 40 if reduced.
+        reduced: Shorter tracks, only the core conditions, and little music for the costs.
+        folder: Folder for sets, rows and figures; existing ones are reused.
     """
 
     seeds: Sequence[int]
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 def set_of(plan: Plan, seed: int, folder: Path | None = None) -> SongSet:
-    """Makes a set, unless it lies there already; below the plan's folder if none is named."""
+    """Generate a set unless it exists, below the plan's folder by default."""
     count = plan.tracks or (REDUCED_TRACKS if plan.reduced else TRACKS)
     name = f"song-{seed}-{count}{'-reduced' if plan.reduced else ''}"
     share = REDUCED_SHARE if plan.reduced else 1.0
@@ -51,7 +51,10 @@ def set_of(plan: Plan, seed: int, folder: Path | None = None) -> SongSet:
 
 
 def asked(plan: Plan, songs: SongSet, who: str) -> list[Row]:
-    """What a recogniser says of a set; snippets are kept, as the next one hears the same."""
+    """Run a recognizer on a set.
+
+    The snippets are cached, so the next recognizer gets the same ones.
+    """
     cases = (snippets.reduced if plan.reduced else snippets.full)(songs, plan.each)
     print(f"{who}: {len(cases)} snippets of seed {songs.seed} ...", file=sys.stderr, flush=True)
     made = snippets.Snippets(songs, songs.folder / f"snippets-{plan.each}")
@@ -60,12 +63,11 @@ def asked(plan: Plan, songs: SongSet, who: str) -> list[Row]:
 
 
 def run(plan: Plan) -> str:
-    """All of it.
+    """Run everything.
 
     Returns:
-        The tables of benchmarks/NOTES.md: what polymux named of each seed,
-        what Chromaprint named at the
-        thresholds that favour it most, and the costs with the first seed's set.
+        The tables of benchmarks/NOTES.md: polymux's results for each seed, Chromaprint's at the
+        thresholds most favorable to it, and the costs with the first seed's set.
     """
     sets = {f"seed {seed}": set_of(plan, seed) for seed in plan.seeds}
     ours = {name: asked(plan, songs, "polymux") for name, songs in sets.items()}

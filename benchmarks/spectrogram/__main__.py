@@ -1,4 +1,4 @@
-"""`scripts/bench spectrogram`: pictures of sound drawn and played, beside librosa."""
+"""`scripts/bench spectrogram`: converting sound to images and back, compared with librosa."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = Figure("in all frequencies", plain("convergence"), 4)
 def judged(
     usage: Usage, *, environment: Environment, path: Path, sound: Path, who: str
 ) -> dict[str, Any]:
-    """What a run printed, and how close it came."""
+    """Return a run's figures, and how close its result is to the original."""
     measured: dict[str, Any] = json.loads(usage.stdout.splitlines()[-1])
     samples = path.with_suffix(f".{who}-play")
     judge = (environment.python, "-m", "benchmarks.spectrogram.judge")
@@ -41,7 +41,7 @@ def judged(
 def variant(
     environment: Environment, who: str, what: str, path: Path, sound: Path, *, judges: bool
 ) -> Variant:
-    """A contender."""
+    """Return a contender."""
     python = sys.executable if who == OURS else environment.python
     command = (python, "-m", "benchmarks.spectrogram.contenders", who, what, str(path))
     figures = partial(judged, environment=environment, path=path, sound=sound, who=who)
@@ -49,7 +49,8 @@ def variant(
 
 
 def cases(environment: Environment, *, with_peers: bool) -> list[Case]:
-    """Each kind of sound, played; one of them drawn; each there and back."""
+    """Return the cases: playing each kind of sound, drawing one of them, and a round trip of
+    each."""
     found = []
     for kind in inputs.KINDS:
         path, sound = inputs.picture(kind), inputs.sound(kind)
@@ -76,7 +77,7 @@ def cases(environment: Environment, *, with_peers: bool) -> list[Case]:
 
 
 def round_trip(environment: Environment, kind: str) -> Case:
-    """Sound to a picture and back to sound, both in one go."""
+    """Convert sound to an image and back in one run."""
     path = inputs.sound(kind)
     variants = tuple(
         variant(environment, who, "round-trip", path, path, judges=False) for who in (OURS, PEER)

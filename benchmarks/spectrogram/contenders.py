@@ -1,7 +1,7 @@
-"""What is measured: `python -m benchmarks.spectrogram.contenders WHO WHAT FILE`.
+"""The contenders: `python -m benchmarks.spectrogram.contenders WHO WHAT FILE`.
 
-Prints what it cost, without starting and importing, and leaves what it made beside the file. Both
-do a small piece first, so that neither pays for what it loads late.
+Prints the cost without starting and importing, and writes the result next to the file. Both
+contenders process a small piece first, so lazy loading is not counted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 RATE_HZ, HOP, WINDOW, TRANSFORM, BANDS, HIGHEST_HZ = 44_100, 441, 4_410, 17_640, 512, 10_000
 ITERATIONS, MOMENTUM = 32, 0.99
-#: Another one each time: how close sound comes depends on the phases that the search begins with.
+#: A new seed each time: the result depends on the initial phases of the search.
 SEED = random.SystemRandom().randrange(1 << 32)
 WARM_COLUMNS = 16
 
 
 def librosa_parts() -> tuple[Any, Any, Any]:
-    """The library, its mel bands, and what the transforms have in common."""
+    """Return the library, its mel bands, and the settings shared by the transforms."""
     import librosa
     import numpy
 
@@ -36,13 +36,13 @@ def librosa_parts() -> tuple[Any, Any, Any]:
 
 
 def mel_of(path: Path) -> Any:
-    """What a picture stands for: a row for each band."""
+    """Return the magnitudes of an image: a row per mel band."""
     facts = json.loads(path.with_suffix(".json").read_text())
     return mel_of_pixels(path.read_bytes(), facts["largest"] / 32_768)
 
 
 def mel_of_pixels(data: bytes, largest: float) -> Any:
-    """The same of its pixels, and what black stands for."""
+    """Return the magnitudes of its pixels, given the value of black."""
     import numpy
 
     pixels = numpy.frombuffer(data, numpy.uint8).reshape(BANDS, -1)
@@ -53,8 +53,9 @@ def mel_of_pixels(data: bytes, largest: float) -> Any:
 def librosa_play(path: Path) -> Any:
     """`librosa.feature.inverse.mel_to_stft` and `griffinlim`.
 
-    With its defaults the first would ask for 155 GiB at this size: L-BFGS-B remembers as many
-    corrections as there are bins. Its solver is called with the ten that SciPy begins with.
+    With its defaults the former would need 155 GiB at this size, because L-BFGS-B stores as many
+    corrections as there are bins. Its solver is therefore called with ten corrections, SciPy's
+    default.
     """
     mel = mel_of(path)
     play = _librosa_player()
@@ -75,7 +76,7 @@ def _librosa_player() -> Callable[[Any], Any]:
 
 
 def librosa_draw(path: Path) -> Any:
-    """`librosa.stft`, the mel bands, and what makes a picture of them."""
+    """`librosa.stft`, the mel bands, and the conversion to an image."""
     import numpy
 
     draw = _librosa_drawer()
@@ -85,7 +86,7 @@ def librosa_draw(path: Path) -> Any:
 
 
 def _librosa_drawer() -> Callable[[Any], tuple[bytes, float]]:
-    """Gives pixels, and what black stands for."""
+    """Return a function that returns the pixels and the value of black."""
     import numpy
 
     librosa, bands, shape = librosa_parts()
@@ -100,7 +101,7 @@ def _librosa_drawer() -> Callable[[Any], tuple[bytes, float]]:
 
 
 def librosa_round_trip(path: Path) -> Any:
-    """Drawn, and played by the picture alone."""
+    """Draw the sound, then play it from the image alone."""
     import numpy
 
     draw, play = _librosa_drawer(), _librosa_player()
@@ -115,7 +116,7 @@ def librosa_round_trip(path: Path) -> Any:
 
 
 def polymux_play(path: Path) -> Any:
-    """As the engine of music plays."""
+    """Play as the music engine does."""
     from polymux._native import _media
 
     facts = json.loads(path.with_suffix(".json").read_text())
@@ -132,7 +133,7 @@ def polymux_play(path: Path) -> Any:
 
 
 def polymux_draw(path: Path) -> Any:
-    """As the stand-ins of seed images are drawn."""
+    """Draw as the music engine draws its seed images."""
     from polymux._native import _media
 
     sound = path.read_bytes()
@@ -141,7 +142,7 @@ def polymux_draw(path: Path) -> Any:
 
 
 def polymux_round_trip(path: Path) -> Any:
-    """Drawn, and played by the picture alone."""
+    """Draw the sound, then play it from the image alone."""
     from polymux._native import _media
 
     sound = path.read_bytes()
@@ -168,7 +169,7 @@ WORK = {
 
 
 def main() -> None:
-    """Prepares, measures, keeps."""
+    """Prepare, measure and save the result."""
     who, what, file = sys.argv[1:]
     path = Path(file)
     work = WORK[who, what](path)

@@ -1,4 +1,4 @@
-"""Sounds of five seconds, and the pictures that are played."""
+"""Five-second sounds, and the images to play."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FOLDER = BUILD / "spectrogram"
 SECONDS = 5.12
-#: What programs of FFmpeg's lavfi make.
+#: Sources for FFmpeg's lavfi.
 _SOURCES = {
     "chords": "aevalsrc='0.2*exp(-3*mod(t,0.64))*(sin(2*PI*220*t)+sin(2*PI*277.2*t)"
     "+sin(2*PI*329.6*t)+0.5*sin(2*PI*880*t))':s=44100",
@@ -25,7 +25,7 @@ KINDS = ("chords", "speech", "drums")
 
 
 def sound(kind: str) -> Path:
-    """A file of floats, 44.1 kHz, mono; made where it is not there."""
+    """Return a file of mono floats at 44.1 kHz; created if missing."""
     path = FOLDER / f"{kind}.f32"
     if path.exists():
         return path
@@ -42,7 +42,7 @@ def sound(kind: str) -> Path:
 
 
 def picture(kind: str) -> Path:
-    """Its picture: pixels, and beside them what is known of it, as JSON."""
+    """Return its image: pixels, and next to them its metadata as JSON."""
     from polymux._native import _media
 
     path = FOLDER / f"{kind}.pixels"

@@ -1,8 +1,8 @@
-"""How close played sound comes: `python -m benchmarks.spectrogram.judge PICTURE SAMPLES SOUND`.
+"""Accuracy of played sound: `python -m benchmarks.spectrogram.judge PICTURE SAMPLES SOUND`.
 
 Spectral convergence is |M(y) - M(x)| / |M(x)| in the Frobenius norm, where M are magnitudes of the
-short-time Fourier transform: once in mel bands, against what the picture stands for, once in all
-frequencies, against the sound that the picture was drawn of.
+short-time Fourier transform. It is computed twice: in mel bands against the image, and in all
+frequencies against the original sound.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 from benchmarks.spectrogram.contenders import librosa_parts, mel_of
 
-#: The two at each end are made of reflected sound, which each reflects at another place.
+#: Two frames at each end contain reflected sound. Each contender reflects at a different position,
+#: so they do not count.
 EDGE = 2
 
 
 def convergence(found: Any, wanted: Any) -> float:
-    """How far one is from the other."""
+    """Return the distance relative to `wanted`."""
     import numpy
 
     columns = slice(EDGE, min(found.shape[1], wanted.shape[1]) - EDGE)
@@ -28,7 +29,7 @@ def convergence(found: Any, wanted: Any) -> float:
 
 
 def main() -> None:
-    """Prints both."""
+    """Print both distances."""
     import numpy
 
     picture, samples, sound = (Path(one) for one in sys.argv[1:])

@@ -1,4 +1,4 @@
-"""`scripts/bench sse`: decoding of chat streams against parsers and clients, as Markdown."""
+"""`scripts/bench sse`: decoding of chat streams, compared with parsers and clients, as Markdown."""
 
 import argparse
 import datetime
@@ -21,7 +21,8 @@ from benchmarks.sse.consumers import CONSUMERS
 
 PROGRAM = BUILD / "native" / "cpp" / "bench" / "bench_stream"
 
-#: Lower quartile of the ratios by rounds that is wanted, at reads of 16 KiB or, in Python, 4 KiB.
+#: Goals for the lower quartile of the ratios of single rounds, at reads of 16 KiB or, in Python, 4
+#: KiB.
 GOALS_NATIVE = {"ondemand": 3.6, "dom": 6.0, "memcpy": 0.6}
 GOALS_PYTHON = {
     "orjson": 12, "msgspec": 9, "pydantic": 30, "httpx-sse": 60, "openai": 700, "groq": 500,
@@ -29,7 +30,7 @@ GOALS_PYTHON = {
 
 
 def build() -> None:
-    """The C++ program, in the benchmarks' own folder."""
+    """Build the C++ program in the benchmarks' build folder."""
     options = ("-DCMAKE_BUILD_TYPE=Release", "-DPOLYMUX_MEDIA=OFF", "-DPOLYMUX_BENCH=ON")
     folder = str(BUILD / "native")
     subprocess.run(["cmake", "-S", str(ROOT), "-B", folder, "-G", "Ninja", *options], check=True)
@@ -37,7 +38,7 @@ def build() -> None:
 
 
 def ratios(figures: dict[str, list[float]]) -> dict[str, list[float]]:
-    """How many times polymux's CPU time each other one took, round by round."""
+    """Return the ratio of each contender's CPU time to polymux's, round by round."""
     ours = figures["polymux"]
     return {
         name: [theirs / own for theirs, own in zip(values, ours, strict=True)]
@@ -71,7 +72,7 @@ def native(rounds: int) -> list[str]:
 
 
 def python(rounds: int, interpreter: str) -> list[str]:
-    """Return the Python table; `interpreter` has the peers."""
+    """Return the Python table; the peers are installed in the environment of `interpreter`."""
     figures: dict[str, list[float]] = defaultdict(list)
     hashes = set()
     for _ in range(rounds):
@@ -84,7 +85,7 @@ def python(rounds: int, interpreter: str) -> list[str]:
             figures[name].append(float(nanoseconds))
             hashes.add(text)
     if len(hashes) != 1:
-        raise SystemExit("the consumers do not agree on the text")
+        raise SystemExit("the consumers returned different texts")
     lines = ["| consumer | ns a chunk | times polymux | wanted |", "| --- | ---: | ---: | ---: |"]
     lines.append(f"| polymux | {spread(figures['polymux']).text(0)} | 1 | |")
     for name, values in ratios(figures).items():
@@ -94,7 +95,7 @@ def python(rounds: int, interpreter: str) -> list[str]:
 
 
 def main() -> None:
-    """Build, measure, print; ratios are lower quartiles of those of single rounds."""
+    """Build, measure and print. Ratios are lower quartiles of the ratios of single rounds."""
     parser = argparse.ArgumentParser(prog="scripts/bench sse", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="at least 7 (default: 9)")
     parser.add_argument("--publish", action="store_true", help=publish.HELP)

@@ -1,7 +1,8 @@
-"""consumers.py NAME: decodes 20,300 chunks in reads of 4 KiB; prints ns per chunk, the text's hash.
+"""`consumers.py NAME`: decode 20,300 chunks in reads of 4 KiB; prints ns per chunk and the hash
+of the text.
 
-Each consumer reads the content of every chunk. It is run once to warm up and then measured, by the
-CPU time of the process.
+Each consumer reads the content of every chunk. It runs once to warm up, then the CPU time of the
+process is measured.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ WORDS = [" the", " of", "ing", " token", ",", " a", " stream", ".", " é", "\n"]
 
 
 def body() -> list[bytes]:
-    """The stream, in reads."""
     choose = random.Random(3)
     events = []
     for _ in range(COUNT - 1):
@@ -29,7 +29,7 @@ def body() -> list[bytes]:
 
 
 def event(choices: list[object]) -> bytes:
-    """One chunk in OpenAI's shape."""
+    """Return one chunk in OpenAI's format."""
     value = {
         "id": "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG",
         "object": "chat.completion.chunk",
@@ -45,7 +45,7 @@ def event(choices: list[object]) -> bytes:
 
 
 def data_lines(reads: list[bytes]) -> Iterator[bytes]:
-    """The simplest splitter that works for these streams."""
+    """Yield the data lines with the simplest splitter that works for these streams."""
     rest = b""
     for read in reads:
         *lines, rest = (rest + read).split(b"\n")
@@ -133,7 +133,7 @@ def httpx_sse(reads: list[bytes]) -> str:
 
 
 def _sdk(module: object, reads: list[bytes]) -> str:
-    """An SDK's own client over a transport that answers from memory."""
+    """Decode with an SDK's client over a transport that answers from memory."""
     try:
         import httpx2 as http
     except ImportError:
@@ -178,7 +178,6 @@ CONSUMERS: dict[str, Callable[[list[bytes]], str]] = {
 
 
 def main() -> None:
-    """Warms up, measures, prints."""
     consume = CONSUMERS[sys.argv[1]]
     reads = body()
     consume(reads)

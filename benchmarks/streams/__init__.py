@@ -1,1 +1,1 @@
-"""Streams of tokens: many slow ones at once, open ones, cancelled ones, and a fast one."""
+"""Token streams: many slow ones at once, open ones, canceled ones, and a fast one."""

@@ -1,4 +1,4 @@
-"""`scripts/bench streams`: what a token costs, beside other clients and bare sockets."""
+"""`scripts/bench streams`: cost of a token, compared with other clients and plain sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLOSED_99 = Figure("closed p99, ms", plain("closed_p99_s", 1e3), 2)
 
 
 class Sizes(NamedTuple):
-    """How much is measured."""
+    """Size of the runs."""
 
     many: int
     some: int
@@ -44,7 +44,7 @@ SMALL = Sizes(40, 20, 50, 10, 1, 2_000)
 
 @contextmanager
 def closing_server() -> Iterator[str]:
-    """The address of the server that sees connections close."""
+    """Run the server that records when connections close; yields its URL."""
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks.servers.closing_server"],
         stdin=subprocess.PIPE,
@@ -60,12 +60,12 @@ def closing_server() -> Iterator[str]:
 
 
 def port_of(url: str) -> str:
-    """Of an address that ends with it."""
+    """Return the port at the end of a URL."""
     return url.rpartition(":")[2]
 
 
 class Contenders:
-    """The clients of asyncio, each in its environment."""
+    """The asyncio clients, each in its environment."""
 
     def __init__(self, environment: Environment) -> None:
         self._peers = environment
@@ -83,7 +83,7 @@ class Contenders:
 
 
 def together(server: FloorServer, of: Contenders, sizes: Sizes, rate: int) -> Case:
-    """A thousand streams, slow or fast."""
+    """A thousand concurrent streams, slow or fast."""
     tokens = sizes.seconds * rate
     stamped = ("stamped",) if rate > 10 else ()
     rest = ("together", sizes.many, tokens, rate, *stamped)
@@ -112,7 +112,8 @@ def together(server: FloorServer, of: Contenders, sizes: Sizes, rate: int) -> Ca
 
 
 def lag_goals() -> tuple[Goal, ...]:
-    """Where tokens come faster than they are taken: nobody waits as long as with aiohttp."""
+    """Return goals for tokens that arrive faster than they are read: less delay than with
+    aiohttp."""
     return tuple(
         Goal(f"aiohttp's {figure.title.split(',')[0]}", 1, AIOHTTP, figure)
         for figure in (LAG_50, LAG_99)
@@ -120,12 +121,12 @@ def lag_goals() -> tuple[Goal, ...]:
 
 
 def bare(program: str, *rest: object) -> Variant:
-    """Sockets without a library, doing the same."""
+    """Return the same work with plain sockets, without a library."""
     return Variant(EPOLL, (str(built(program)), *map(str, rest)), ours=True)
 
 
 def against_sdks(server: FloorServer, of: Contenders, sizes: Sizes) -> Case:
-    """Fewer streams, as the SDKs cannot keep up with more."""
+    """Fewer streams, because the SDKs cannot keep up with more."""
     tokens = sizes.seconds * 10
     rest = ("together", sizes.some, tokens, 10)
     variants = (
@@ -138,7 +139,7 @@ def against_sdks(server: FloorServer, of: Contenders, sizes: Sizes) -> Case:
 
 
 def memory(url: str, of: Contenders, sizes: Sizes) -> Case:
-    """Open streams."""
+    """Memory of open streams."""
     rest = ("open", sizes.open)
     goal = Goal("KiB a stream", 24, figure=MEMORY, at_most=True)
     floor = bare("held_streams", "open", port_of(url), sizes.open)
@@ -147,7 +148,7 @@ def memory(url: str, of: Contenders, sizes: Sizes) -> Case:
 
 
 def cancelling(url: str, of: Contenders, sizes: Sizes) -> Case:
-    """From the wish to the closed socket."""
+    """Time from the cancellation to the closed socket."""
     rest = ("cancel", sizes.many, sizes.cancelled)
     goal = Goal("cancelled to closed, p99, ms", 5, figure=CLOSED_99, at_most=True)
     floor = bare("held_streams", "cancel", port_of(url), sizes.many, sizes.cancelled)
@@ -157,7 +158,7 @@ def cancelling(url: str, of: Contenders, sizes: Sizes) -> Case:
 
 
 def one(server: FloorServer, environment: Environment, sizes: Sizes) -> Case:
-    """One stream, as fast as the server can, without an event loop."""
+    """One stream at the server's full speed, without an event loop."""
     module, tokens = "benchmarks.streams.one", sizes.fast_tokens
     variants = (
         Variant(OURS, (sys.executable, "-m", module, OURS, server.url, str(tokens)), ours=True),
@@ -172,7 +173,6 @@ def one(server: FloorServer, environment: Environment, sizes: Sizes) -> Case:
 
 
 def main() -> None:
-    """Starts the servers, measures."""
     options = arguments("streams", __doc__)
     environment = Environment("streams")
     if options.with_peers:

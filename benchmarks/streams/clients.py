@@ -1,4 +1,4 @@
-"""Asynchronous clients of chat streams: each reads the one at a target and hands on its texts."""
+"""Asynchronous clients of chat streams. Each reads the stream at a URL and passes on its texts."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

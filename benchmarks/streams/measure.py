@@ -1,10 +1,10 @@
 """measure NAME URL MODE ...: one client's streams, measured in this process.
 
-    together STREAMS TOKENS RATE [stamped]   all at once, each of so many tokens, so many a second
-    open STREAMS                             memory of a stream that is open and quiet
-    cancel STREAMS CANCELLED                 how soon a cancelled stream's connection is closed
+    together STREAMS TOKENS RATE [stamped]   concurrent, TOKENS each, RATE tokens per second
+    open STREAMS                             memory per idle open stream
+    cancel STREAMS CANCELLED                 time until a canceled stream's connection closes
 
-Append `uvloop` to run on it. Prints a line of JSON.
+Append `uvloop` to use uvloop. Prints a line of JSON.
 """
 
 import asyncio
@@ -27,16 +27,17 @@ MAX_OPENING_S = 120
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """One of 1 to 99."""
+    """Return a percentile from 1 to 99."""
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def let_go(_: str) -> None:
-    """What is done with texts that nobody counts."""
+    """Ignore a text."""
 
 
 async def together(read: Read, streams: int, tokens: int, rate: int, *, stamped: bool) -> None:
-    """All at once, connections and requests included; what a first request loads is not."""
+    """Measure concurrent streams with connections and requests, but without what the first
+    request loads."""
     lags_ns: list[int] = []
     count = [0]
 
@@ -52,7 +53,7 @@ async def together(read: Read, streams: int, tokens: int, rate: int, *, stamped:
     await asyncio.gather(*[read(target, take_stamped if stamped else take) for _ in range(streams)])
     count[0] += len(lags_ns)
     if count[0] != streams * tokens:
-        raise SystemExit(f"{count[0]} tokens came, not {streams * tokens}")
+        raise SystemExit(f"{count[0]} tokens received, expected {streams * tokens}")
     lags = {}
     if stamped:
         lags = {f"lag_p{one}_s": percentile(lags_ns, one) / 1e9 for one in (50, 99)}
@@ -60,7 +61,7 @@ async def together(read: Read, streams: int, tokens: int, rate: int, *, stamped:
 
 
 async def opened(read: Read, targets: Sequence[str]) -> list[asyncio.Task[None]]:
-    """Streams that have each given a token."""
+    """Return streams that have each received a token."""
     first = [asyncio.Event() for _ in targets]
     tasks = [
         asyncio.create_task(read(target, lambda _, event=event: event.set()))
@@ -73,7 +74,8 @@ async def opened(read: Read, targets: Sequence[str]) -> list[asyncio.Task[None]]
 
 
 async def hold(read: Read, streams: int) -> None:
-    """Memory above that of the client with one stream, once all are quiet."""
+    """Measure the memory above that of the client with one stream, once no stream receives
+    tokens."""
     target = "/stream?id={}"
     tasks = await opened(read, [target.format(0)])
     gc.collect()
@@ -85,7 +87,7 @@ async def hold(read: Read, streams: int) -> None:
 
 
 async def cancel(read: Read, url: str, streams: int, cancelled: int) -> None:
-    """One after another, while the others go on."""
+    """Cancel streams one after another while the others continue."""
     targets = [f"/stream?id={number}" for number in range(streams)]
     tasks = await opened(read, targets)
     await asyncio.sleep(SETTLE_S)
@@ -107,7 +109,7 @@ async def cancel(read: Read, url: str, streams: int, cancelled: int) -> None:
 
 
 async def measure(name: str, url: str, mode: str, *rest: str) -> None:
-    """As the module says."""
+    """Run one mode."""
     read = CLIENTS[name](url)
     numbers = [int(one) for one in rest if one.isdigit()]
     if mode == "together":
@@ -117,11 +119,11 @@ async def measure(name: str, url: str, mode: str, *rest: str) -> None:
     else:
         await cancel(read, url, *numbers)
     sys.stdout.flush()
-    os._exit(0)  # Streams that never end are open still.
+    os._exit(0)  # Endless streams are still open, so a normal exit would not end.
 
 
 def main() -> None:
-    """Runs on asyncio's loop, or on uvloop."""
+    """Run on asyncio's event loop, or on uvloop."""
     raise_file_limit()
     run = asyncio.run
     if "uvloop" in sys.argv:

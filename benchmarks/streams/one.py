@@ -1,4 +1,4 @@
-"""one NAME URL TOKENS: one stream as fast as it comes, read by one thread; prints what it cost."""
+"""`one NAME URL TOKENS`: read one stream at full speed in one thread; prints the cost."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from benchmarks.requests.conversation import BODY, HEADERS, KEY, MESSAGES, MODEL
 from benchmarks.usage import Meter
 
 TARGET = "/stream?tokens={}&rate=0"
-#: Reads a stream of so many tokens; gives how many texts came.
+#: Reads a stream of this number of tokens; returns the number of texts.
 Read = Callable[[int], int]
 
 
@@ -72,14 +72,13 @@ CLIENTS: dict[str, Callable[[str], Read]] = {
 
 
 def main() -> None:
-    """Warms up, measures."""
     name, url, tokens = sys.argv[1], sys.argv[2], int(sys.argv[3])
     read = CLIENTS[name](url)
     read(100)
     meter = Meter()
     count = read(tokens)
     if count != tokens:
-        raise SystemExit(f"{count} tokens came, not {tokens}")
+        raise SystemExit(f"{count} tokens received, expected {tokens}")
     meter.report(count)
 
 

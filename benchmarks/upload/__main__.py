@@ -1,4 +1,5 @@
-"""`scripts/bench upload`: what sending one large file costs, beside other clients and programs."""
+"""`scripts/bench upload`: cost of sending one large file, compared with other clients and
+programs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ MEMORY = Figure("more memory, MiB", plain("rss_bytes", 2**-20))
 
 
 def prepared(size_bytes: int) -> Path:
-    """A file of that size, all of it in the page cache."""
+    """Return a file of this size, all of it in the page cache."""
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"upload-{size_bytes}"
     if not path.exists() or path.stat().st_size != size_bytes:
@@ -43,12 +44,12 @@ def prepared(size_bytes: int) -> Path:
 
 
 def with_size(variant: Variant, size_bytes: int, idle: Usage | None = None) -> Variant:
-    """The same for programs, which know nothing of gibibytes: their whole process counts.
+    """Add the file size to the figures of a program, which prints none. The whole process counts.
 
     Args:
         variant: The program.
-        size_bytes: Of the file.
-        idle: The program doing nothing, whose memory is not counted.
+        size_bytes: Size of the file.
+        idle: Usage of the idle program, whose memory is subtracted.
     """
 
     def figures(usage: Usage) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def with_size(variant: Variant, size_bytes: int, idle: Usage | None = None) -> V
 
 
 def case(server: FloorServer, environment: Environment, path: Path) -> Case:
-    """All of them."""
+    """Return the case with all contenders."""
     size_bytes = path.stat().st_size
     sink = f"{server.url}/sink"
     idle = run(["curl", "--version"])
@@ -97,7 +98,6 @@ def case(server: FloorServer, environment: Environment, path: Path) -> Case:
 
 
 def main() -> None:
-    """Makes the file, starts the server, measures."""
     options = arguments("upload", __doc__)
     environment = Environment("upload")
     if options.with_peers:

@@ -1,4 +1,4 @@
-"""clients NAME URL FILE: sends a file in a form (multipart/form-data); prints what that cost."""
+"""`clients NAME URL FILE`: send a file in a form (multipart/form-data); prints the cost."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.usage import Meter, peak_rss_bytes, reset_peak, rss_bytes
 
 FIELDS = {"task": "transcribe"}
-#: Sends the file; gives how many bytes the server took.
+#: Sends the file; returns the number of bytes that the server received.
 Send = Callable[[Path], int]
 
 
@@ -53,7 +53,7 @@ def urllib3(url: str) -> Send:
     pool = package.PoolManager()
 
     def send(path: Path) -> int:
-        # It has no way to send a file's form but from memory.
+        # This client can send a form with a file only from memory.
         fields = {**FIELDS, "audio": (path.name, path.read_bytes())}
         return _taken(pool.request("POST", f"{url}/sink", fields=fields, timeout=None).json())
 
@@ -155,7 +155,6 @@ CLIENTS: dict[str, Callable[[str], Send]] = {
 
 
 def main() -> None:
-    """Sends a small file to warm up, then measures."""
     name, url, path = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     send = CLIENTS[name](url)
     send(Path(__file__))

@@ -1,4 +1,4 @@
-"""The converters that are compared: one small file each, saying what makes it comparable."""
+"""The converters to compare, one file each, with the settings that make them comparable."""
 
 from importlib import import_module
 
@@ -18,6 +18,6 @@ NAMES = (
 
 
 def every() -> tuple[Peer, ...]:
-    """All of them, in the order of the tables. Their packages are not imported by this."""
+    """Return all peers in the order of the tables, without importing their packages."""
     modules = (import_module(f"{__name__}.{name}") for name in NAMES)
     return tuple(peer for module in modules for peer in module.PEERS)

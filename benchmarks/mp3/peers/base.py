@@ -1,4 +1,4 @@
-"""What a converter is to the benchmark, and how one written in Python is driven and timed."""
+"""The interface of a converter, and the driver and timer for converters in Python."""
 
 import json
 import resource
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 Mode = Literal["cbr128", "v2"]
-#: Converts; may answer with facts for the account.
+#: Converts a file; may return figures to report.
 Convert = Callable[[str, str, Mode], dict[str, int] | None]
 
 
 class NotOfferedError(Exception):
-    """The package has no way to do what was asked; the table shows the message."""
+    """The package does not support the setting; the table shows the message."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,17 @@ class Peer:
     """One converter.
 
     Attributes:
-        name: As the table shows it.
-        settings: Which settings make it comparable, and what still differs.
-        program: Arguments that convert, with `{input}` and `{output}`; none for a Python package.
-        packages: Distributions it needs, in the order they must be installed.
-        binary: Where a package keeps the program it carries, below the folder of packages; it
-            takes the place of `{binary}` in the arguments.
-        module: The adapter that is run for a Python package.
-        variables: What the adapter finds in its environment.
+        name: Name in the tables.
+        settings: Settings that make it comparable, and remaining differences.
+        program: Arguments for a conversion, with `{input}` and `{output}`; None for a Python
+            package.
+        packages: Required distributions, in order of installation.
+        binary: Path of the program that a package contains, below the folder of packages. It
+            replaces `{binary}` in the arguments.
+        module: Adapter to run for a Python package.
+        variables: Environment variables for the adapter.
         version_command: Prints the version of a program.
-        frames_of: The peer whose MP3 frames this one should equal.
+        frames_of: Peer whose MP3 frames this one should equal.
     """
 
     name: str
@@ -46,21 +47,22 @@ class Peer:
     frames_of: str = "ffmpeg"
 
     def command(self, python: str, mode: Mode, source: Path, destination: Path) -> list[str]:
-        """The command line of one conversion."""
+        """Return the command line of one conversion."""
         if self.program is None:
             return [python, "-m", self.module, mode, str(source), str(destination)]
         places = {"input": str(source), "output": str(destination), "binary": self.found(python)}
         return [argument.format(**places) for argument in self.program[mode]]
 
     def found(self, python: str) -> str:
-        """The carried program in the environment of this Python; as it stands where it is not."""
+        """Return the path of the bundled program in this Python's environment, or `binary`
+        unchanged if it is missing."""
         folder = Path(python).parent.parent
         matches = sorted(folder.glob(f"lib/python*/site-packages/{self.binary}"))
         return str(matches[0]) if self.binary and matches else self.binary
 
 
 def memory_bytes() -> dict[str, int]:
-    """Resident memory of this process now and at its peak, by kind."""
+    """Return the resident memory of this process now and at its peak, by kind."""
     fields = {"VmHWM": "peak", "VmRSS": "now", "RssAnon": "anonymous", "RssFile": "file"}
     found = {}
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -71,17 +73,17 @@ def memory_bytes() -> dict[str, int]:
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process and of the children it has waited for."""
+    """Return the CPU seconds of this process and the children it has waited for."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in spent)
 
 
 def serve(load: Callable[[], Convert]) -> None:
-    """Main of every adapter: `MODE INPUT OUTPUT` on the command line, one JSON line out.
+    """Run an adapter: `MODE INPUT OUTPUT` on the command line, one line of JSON on standard output.
 
     Args:
-        load: Imports the package and returns the function that converts. Its cost is reported
-            apart from the conversion's, because a long-lived program pays it once.
+        load: Imports the package and returns the conversion function. Its cost is reported
+            separately, because a long-running program pays it once.
     """
     mode, source, destination = sys.argv[1:4]
     memory = {"start": memory_bytes()}

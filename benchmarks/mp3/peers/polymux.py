@@ -1,11 +1,11 @@
-"""polymux itself, measured exactly as every other Python package is."""
+"""polymux itself, measured like every other Python package."""
 
 import os
 from typing import Any
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 
-#: What the other peers and the tables call them.
+#: Name in the tables and for the other peers.
 OURS = "polymux"
 ONE_THREAD = "polymux, one thread"
 FAST = "polymux, preset fast"
@@ -47,7 +47,7 @@ PEERS = (
 
 def load() -> Convert:
     import polymux
-    import polymux._native._media  # the first conversion would do it; here it belongs to loading
+    import polymux._native._media  # counts as loading, not as conversion
 
     threads = int(os.environ[THREADS])
     preset = os.environ.get(PRESET, "ffmpeg")

@@ -1,4 +1,4 @@
-"""PyAV: FFmpeg's libraries from Python, with the FFmpeg and LAME that its wheel carries."""
+"""PyAV: FFmpeg's libraries from Python, with the FFmpeg and LAME of its wheel."""
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 

@@ -1,4 +1,4 @@
-"""pydub: runs the ffmpeg program twice, with all of the PCM in memory and on disk between."""
+"""pydub: runs the ffmpeg program twice, with all PCM in memory and on disk in between."""
 
 from benchmarks.mp3.peers.base import Convert, Mode, Peer, serve
 

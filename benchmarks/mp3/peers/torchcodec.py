@@ -1,4 +1,4 @@
-"""torchcodec: tensors in and out of the system's FFmpeg libraries."""
+"""torchcodec: reads and writes tensors with the system's FFmpeg libraries."""
 
 from benchmarks.mp3.peers.base import Convert, Mode, NotOfferedError, Peer, serve
 

@@ -1,1 +1,1 @@
-"""Bare applications on uvicorn, one file each: what people write where they do not use polymux."""
+"""Plain applications on uvicorn, one file each: what people write without polymux."""

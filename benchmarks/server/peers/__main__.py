@@ -1,8 +1,8 @@
-"""peers NAME FOLDER OPTIONS: an application on uvicorn; prints its port and the key it lets in.
+"""`peers NAME FOLDER OPTIONS`: an application on uvicorn; prints its port and its API key.
 
-OPTIONS is the JSON that `benchmarks.server.ours` knows, of which uvicorn has: ``uvloop``, the
-``limits`` of idle connections and of how many are let in, ``shutdown_timeout_s`` and ``count``.
-With ``keys`` the application asks for the key; without, it does nothing but answer.
+OPTIONS is the JSON of `benchmarks.server.ours`. uvicorn supports ``uvloop``, the ``limits`` of idle
+and of concurrent connections, ``shutdown_timeout_s`` and ``count``. With ``keys`` the application
+requires the key, otherwise it only answers.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import uvicorn
 
 BACKLOG = 2048
 KEY = "pmx_" + "1" * 43
-#: uvicorn's own, in seconds.
+#: uvicorn's default, in seconds.
 _KEEP_ALIVE_S = 5
-#: uvicorn by itself waits without end for who is still at work.
+#: uvicorn's default is to wait without limit for running requests.
 _GRACE_S = 1
 
 
 def settings(options: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for, in uvicorn's words."""
+    """Return the options as uvicorn's settings."""
     limits = options.get("limits", {})
     queue = limits.get("queue")
     return {
         "loop": "uvloop" if options.get("uvloop") else "asyncio",
         "timeout_keep_alive": int(limits.get("keep_alive_s", _KEEP_ALIVE_S)),
         "timeout_graceful_shutdown": int(options.get("shutdown_timeout_s", _GRACE_S)),
-        # It counts connections, that of the request itself among them.
+        # uvicorn counts connections, including that of the request itself.
         "limit_concurrency": None if queue is None else options["max_concurrency"] + queue + 1,
     }
 
 
 def main() -> None:
-    """On httptools and asyncio's loop, as our own server is, or on uvloop; no line in a log."""
+    """Serve with httptools and asyncio's event loop, as polymux does, or uvloop, without a log."""
     name, folder, given = sys.argv[1:]
     options: dict[str, Any] = json.loads(given)
     key = KEY if options.get("keys") else None
@@ -48,7 +48,8 @@ def main() -> None:
         from benchmarks.server.counting import count_bytes
 
         count_bytes(HttpToolsProtocol, Path(folder) / "counted")
-    # Small pieces are sent at once (TCP_NODELAY) on sockets alone that say that they are of TCP.
+    # asyncio sets TCP_NODELAY only on sockets whose protocol is IPPROTO_TCP. Without it small
+    # pieces are delayed.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(BACKLOG)

@@ -1,4 +1,4 @@
-"""An ASGI application by hand: nothing between it and uvicorn, and a key is asked for first."""
+"""A raw ASGI application without a framework, which checks the key first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def application(key: str | None) -> Any:
-    """With a key only who knows it is let in, before anything of a body is read."""
+    """Return the application. With a key it rejects other clients before it reads a body."""
     authorization = None if key is None else f"Bearer {key}".encode()
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:
@@ -88,7 +88,8 @@ async def _chat(receive: Receive, send: Send) -> None:
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Once a body is read, the next message is that the caller has left."""
+    """Run `work` until the client disconnects: after the body, the next message is the
+    disconnect."""
     tasks = (asyncio.ensure_future(work), asyncio.ensure_future(receive()))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -106,7 +107,7 @@ async def _stream(send: Send, values: dict[str, Any]) -> None:
 
 
 async def _convert(scope: Any, receive: Receive, send: Send) -> None:
-    """By the parser that Starlette uses too; the file goes to disk as it comes."""
+    """Parse the form with Starlette's parser, which writes the file to disk as it arrives."""
     from python_multipart.multipart import MultipartParser
 
     boundary = _header(scope, b"content-type").partition(b"boundary=")[2]

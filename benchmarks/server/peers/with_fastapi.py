@@ -1,7 +1,7 @@
-"""FastAPI as its documentation writes it: models of pydantic, an UploadFile, keys by HTTPBearer.
+"""FastAPI as in its documentation: pydantic models, UploadFile, and keys with HTTPBearer.
 
-FastAPI reads a body before it asks a dependency. Whoever answers with a stream is told by Starlette
-that the caller has left; who answers with a whole is told nothing.
+FastAPI reads the body before it calls a dependency. Starlette cancels a streamed answer if the
+client disconnects, but does not report the disconnect during a complete answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ChatCompletion(BaseModel):
 
 
 async def chat(request: ChatRequest) -> Any:
-    """Checks what it gets and what it gives."""
+    """Validate the request and the answer."""
     if request.stream:
         return StreamingResponse(events(request.model_dump()), media_type="text/event-stream")
     if request.messages[-1].content == HOLD:
@@ -71,7 +71,7 @@ async def chat(request: ChatRequest) -> Any:
 
 
 async def convert(file: UploadFile) -> dict[str, Any]:
-    """The file is on disk when this is called."""
+    """FastAPI has already written the file to disk."""
     return {"response": f"{file.size} bytes"}
 
 
@@ -84,12 +84,12 @@ def _who_knows(key: str) -> Any:
         if not secrets.compare_digest(given.credentials.encode(), key.encode()):
             raise HTTPException(401, "no such key", {"WWW-Authenticate": "Bearer"})
 
-    # FastAPI reads annotations when it runs, and `_bearer` is found among the module's names.
+    # FastAPI evaluates annotations at run time and looks up `_bearer` in the module.
     return Depends(known)
 
 
 def application(key: str | None) -> Any:
-    """With a key only who knows it may chat and convert."""
+    """Return the application. With a key, chat and conversion require it."""
     app = FastAPI(openapi_url=None)
     known = [] if key is None else [_who_knows(key)]
     app.post(CHAT, response_model=ChatCompletion, dependencies=known)(chat)

@@ -1,4 +1,4 @@
-"""A Starlette route without models; streams by StreamingResponse."""
+"""A Starlette route without models; streams with StreamingResponse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 async def chat(request: Request) -> Response:
-    """Reads JSON, answers JSON or a stream."""
     values = await request.json()
     if values.get("stream"):
         return StreamingResponse(events(values), media_type="text/event-stream")
@@ -24,5 +23,5 @@ async def chat(request: Request) -> Response:
 
 
 def application(_: str | None) -> Any:
-    """It asks for no key."""
+    """Return the application, which checks no key."""
     return Starlette(routes=[Route(CHAT, chat, methods=["POST"])])

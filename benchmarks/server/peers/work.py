@@ -1,4 +1,5 @@
-"""What the applications have in common: events of streams, work without end, and who is at it."""
+"""Code shared by the applications: stream events, endless work, and the number of running
+requests."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _at_work = 0
 
 @contextmanager
 def place() -> Iterator[None]:
-    """Taken as long as somebody is at work."""
+    """Count a running request."""
     global _at_work
     _at_work += 1
     try:
@@ -28,18 +29,18 @@ def place() -> Iterator[None]:
 
 
 def metrics() -> str:
-    """How many are at work, in the words of our own server."""
+    """Return the number of running requests, in the format of polymux's metrics."""
     return f'polymux_running{{backend="noop"}} {_at_work}\n'
 
 
 async def held() -> None:
-    """Work that only a caller who leaves would end."""
+    """Work until the client disconnects."""
     with place():
         await asyncio.Event().wait()
 
 
 async def events(values: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The events of a stream."""
+    """Yield the events of a stream."""
     words = wanted(values)
     if words[0] == HOLD:
         with place():

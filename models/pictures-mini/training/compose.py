@@ -1,9 +1,9 @@
-"""Composes pictures and captions from a bank of sprites.
+"""Composes images and captions from a bank of sprites.
 
 Half of the captions name plain shapes ("two red stars on a blue background", "a small green ring in
 the top left corner"), half name sprites ("a strawberry", "emoji of a fox", "a cat left of a dog").
-Pairs of color and shape, and of count and shape, that `withheld` returns never appear, so that a
-reader can tell following a prompt from remembering a picture.
+Pairs of color and shape, and of count and shape, that `withheld` returns never appear. They test
+whether the model follows a prompt or repeats a training image.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ PLACES = {
     (0, 1): "at the bottom",
     (1, 1): "in the bottom right corner",
 }
-# Relative to the middle of the picture, whose half side is 1.
+# Relative to the center of the image; half of its side is 1.
 SPOTS = {
     1: ((0.0, 0.0),),
     2: ((-0.5, 0.0), (0.5, 0.0)),
@@ -73,7 +73,7 @@ SPOTS = {
 }
 SCALES = {2: 0.45, 3: 0.44, 4: 0.43, 5: 0.31}
 SLOTS = 5
-# Titles of collections, which say nothing about the picture.
+# Titles of collections, which do not describe the drawing.
 NOT_NAMES = {
     "aiga symbol signs",
     "etiquette icons",
@@ -109,9 +109,9 @@ class Sprite:
 
 
 def read_bank(folder: Path, words: set[str], per_name: int = 3) -> tuple[np.ndarray, list[Sprite]]:
-    """Sprites as uint8 [N, 4, 128, 128]: the shapes, all emoji, and some clip art.
+    """Return sprites as uint8 [N, 4, 128, 128]: the shapes, all emoji, and some clip art.
 
-    Drawings of clip art count if their name is made of English words, `per_name` of one name.
+    Clip art is used if its name consists of English words, at most `per_name` drawings for a name.
     """
     listed: list[dict[str, Any]] = json.loads((folder / "sprites.json").read_text())
     blob = (folder / "sprites.bin").read_bytes()
@@ -146,7 +146,8 @@ def read_bank(folder: Path, words: set[str], per_name: int = 3) -> tuple[np.ndar
 
 
 def withheld(seed: int = 34) -> tuple[set[tuple[str, str]], set[tuple[int, str]]]:
-    """Pairs that training never shows: 24 of 144 of color and shape, 8 of 48 of count and shape."""
+    """Return pairs that training never shows: 24 of 144 of color and shape, 8 of 48 of count and
+    shape."""
     rng = random.Random(seed)
     colors = {
         (COLOR_NAMES[(i + shift) % 12], SHAPES[i])
@@ -326,7 +327,7 @@ class Composer:
 
 
 def packed(plans: list[Plan]) -> dict[str, np.ndarray]:
-    """Plans as arrays, for `Painter.paint`: without captions."""
+    """Return plans as arrays without captions, for `Painter.paint`."""
     places = np.zeros((len(plans), SLOTS, 3), np.float32)
     sprites = np.full((len(plans), SLOTS), -1, np.int32)
     colors = np.full((len(plans), SLOTS), -1, np.int32)

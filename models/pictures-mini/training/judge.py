@@ -1,4 +1,4 @@
-"""Reads what a model has drawn.
+"""Evaluates the images of a model.
 
 It reads the background, and count, colors, shapes and places of plain shapes. For an object it
 finds the nearest sprite.
@@ -6,7 +6,7 @@ finds the nearest sprite.
     judge.py MODEL SPRITES WORDS [--shapes 120] [--names 100] [--steps 25] [--guidance 4]
              [--sheet sheet.png]
 
-The reader is tried on painted pictures first: right ones, and ones that belong to another caption.
+The evaluation is first checked on rendered images, with right captions and with wrong ones.
 A third of the captions name pairs that training never showed (`compose.withheld`).
 """
 
@@ -43,7 +43,7 @@ from paint import Painter
 
 
 def lab(rgb: np.ndarray) -> np.ndarray:
-    """CIE L*a*b* (D65) of sRGB values from 0 to 255."""
+    """Convert sRGB values from 0 to 255 to CIE L*a*b* (D65)."""
     linear = np.asarray(rgb, float) / 255
     linear = np.where(linear > 0.04045, ((linear + 0.055) / 1.055) ** 2.4, linear / 12.92)
     matrix = np.array(
@@ -63,7 +63,7 @@ def color_name(rgb: np.ndarray) -> str:
 
 
 def fitted(mask: np.ndarray) -> np.ndarray:
-    """The mask's bounding box as [48, 48] floats, its longer side filling it."""
+    """Scale the mask's bounding box to [48, 48] floats; its longer side fills the square."""
     rows, columns = np.where(mask)
     box = mask[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
     image = Image.fromarray((box * 255).astype(np.uint8))
@@ -90,7 +90,7 @@ class Reader:
         self.templates = {name: fitted(bank[i, 3] > 127) for i, name in enumerate(SHAPES)}
 
     def read(self, pixels: np.ndarray) -> tuple[str, list[Part]]:
-        """Background and parts of uint8 [H, W, 3]."""
+        """Return the background and parts of uint8 [H, W, 3]."""
         border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
         background = np.median(border, 0)
         far = np.sqrt(((lab(pixels) - lab(background)) ** 2).sum(-1)) > 20
@@ -124,9 +124,10 @@ class Case:
 
 
 def cases(count: int, rng: random.Random) -> list[Case]:
-    """Half are one shape at a place, a quarter two to five of a kind, a quarter two kinds.
+    """Return test cases: half one shape at a place, a quarter two to five of one kind, a quarter
+    two kinds.
 
-    A third of them has a withheld pair.
+    A third of them have a withheld pair.
     """
     no_color, no_count = withheld()
     made: list[Case] = []

@@ -24,8 +24,8 @@ BEGIN = time.time()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SAVE_INTERVAL_S = 60
 REPORT_INTERVAL_S = 10
-# Steps that run kernel by kernel before the capture. cuDNN measures its algorithms, the optimizers
-# make their state, and torch.compile compiles whatever the first call did not.
+# Steps before the capture that launch each kernel. cuDNN benchmarks its algorithms, the optimizers
+# allocate their state, and torch.compile compiles the rest.
 EAGER_STEPS = 5
 
 
@@ -42,14 +42,14 @@ class Average:
 
     @torch.no_grad()
     def update(self, weight: Tensor) -> None:
-        """Moves by the share `weight`, a scalar on the device, towards the parameters."""
+        """Move the average towards the parameters by `weight`, a scalar on the device."""
         changes = torch._foreach_sub(self.now, self.then)  # noqa: SLF001 - it has no public name
         torch._foreach_mul_(changes, weight)
         torch._foreach_add_(self.then, changes)
 
 
 class Signals:
-    """Notes SIGINT and SIGTERM instead of ending the process, while it is entered."""
+    """Records SIGINT and SIGTERM while it is entered, instead of ending the process."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -69,9 +69,10 @@ class Signals:
 
 
 class Loop:
-    """Trains modules by a loss for a time, and can go on from the state that it writes.
+    """Trains modules with a loss for a given time, and can continue from its saved state.
 
-    The learning rate rises for 100 steps, stays, and falls to 0 over the last 40 % of the time.
+    The learning rate rises for 100 steps, stays constant, and falls to 0 over the last 40 % of the
+    time.
     """
 
     def __init__(
@@ -85,24 +86,13 @@ class Loop:
         state_file: Path,
         graph: bool,
     ) -> None:
-        """Makes the loop.
-
-        Args:
-            name: The stage, for messages and for the state.
-            modules: What is trained, on DEVICE.
-            loss_of: Draws a batch and returns its loss.
-            rate: The learning rate between its rise and its fall.
-            decay: The decay of the averages.
-            state_file: Where the state is written.
-            graph: Whether to capture the step in a CUDA graph; it needs a GPU.
-        """
         self.name, self.modules, self.loss_of = name, modules, loss_of
         self.rate, self.decay, self.state_file = rate, decay, state_file
         self.optimizer = Optimizer(modules)
         self.averages = [Average(module) for module in modules]
         self.count, self.seconds = 0, 0.0
-        # A step reads the first two and adds to the third. They stay in place: a graph holds their
-        # addresses.
+        # A step reads the first two and increments the third. They must not move, because a graph
+        # stores their addresses.
         self.rate_now = torch.zeros((), device=DEVICE)
         self.weight_now = torch.zeros((), device=DEVICE)
         self.loss_sum = torch.zeros((), device=DEVICE)
@@ -111,10 +101,10 @@ class Loop:
         self.captured = False
 
     def load_state(self) -> None:
-        """Reads what `save_state` wrote.
+        """Load the state that `save_state` wrote.
 
         Raises:
-            SystemExit: If there is no state, or it belongs to another stage.
+            SystemExit: If the state is missing, or belongs to another stage.
         """
         if not self.state_file.exists():
             sys.exit(f"missing state: {self.state_file}. Start without --continue")
@@ -130,7 +120,7 @@ class Loop:
         say(f"{self.name} continues after {self.count} steps and {self.seconds:.1f} s")
 
     def save_state(self) -> None:
-        """Writes the state so that a reader finds either the old or the new one."""
+        """Replace the state file atomically: readers find the old or the new state."""
         state = {
             "stage": self.name,
             "count": self.count,
@@ -147,12 +137,12 @@ class Loop:
         partial.replace(self.state_file)
 
     def run(self, seconds: float) -> list[nn.Module]:
-        """Trains until `seconds` of training are used in all, and returns the averages.
+        """Train until the total training time is `seconds`, and return the averages.
 
-        Neither the first forward and backward pass, which compiles, nor the time before counts.
+        The first forward and backward pass, which compiles, and the time before it do not count.
 
         Raises:
-            SystemExit: After SIGINT or SIGTERM, with the state written.
+            SystemExit: After SIGINT or SIGTERM, with the state saved.
         """
         with self._on_stream(), Signals() as signals:
             self.loss_of().backward()
@@ -163,7 +153,7 @@ class Loop:
             self._train(seconds, signals)
             self.save_state()
             if signals.received:
-                say(f"{self.name} stopped after {self.count} steps: --continue goes on")
+                say(f"{self.name} stopped after {self.count} steps. Continue with --continue")
                 sys.exit(128 + signals.received)
         say(f"{self.name} ended after {self.count} steps, {self.seconds:.1f} s")
         return [average.average for average in self.averages]
@@ -182,7 +172,7 @@ class Loop:
             self.count += 1
             steps_here += 1
             if self.count % 8 == 0:
-                self._synchronize()  # lest the clock runs behind what the GPU has still to do
+                self._synchronize()  # otherwise the clock would not include pending GPU work
             now = time.time()
             self.seconds = now - first
             if now - reported > REPORT_INTERVAL_S:
@@ -198,7 +188,7 @@ class Loop:
         self.seconds = time.time() - first
 
     def _step(self) -> None:
-        """One step. It never waits for the GPU, and all that changes is in tensors."""
+        """Run one step. It never waits for the GPU, and its whole state is in tensors."""
         loss = self.loss_of()
         loss.backward()
         self.optimizer.step(self.rate_now)
@@ -208,13 +198,14 @@ class Loop:
 
     def _replay(self, graph: torch.cuda.CUDAGraph) -> None:
         if not self.captured:
-            # The capture runs nothing. `Optimizer.step` has cleared the gradients, so that those
-            # of the graph are made in its own memory.
+            # The capture executes nothing. `Optimizer.step` has cleared the gradients, so the graph
+            # allocates them in its own memory.
             try:
                 with torch.cuda.graph(graph, stream=self.stream):
                     self._step()
             except RuntimeError as error:
-                # A broken capture leaves the random generator unusable: this process cannot go on.
+                # A failed capture leaves the random generator unusable, so this process cannot
+                # continue.
                 error.add_note("--no-graph trains without a CUDA graph")
                 raise
             self.captured = True
@@ -222,9 +213,9 @@ class Loop:
         graph.replay()
 
     def _on_stream(self) -> contextlib.AbstractContextManager[object]:
-        """Another stream than the default one, since that cannot be captured.
+        """Return a context with a separate stream, because the default stream cannot be captured.
 
-        All steps run there: libraries keep their work space by stream.
+        All steps run on it, because libraries allocate their workspace per stream.
         """
         if self.stream is None:
             return contextlib.nullcontext()

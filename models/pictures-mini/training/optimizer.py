@@ -1,9 +1,8 @@
-"""Muon for matrices, AdamW for the rest.
+"""Muon for matrices, AdamW for all other parameters.
 
-Muon (Jordan et al. 2024) steps along the orthogonalized momentum. The scale
-0.2 sqrt(max(rows, columns)) gives its steps the size of AdamW's, so that both take one learning
-rate (Liu et al. 2025, arXiv:2502.16982). A convolution counts as a matrix of output channels by
-everything else.
+Muon (Jordan et al. 2024) steps along the orthogonalized momentum. The scale 0.2 sqrt(max(rows,
+columns)) gives its steps the size of AdamW's, so both use the same learning rate (Liu et al. 2025,
+arXiv:2502.16982). A convolution is treated as a matrix: output channels by all other dimensions.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def orthogonalized(matrices: Tensor, steps: int = 5) -> Tensor:
-    """About U V^T for each matrix U S V^T of [N, rows, columns].
+    """Return approximately U V^T for each matrix U S V^T of [N, rows, columns].
 
-    It is a quintic Newton-Schulz iteration, in bfloat16 on a GPU.
+    It uses a quintic Newton-Schulz iteration, in bfloat16 on a GPU.
     """
     x = matrices.bfloat16() if matrices.is_cuda else matrices
     tall = x.shape[1] > x.shape[2]
@@ -54,7 +53,7 @@ class Optimizer:
         ]
         self.weight_decay, self.momentum = weight_decay, momentum
         on_gpu = rest[0].is_cuda
-        # `capturable` keeps the number of steps on the GPU, so that a CUDA graph can count them.
+        # `capturable` keeps the step count on the GPU, which a CUDA graph needs to increment it.
         self.adam = torch.optim.AdamW(
             rest,
             lr=torch.zeros((), device=rest[0].device),
@@ -67,10 +66,10 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, rate: Tensor) -> None:
-        """One step at the learning rate `rate`, a scalar on the device; clears the gradients.
+        """Step with the learning rate `rate`, a scalar on the device, and clear the gradients.
 
-        Nothing here waits for the GPU or reads `rate` on the CPU, so that a CUDA graph can hold the
-        step. The graph then reads the rate of each replay from the same tensor.
+        The step does not wait for the GPU or read `rate` on the CPU, so a CUDA graph can capture
+        it. Each replay of the graph reads the rate from the same tensor.
         """
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         for group in self.adam.param_groups:
@@ -92,7 +91,7 @@ class Optimizer:
         return {"adam": self.adam.state_dict()["state"], "momenta": self.momenta}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        # The settings are those of this device: a state may come from another one.
+        # Keep the settings of this device: the state may come from another device.
         settings = self.adam.state_dict()["param_groups"]
         self.adam.load_state_dict({"state": state["adam"], "param_groups": settings})
         for momentum, saved in zip(self.momenta, state["momenta"], strict=True):

@@ -1,4 +1,4 @@
-"""Paints plans of `compose.py` with torch, many at once."""
+"""Renders plans of `compose.py` with torch, in batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Painter:
-    """Holds the sprites on a device, premultiplied, at three sizes against aliasing."""
+    """Holds the premultiplied sprites on a device, at three sizes to prevent aliasing."""
 
     def __init__(self, bank: np.ndarray, device: str, side: int = 64) -> None:
         pixels = torch.from_numpy(bank).to(device).half() / 255
@@ -27,7 +27,7 @@ class Painter:
 
     @torch.no_grad()
     def paint(self, plans: dict[str, np.ndarray]) -> Tensor:
-        """uint8 [N, 3, side, side], from the arrays of `compose.packed`."""
+        """Return uint8 [N, 3, side, side] from the arrays of `compose.packed`."""
         places, sprites, colors, backgrounds = (
             torch.as_tensor(plans[key]).to(self.device)
             for key in ("places", "sprites", "colors", "backgrounds")

@@ -1,9 +1,9 @@
-"""Writes what `train.py` reads: plans of pictures, token ids of their captions, and the tokenizer.
+"""Writes what `train.py` reads: plans of images, token IDs of their captions, and the tokenizer.
 
     prepare.py SPRITES WORDS OUT [--pictures 300000] [--seed 1]
 
-SPRITES is the folder that `sprites.py` made; WORDS a list of English words, one a line (Debian's
-`wamerican`).
+SPRITES is the folder that `sprites.py` made; WORDS is a list of English words, one per line
+(Debian's `wamerican`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PIECES = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 
 def train_tokenizer(texts: list[str], out: Path) -> CLIPTokenizer:
-    """Byte pairs in CLIP's format.
+    """Train byte-pair encoding in CLIP's format.
 
-    A word's last piece ends with </w>, and each byte is there with and without it.
+    A word's last token ends with </w>. The vocabulary has each byte with and without it.
     """
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix="</w>", unk_token="<|endoftext|>"))

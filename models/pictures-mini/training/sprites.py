@@ -1,8 +1,8 @@
-"""Builds the bank of sprites that `compose.read_bank` reads: clip art, emoji and plain shapes.
+"""Builds the sprites that `compose.read_bank` reads: clip art, emoji and plain shapes.
 
     sprites.py ROOT OUT
 
-ROOT is a folder that holds three unpacked packages of Debian: drawings of Open Clip Art, Noto Color
+ROOT is a folder with three unpacked Debian packages: drawings of Open Clip Art, Noto Color
 Emoji, and the names of emoji from Unicode CLDR. They need not be installed:
 
     apt-get download openclipart-svg fonts-noto-color-emoji unicode-cldr-core
@@ -12,12 +12,12 @@ Emoji, and the names of emoji from Unicode CLDR. They need not be installed:
 
 resvg draws the SVG files. rsvg-convert (librsvg2-bin) draws the few that resvg refuses; without it
 they are left out. `prepare.py`, `train.py` and `judge.py` also read a list of English words, such
-as /usr/share/dict/words of Debian's `wamerican`.
+as /usr/share/dict/words from Debian's `wamerican`.
 
-OUT/sprites.bin holds the pictures one after the other, each a WebP file of 128 x 128 pixels with
+OUT/sprites.bin contains the images one after the other, each a WebP file of 128 x 128 pixels with
 alpha. OUT/sprites.json is a list with one object for each:
 
-    off, len   where the picture lies in sprites.bin, in bytes
+    off, len   offset and length of the image in sprites.bin, in bytes
     name       what it shows: "birthday cake"
     keys       up to 8 more words for it
     src        "clipart", "emoji" or "shape"
@@ -55,12 +55,13 @@ ANNOTATIONS = (
     "usr/share/unicode/cldr/common/annotationsDerived/en.xml",
 )
 SIDE = 128
-LONGER_SIDE = 116  # of the picture itself, so that a margin stays around it
+LONGER_SIDE = 116  # of the drawing, which leaves a margin
 RENDERED_WIDTH = 320
 MAX_SVG_CHARACTERS = 900_000
 MAX_KEYS = 8
 
-# Folders of drawings that no noun describes, and of subjects that a public model should not draw.
+# Folders of drawings that no noun describes, and of subjects that are unsuitable for a public
+# model.
 SKIPPED_FOLDERS = re.compile(
     r"^(shapes/stars|shapes/jigsaw|shapes/arrows|shapes/callouts|shapes/flowchart|special"
     r"|computer/icons|computer/buttons|signs_and_symbols/(flags|map_symbols|led|clocks)|geography"
@@ -127,7 +128,7 @@ class Entry:
 
 
 def fitted(picture: Image.Image) -> Image.Image | None:
-    """The visible part in the middle of a square of SIDE pixels; None if nothing is visible."""
+    """Center the visible part in a square of SIDE pixels; None if nothing is visible."""
     rows, columns = np.where(np.asarray(picture)[..., 3] > 12)
     if len(rows) == 0:
         return None
@@ -145,10 +146,10 @@ def opened(data: bytes) -> Image.Image:
 
 
 def rendered(file: Path) -> Image.Image | None:
-    """The picture of an SVG file; None if no renderer can draw it."""
+    """Render an SVG file; None if no renderer can draw it."""
     try:
         return opened(bytes(resvg_py.svg_to_bytes(svg_path=str(file), width=RENDERED_WIDTH)))
-    except BaseException as error:  # a panic of resvg's Rust code is no Exception
+    except BaseException as error:  # a panic of resvg's Rust code is not an Exception
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
     if shutil.which("rsvg-convert") is None:
@@ -161,7 +162,8 @@ def rendered(file: Path) -> Image.Image | None:
 
 
 def cleaned(text: str, authors: set[str]) -> str:
-    """A title or keyword in lower case, without authors, numbers and words about the medium."""
+    """Return a title or keyword in lower case, without authors, numbers and words about the
+    medium."""
     text = html.unescape(text).replace("_", " ").lower()
     for author in authors:
         if len(author.strip()) > 3:
@@ -176,9 +178,9 @@ def is_name(text: str) -> bool:
 
 
 def described(file: str, svg: str) -> Entry | None:
-    """What the metadata of a drawing say about it; None if that is unusable or unwelcome."""
+    """Return what a drawing's metadata says about it; None if that is unusable or unsuitable."""
     titles = re.findall(r"<dc:title>\s*([^<]*?)\s*</dc:title>", svg)
-    authors = set(titles[1:])  # the second title is that of the agent who made the drawing
+    authors = set(titles[1:])  # the second title names the author
     name = cleaned(titles[0] if titles else "", authors)
     if not is_name(name):
         name = cleaned(FILE_NAME_TAIL.sub("", Path(file).name.removesuffix(".svg")), authors)
@@ -224,7 +226,7 @@ def plain(text: str) -> str:
 
 
 def emoji(root: Path) -> Iterator[tuple[Image.Image, Entry]]:
-    """The emoji of one code point, with their English names and keywords."""
+    """Yield the emoji of one code point, with their English names and keywords."""
     names: dict[str, str] = {}
     keywords: dict[str, list[str]] = {}
     for file in ANNOTATIONS:

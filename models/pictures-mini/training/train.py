@@ -3,15 +3,15 @@
     train.py vae  SPRITES WORDS PREPARED OUT --seconds 100
     train.py unet SPRITES WORDS PREPARED OUT --seconds 480
 
-The first stage leaves OUT/vae.pt, the second OUT/model, a folder for diffusers'
+The first stage writes OUT/vae.pt, the second OUT/model, a folder for diffusers'
 StableDiffusionPipeline. `--seconds` is the time of the steps alone: loading, painting and compiling
-come on top. `--resume MODEL` starts the second stage from the weights of an earlier model.
+are not included. `--resume MODEL` starts the second stage from the weights of an earlier model.
 
 Every minute, and on SIGINT or SIGTERM, a stage writes its state to OUT/state.pt: weights, averages,
-optimizers, number of steps and seconds. The same command with `--continue` goes on from there.
-`--seconds` counts all runs together. Random numbers are drawn afresh.
+optimizers, number of steps and seconds. The same command with `--continue` continues from there.
+`--seconds` counts all runs together. The random seed is new.
 
-On a GPU the UNet's launches of kernels took longer than the kernels, so a CUDA graph replays the
+On a GPU, launching the UNet's kernels took longer than running them, so a CUDA graph replays the
 whole step. `--no-graph` launches each kernel instead.
 """
 
@@ -116,7 +116,7 @@ def train(
     decay: float,
     options: argparse.Namespace,
 ) -> list[nn.Module]:
-    """Trains as the options say, and returns averages of the modules."""
+    """Train according to the options, and return averages of the modules."""
     loop = Loop(
         name,
         modules,
