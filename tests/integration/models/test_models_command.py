@@ -74,7 +74,7 @@ def test_columns_and_facts_for_people(home: Home, gguf: Path) -> None:
     home.run("add", "mine", gguf, "--license", "my own")
     out, told = home.run("list")
     assert [line.split()[:6] for line in out.splitlines()] == [
-        ["NAME", "FAMILY", "SIZE", "LICENCE", "STATE"],
+        ["NAME", "FAMILY", "SIZE", "LICENSE", "STATE"],
         ["mine", "chat", "10.2", "kB", "my", "own"],
         ["spoken", "speech", "15.6", "kB", "CC0-1.0", "available"],
     ]  # fmt: skip
