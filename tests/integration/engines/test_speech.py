@@ -62,7 +62,7 @@ def test_speech_is_written_down(client: polymux.Client, talk: Path) -> None:
     ends = [one.end_s for one in made.chunks]
     assert made.chunks[0].start_s is not None
     assert ends == sorted(ends)
-    assert "batch_size 64" in made.logs
+    assert "batch_size" in made.logs
     assert "language en" in made.logs
     assert made.version is not None
     assert len(made.version) == 64
