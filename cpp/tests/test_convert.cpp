@@ -195,7 +195,7 @@ TEST_SUITE("convert") {
         REQUIRE_FALSE(checked);
         CHECK(checked.error().code == ErrorCode::invalid_argument);
         for (const char* name : {"bitrate", "vbr_quality", "sample_rate", "channels", "end",
-                                 "id3v2_version", "exclude"}) {
+                                 "id3v2_version", "together"}) {
             CHECK_MESSAGE(checked.error().message.find(name) != std::string::npos, name);
         }
         CHECK(validate({}));
