@@ -22,7 +22,7 @@ TEST_SUITE("failures") {
         const Error error = told(CURLE_OUT_OF_MEMORY, true);
         CHECK(error.code == ErrorCode::connection_lost);
         CHECK(error.stage == "receive");
-        CHECK(error.message.find("a stream of https://server.example") == 0);
+        CHECK(error.message.find("a stream of https://server.example was closed") == 0);
         CHECK(error.message.find("unread data") != std::string::npos);
         CHECK(error.message.find("secret") == std::string::npos);
         CHECK(told(CURLE_OUT_OF_MEMORY, false).code == ErrorCode::out_of_memory);
