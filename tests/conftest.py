@@ -46,8 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect the long tests unless --long is given. No test is ever skipped."""
     # Each of these costs its process many seconds at its first test. pytest-xdist gives the first
     # tests to one process, and moves only the last ones of a process to another.
-    items.sort(key=lambda item: not item.path.is_relative_to(RAY))
-    items.sort(key=lambda item: not item.path.is_relative_to(DIFFUSION))
+    items.sort(key=lambda item: not any(map(item.path.is_relative_to, (RAY, DIFFUSION))))
     if config.getoption("long"):
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -2,7 +2,7 @@
 """Write docs/reference/command-line.md from the argparse parser of the `polymux` command.
 
 Run it with the Python that polymux is installed in: `.venv/bin/python scripts/lib/command_line.py`.
-tests/docs/test_command_line.py fails if the page is outdated.
+tests/docs/test_command_line_page.py fails if the page is outdated.
 """
 # ruff: noqa: SLF001  # argparse offers no public access to the options of a parser.
 

@@ -108,11 +108,13 @@ class Sprite:
     source: str  # "shape", "emoji" or "clipart"
 
 
-def read_bank(folder: Path, words: set[str], per_name: int = 3) -> tuple[np.ndarray, list[Sprite]]:
+def read_bank(folder: Path, word_list: Path, per_name: int = 3) -> tuple[np.ndarray, list[Sprite]]:
     """Return sprites as uint8 [N, 4, 128, 128]: the shapes, all emoji, and some clip art.
 
-    Clip art is used if its name consists of English words, at most `per_name` drawings for a name.
+    Clip art is used if its name consists of words in `word_list`, a file with one English word per
+    line; at most `per_name` drawings for a name.
     """
+    words = {line.strip().lower() for line in word_list.read_text(errors="ignore").splitlines()}
     listed: list[dict[str, Any]] = json.loads((folder / "sprites.json").read_text())
     blob = (folder / "sprites.bin").read_bytes()
     seen: dict[str, int] = defaultdict(int)

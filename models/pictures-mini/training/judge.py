@@ -215,8 +215,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=34)
     parser.add_argument("--sheet", type=Path)
     options = parser.parse_args()
-    words = {line.strip().lower() for line in options.words.read_text(errors="ignore").splitlines()}
-    bank, sprites = read_bank(options.sprites, words)
+    bank, sprites = read_bank(options.sprites, options.words)
     reader, rng = Reader(bank), random.Random(options.seed)
     pipeline = StableDiffusionPipeline.from_pretrained(options.model, torch_dtype=torch.float32)
     pipeline.set_progress_bar_config(disable=True)

@@ -67,8 +67,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=300_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    words = {line.strip().lower() for line in options.words.read_text(errors="ignore").splitlines()}
-    bank, sprites = read_bank(options.sprites, words)
+    bank, sprites = read_bank(options.sprites, options.words)
     composer, rng = Composer(sprites), random.Random(options.seed)
     plans = [composer.plan(rng) for _ in range(options.pictures)]
     captions = [plan.caption for plan in plans]

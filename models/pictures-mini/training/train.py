@@ -214,8 +214,7 @@ def main() -> None:
     torch.manual_seed(int(BEGIN))
     options.out.mkdir(parents=True, exist_ok=True)
 
-    words = {line.strip().lower() for line in options.words.read_text(errors="ignore").splitlines()}
-    bank, _ = read_bank(options.sprites, words)
+    bank, _ = read_bank(options.sprites, options.words)
     painter = Painter(bank, DEVICE, SIDE)
     plans = dict(np.load(options.prepared / "plans.npz"))
     ids = plans.pop("ids")[: options.pictures]

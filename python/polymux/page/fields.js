@@ -2,7 +2,7 @@
 
 import { inline } from "./markdown.js";
 import { button, complain, fill, icon, make, player } from "./dom.js";
-import { bytes, words } from "./text.js";
+import { bytes } from "./text.js";
 
 const ACCEPTED = { audio: "audio/*,video/*", image: "image/*", video: "video/*" };
 /** Names of text fields that get a multi-line input. */
@@ -144,7 +144,7 @@ export function control(field) {
 		placeholder: isShown && String(known),
 	};
 	const { input, element = input, read, beside } = kindOf(field)(field, more);
-	const label = make("label", { for: id }, field.title ?? words(field.name), field.required && make("span.needed", " required"));
+	const label = make("label", { for: id }, field.title, field.required && make("span.needed", " required"));
 	const limits = bounds(field);
 	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
 	const error = make("p.field-error", { id: `${id}-error` });
