@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _READY_WITHIN_S = 180
 _CHANGES_WITHIN_S = 60
+SPOKEN = (
+    "Please bring the report to the meeting. After lunch we will talk about the budget for next "
+    "year, and finish at four in the afternoon."
+)
 
 
 class House:
@@ -110,6 +114,7 @@ class Samples:
     mask: Path = field(init=False)
     sound: Path = field(init=False)
     snippet: Path = field(init=False)
+    speech: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -129,6 +134,8 @@ class Samples:
         make(*lavfi, "testsrc=s=192x144:d=2:r=10", "-pix_fmt", "yuv420p", self.folder / "a.mp4")
         make(*lavfi, "mandelbrot=s=32x24:r=10", "-frames:v", "1", self.folder / "tiny.png")
         self.image, self.sound = self.folder / "tiny.png", self.folder / "a.wav"
+        self.speech = self.folder / "meeting.wav"
+        programs.run("espeak-ng", "-v", "en-us", "-s", "150", "-w", self.speech, SPOKEN)
         self.mask = self.folder / "mask.png"
         make("-i", self.image, "-vf", "format=gray,geq=lum='255*gt(X,W/2)'", self.mask)
 
@@ -155,7 +162,7 @@ def _settings(folder: Path, samples: Samples) -> str:
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '
-        '"assistant"], upscale_image = ["stub"], transcribe = ["stub"] }',
+        '"assistant"], upscale_image = ["stub"] }',
     ]
     for name, table in engines.items():
         options = table.pop("options", {})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAMILY = "browser.stub_engine:StubEngine"
 OPERATIONS = (
     "chat", "free_chat", "generate_image", "upscale_image", "generate_video", "generate_music",
-    "download_video", "summarize_video", "download_music", "transcribe",
+    "download_video", "summarize_video", "download_music",
 )  # fmt: skip
 RELEASE = "release"
 #: Text that a model might write, with content that the page must make harmless.
@@ -92,9 +92,6 @@ class StubEngine(Engine):
                 return {"response": file("a.mp4")}
             case "download_music":
                 return {"response": file("a.mp3")}
-            case "transcribe":
-                text = "The quick brown fox jumps over the lazy dog."
-                return {"text": text, "chunks": [{"text": text, "timestamp": [0.0, 2.5]}]}
             case _:
                 return {"response": "A video about **sound**, told in short."}
 

@@ -82,16 +82,30 @@ def test_a_view_is_for_everybody(view: str, opened: Opened) -> None:
     place, show = VIEWS[view]
     with opened(place, color_scheme="light") as page:
         show(page)
-        light = page.screenshot(animations="disabled")
-        page.emulate_media(color_scheme="dark")
-        dark = page.screenshot(animations="disabled")
-        check_axe(page)
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        check_axe(page)
-        check_picture(f"{view}-light", light)
-        check_picture(f"{view}-dark", dark)
+        check_view(view, page)
+
+
+def test_a_view_of_a_transcription_is_for_everybody(opened: Opened, house: House) -> None:
+    with opened("playground/transcribe", color_scheme="light") as page:
+        page.locator("[name=audio]").set_input_files(house.samples.speech)
+        page.get_by_role("button", name="Run").click()
+        shown = page.get_by_role("region", name="Result", exact=True)
+        expect(shown).to_contain_text("afternoon")
+        page.evaluate("scrollTo(0, 0)")
+        check_view("transcription", page)
+
+
+def check_view(view: str, page: Page) -> None:
+    light = page.screenshot(animations="disabled")
+    page.emulate_media(color_scheme="dark")
+    dark = page.screenshot(animations="disabled")
+    check_axe(page)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    check_axe(page)
+    check_picture(f"{view}-light", light)
+    check_picture(f"{view}-dark", dark)
 
 
 def check_axe(page: Page) -> None:

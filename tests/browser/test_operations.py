@@ -24,7 +24,7 @@ CASES = {
     "search_music": ({"song": "danube"}, {}, "Blue Danube - Strauss"),
     "generate_image": ({"prompt": "a set"}, {}, "image"),
     "upscale_image": ({}, {"image": "image"}, "image"),
-    "transcribe": ({}, {"audio": "sound"}, "fox"),
+    "transcribe": ({}, {"audio": "speech"}, "budget"),
     "generate_video": ({"prompt": "a test"}, {}, "video"),
     "generate_music": ({"prompt_a": "a tone"}, {}, "audio"),
     "identify_song": ({}, {"file": "snippet"}, "Blue Danube - Strauss"),
