@@ -13,12 +13,12 @@ from pathlib import Path
 from benchmarks.measure import BUILD
 from benchmarks.song import (
     calibration,
-    catalogue,
     costs,
     fitting,
     report,
     scorer,
     snippets,
+    song_set,
     text_queries,
     whole,
 )
@@ -94,7 +94,7 @@ def generate(options: argparse.Namespace) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    songs = catalogue.SongSet(options.folder)
+    songs = song_set.SongSet(options.folder)
     chosen = snippets.reduced if options.reduced else snippets.full
     cases = chosen(songs, options.each) if options.each else chosen(songs)
     if options.only:
@@ -127,7 +127,7 @@ def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
 def cost(options: argparse.Namespace) -> None:
     count = COST_TRACKS_REDUCED if options.reduced else COST_TRACKS
     folder = options.folder or BUILD / f"song-1-{count}"
-    songs = catalogue.SongSet(folder) if options.folder else catalogue.generate(folder, 1, count)
+    songs = song_set.SongSet(folder) if options.folder else song_set.generate(folder, 1, count)
     found = costs.run(songs, costs.REDUCED if options.reduced else costs.Sizes())
     kept = BUILD / f"song-costs{'-reduced' if options.reduced else ''}.json"
     kept.write_text(json.dumps(found, indent=2, ensure_ascii=False))
@@ -136,7 +136,7 @@ def cost(options: argparse.Namespace) -> None:
 
 
 def print_queries(options: argparse.Namespace) -> None:
-    known = catalogue.SongSet(options.folder).catalogue
+    known = song_set.SongSet(options.folder).catalogue
     songs = [text_queries.Song(one.name, one.title, one.artist) for one in known]
     for query in text_queries.queries(options.seed, songs, options.count):
         line = {"text": query.text, "kind": query.kind, "expected": sorted(query.expected)}

@@ -24,7 +24,7 @@ from benchmarks.song import signals, snippets, text_search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from benchmarks.song.catalogue import SongSet, Track
+    from benchmarks.song.song_set import SongSet, Track
 
 RATE_HZ = 8000
 QUESTION_S = 5.0

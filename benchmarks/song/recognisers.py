@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from polymux._native._media import SongIndex
 
-    from benchmarks.song.catalogue import SongSet
+    from benchmarks.song.song_set import SongSet
 
 
 class Answer(NamedTuple):

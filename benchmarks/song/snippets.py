@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.song import containers
-from benchmarks.song.catalogue import SongSet, Track, cut
 from benchmarks.song.conditions import (
     AFTER_S,
     BEFORE,
@@ -29,6 +28,7 @@ from benchmarks.song.signals import (
     unclipped,
     wav_bytes,
 )
+from benchmarks.song.song_set import SongSet, Track, cut
 from benchmarks.song.tracks import edited
 
 if TYPE_CHECKING:

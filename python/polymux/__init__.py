@@ -111,8 +111,8 @@ if TYPE_CHECKING:
         Progress,
         StreamInfo,
     )
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.results import CatalogueSong, Match
+    from polymux.songs.song_index import Catalogue
 
 __all__ = [
     "APIError",
@@ -251,7 +251,7 @@ _HOMES = {
         "Progress",
         "StreamInfo",
     ),
-    "songs.catalogue": ("Catalogue",),
+    "songs.song_index": ("Catalogue",),
     "songs.results": ("CatalogueSong", "Match"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux.server.auth.api_keys import KeyFile
-from support import catalogue_songs, programs, weights
+from support import generated_songs, programs, weights
 from support.chat_model import model_path
 from support.commands import environment
 from support.supervised import TESTS
@@ -135,11 +135,11 @@ class Samples:
 
 def _settings(folder: Path, samples: Samples) -> str:
     music = folder / "music"
-    catalogue_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
-    catalogue_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
+    generated_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
+    generated_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
     with polymux.Catalogue(folder / "songs") as catalogue:
         catalogue.add(music)
-    samples.snippet = catalogue_songs.snippet(samples.folder, 2)
+    samples.snippet = generated_songs.snippet(samples.folder, 2)
     engines = {
         "media": {"threads": 1},
         "rapidocr": {"threads": 1},

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from polymux.models import catalogue
+from polymux.models import registry
 
 from support.commands import call, environment
 from support.web import Exchange, Server
@@ -36,8 +36,8 @@ SPEECH = {
 #: The command with another registry file, for which the command has no option.
 PROGRAM = """
 import pathlib, sys
-from polymux.models import catalogue
-catalogue.FILE = pathlib.Path(sys.argv[1])
+from polymux.models import registry
+registry.FILE = pathlib.Path(sys.argv[1])
 from polymux.cli import main
 sys.exit(main(sys.argv[2:]))
 """
@@ -150,7 +150,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
     made.model("spoken", "speech", ".", files)
     for key, path in zip("ab", wheels, strict=True):
         made.wheel(key, path)
-    return made.write(folder / "catalogue.toml"), wheels
+    return made.write(folder / "registry.toml"), wheels
 
 
 @dataclass
@@ -234,7 +234,7 @@ class Home:
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
         """Run the command in this process, which is faster. Its downloads use a child process."""
-        with mock.patch.object(catalogue, "FILE", self.catalogue):
+        with mock.patch.object(registry, "FILE", self.catalogue):
             done = call("models", *words, cwd=self.folder, code=code, **self._more())
         return done.stdout.decode(), done.stderr.decode()
 

@@ -14,8 +14,8 @@ from polymux.cli.errors import ExitCode
 from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 from polymux.errors import InvalidRequestError, NoMatchError
-from polymux.songs.catalogue import Catalogue
 from polymux.songs.settings import served_folder
+from polymux.songs.song_index import Catalogue
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command

@@ -10,8 +10,8 @@ from polymux._util.text import clock, display_name, shown, size
 from polymux.cli import add_action
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
-from polymux.songs.catalogue import Catalogue
 from polymux.songs.export import pieces
+from polymux.songs.song_index import Catalogue
 
 if TYPE_CHECKING:
     import argparse

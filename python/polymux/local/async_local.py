@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
-    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.song_index import Catalogue
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings

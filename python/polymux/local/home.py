@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
-    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.song_index import Catalogue
 
 _CAP_BYTES = 100 << 30
 _OWN_LIFE_S = 7 * 86400.0
@@ -335,10 +335,10 @@ def _songs(
 ) -> Backend | None:
     """Create the backend of the song index, with the owner's permissions."""
     from polymux.songs.backend import CatalogueBackend
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.pages import FileAddresses
     from polymux.songs.reader import Library
     from polymux.songs.settings import served_folder
+    from polymux.songs.song_index import Catalogue
 
     if isinstance(catalogue, Catalogue):
         library = Library(catalogue.path, catalogue)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from polymux.service.backend import ServiceAccess
     from polymux.service.model import OperationRequest
     from polymux.service.store import Store
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.pages import FileAddresses, SignedAddresses
     from polymux.songs.reader import Library
     from polymux.songs.results import CatalogueSong, Match
+    from polymux.songs.song_index import Catalogue
 
 _log = logging.getLogger("polymux.songs")
 Result = TypeVar("Result")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from polymux.songs.database import Database
-    from polymux.songs.index import CatalogueIndex
+    from polymux.songs.fingerprint_index import CatalogueIndex
     from polymux.songs.results import CatalogueSong
     from polymux.songs.table import Part, SongTable
     from polymux.songs.tags import SongTags

@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux.errors import CatalogueError, PolymuxError
-from polymux.songs.catalogue import Catalogue
-from polymux.songs.index import CatalogueIndex
+from polymux.songs.fingerprint_index import CatalogueIndex
 from polymux.songs.settings import DATABASE, REMEDY, served_folder, told
+from polymux.songs.song_index import Catalogue
 from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:

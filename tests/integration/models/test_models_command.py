@@ -237,7 +237,7 @@ def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
     files["vae/diffusion_pytorch_model.bin"] = repositories.pickled({"w": (bytes(4), (1,))})
     weights = "diffusion_pytorch_model.safetensors"
     del files[f"vae/{weights}"]
-    catalogue = home.folder / "catalogue.toml"
+    catalogue = home.folder / "registry.toml"
     catalogue.write_text(repositories.described(name="painter"))
     home.catalogue = catalogue
     with repositories.hub({repositories.NAME: files}) as hub:

@@ -13,7 +13,7 @@ from polymux.errors import (
     OutputExistsError,
     OutputFailedError,
 )
-from polymux.models import catalogue, download
+from polymux.models import download, registry
 from polymux.models.errors import ModelError
 from support.models import (
     GGUF,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.models.catalogue import Model
     from polymux.models.folder import ModelsFolder
+    from polymux.models.registry import Model
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[I
     path, made = speech_catalogue(tmp_path / "made")
     with index(*made) as found:
         use(found, monkeypatch)
-        yield found, catalogue.read(path)[0]
+        yield found, registry.read(path)[0]
 
 
 def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **sai
     made = Catalogue()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", member, GGUF))])
     made.wheel("w", path, **said)
-    return catalogue.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
+    return registry.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
 
 
 def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolder) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import polymux
 import pytest
-from support import catalogue_songs
+from support import generated_songs
 from support.served_songs import MARKUP, MBID, SEARCH, got, served
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def test_only_by_the_link(server: PolymuxServer) -> None:
 @pytest.fixture
 def changing(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Path]]:
     music = tmp_path / "music"
-    catalogue_songs.song(music / "a.mp3", 5, title="Alone", artist="The Band")
+    generated_songs.song(music / "a.mp3", 5, title="Alone", artist="The Band")
     (music / "cover.jpg").write_bytes(b"\xff\xd8\xff\xe0 a picture")
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         catalogue.add(music)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.service.routes import Route
-from servers.song_catalogues import SongCatalogues
+from servers.song_providers import SongCatalogues
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
-from support import catalogue_songs
+from support import generated_songs
 from support.served_songs import SEARCH, UNKNOWN, ask, served
 from support.song_searches import ITUNES
 
@@ -40,12 +40,12 @@ async def refused(exchange: Exchange) -> None:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return catalogue_songs.snippet(tmp_path_factory.mktemp("known"), 2)
+    return generated_songs.snippet(tmp_path_factory.mktemp("known"), 2)
 
 
 @pytest.fixture(scope="module")
 def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return catalogue_songs.snippet(tmp_path_factory.mktemp("unknown"), UNKNOWN)
+    return generated_songs.snippet(tmp_path_factory.mktemp("unknown"), UNKNOWN)
 
 
 def test_others_are_asked_for_songs_that_are_not_ones_own(

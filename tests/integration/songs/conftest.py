@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polymux
 import pytest
-from support import catalogue_songs
+from support import generated_songs
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("originals")
     for seed, kind in enumerate(("flac", "mp3", "ogg", "wav")):
         tags = {"title": f"Title {seed}", "artist": f"Artist {seed}", "date": f"200{seed}"}
-        catalogue_songs.song(folder / f"song {seed}.{kind}", seed, **tags)
+        generated_songs.song(folder / f"song {seed}.{kind}", seed, **tags)
     return folder
 
 
@@ -51,4 +51,4 @@ def filled(tmp_path: Path, catalogue_of_originals: Path) -> Path:
 def snippets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A noisy snippet of each song, and one of a song that is not in the index."""
     folder = tmp_path_factory.mktemp("snippets")
-    return [catalogue_songs.snippet(folder, seed) for seed in (0, 1, 2, 3, 77)]
+    return [generated_songs.snippet(folder, seed) for seed in (0, 1, 2, 3, 77)]

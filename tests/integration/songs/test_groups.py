@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy
 import polymux
 import pytest
-from support import catalogue_songs
-from support.catalogue_songs import RATE
+from support import generated_songs
+from support.generated_songs import RATE
 
 LENGTH_S = 34.0
 
 
 def noisy(folder: Path, seed: int, begin_s: float, draw: int) -> Path:
     """Three seconds with so much noise that the best matching file is random."""
-    whole = catalogue_songs.sound(seed, LENGTH_S)
+    whole = generated_songs.sound(seed, LENGTH_S)
     piece = whole[int(begin_s * RATE) : int((begin_s + 3) * RATE)]
     noise = numpy.random.default_rng(draw).normal(0, 0.1, len(piece))
-    return catalogue_songs.write(
+    return generated_songs.write(
         folder / f"snippet {draw}.wav", numpy.clip(0.7 * piece + noise, -1, 1)
     )
 
@@ -29,7 +29,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("music")
     names = ("original.flac", "copy.mp3", "third.ogg")
     return [
-        catalogue_songs.song(folder / name, 31, LENGTH_S, title=Path(name).stem) for name in names
+        generated_songs.song(folder / name, 31, LENGTH_S, title=Path(name).stem) for name in names
     ]
 
 
@@ -71,10 +71,10 @@ def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, ob
 
 def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path]) -> None:
     """Three files of one recording, and another song that the snippet also contains."""
-    following = catalogue_songs.song(tmp_path / "z.flac", 32, LENGTH_S, title="Next")
-    one, other = (catalogue_songs.sound(seed, LENGTH_S) for seed in (31, 32))
+    following = generated_songs.song(tmp_path / "z.flac", 32, LENGTH_S, title="Next")
+    one, other = (generated_songs.sound(seed, LENGTH_S) for seed in (31, 32))
     begin, end = int(8 * RATE), int(16 * RATE)
-    both = catalogue_songs.write(
+    both = generated_songs.write(
         tmp_path / "both.wav", 0.6 * one[begin:end] + 0.35 * other[begin:end]
     )
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
@@ -95,7 +95,7 @@ def test_files_of_a_few_seconds_are_too_short_to_be_a_group(
     """Applies to files in different codecs. Identical files form a group at any length."""
     music = tmp_path / "music"
     for kind in ("flac", "mp3"):
-        catalogue_songs.song(music / f"jingle.{kind}", 501, length_s, title=kind)
+        generated_songs.song(music / f"jingle.{kind}", 501, length_s, title=kind)
     (music / "copy.flac").write_bytes((music / "jingle.flac").read_bytes())
     with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
         assert catalogue.add(music).added == 2

@@ -13,7 +13,7 @@ import polymux
 import pytest
 from polymux.cli.doctor import findings
 from polymux.errors import BadRequestError, NoBackendError, NoMatchError
-from support import catalogue_songs, served_songs
+from support import generated_songs, served_songs
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_catalogue_that_is_not_there_yet(
         shutil.move(place, tmp_path / "gone")
         with pytest.raises(NoBackendError):
             here.identify_song(snippets[2])
-        source = catalogue_songs.song(tmp_path / "other.flac", 2, title="Other")
+        source = generated_songs.song(tmp_path / "other.flac", 2, title="Other")
         with polymux.Catalogue(place) as catalogue:
             catalogue.add(source)
         assert here.identify_song(snippets[2]).name == "Other"

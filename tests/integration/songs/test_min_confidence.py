@@ -8,9 +8,9 @@ import numpy
 import polymux
 import pytest
 from polymux.errors import NoMatchError
-from support import catalogue_songs
-from support.catalogue_songs import RATE
+from support import generated_songs
 from support.commands import call
+from support.generated_songs import RATE
 from support.served_songs import ask, served
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ class Doubtful(NamedTuple):
 @pytest.fixture(scope="module")
 def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Doubtful:
     folder = tmp_path_factory.mktemp("doubtful")
-    song = catalogue_songs.sound(0)
+    song = generated_songs.sound(0)
     piece = song[3 * RATE : 6 * RATE]
     noise = numpy.random.default_rng(5).normal(0, 1, len(piece))
     found: dict[bool, Path] = {}
     with polymux.Catalogue(folder / "catalogue") as catalogue:
-        catalogue.add(catalogue_songs.write(folder / "song.wav", song))
+        catalogue.add(generated_songs.write(folder / "song.wav", song))
         for hundredths in range(90, 130):
             samples = piece + hundredths / 100 * noise
             loudest = numpy.abs(samples).max()
-            path = catalogue_songs.write(folder / f"{hundredths}.wav", 0.9 * samples / loudest)
+            path = generated_songs.write(folder / f"{hundredths}.wav", 0.9 * samples / loudest)
             match = catalogue.identify(path, min_confidence=0.5)
             for named, (low, high) in {False: (0.5, 0.83), True: (0.87, 0.98)}.items():
                 if match is not None and low < match.confidence < high:

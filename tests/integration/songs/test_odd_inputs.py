@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._native import media
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 from support.commands import call
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def strange(tmp_path: Path, originals: Path) -> Iterator[Path]:
     at = wav.index(b"data")
     wav[at + 4 : at + 8] = struct.pack("<I", 300 << 20)
     (folder / "lying.wav").write_bytes(wav)
-    samples = catalogue_songs.sound(5, 4.0)
-    catalogue_songs.write(folder / "silence.wav", 0 * samples)
-    catalogue_songs.write(folder / "moment.wav", samples[: catalogue_songs.RATE // 2])
+    samples = generated_songs.sound(5, 4.0)
+    generated_songs.write(folder / "silence.wav", 0 * samples)
+    generated_songs.write(folder / "moment.wav", samples[: generated_songs.RATE // 2])
     return folder
 
 

@@ -15,7 +15,7 @@ from shlex import quote
 
 import polymux
 import pytest
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 TESTS = Path(__file__).parents[2]
 
@@ -33,8 +33,8 @@ def adding(folder: Path, music: Path, *before: str, library: str = "apsw") -> su
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     for seed in range(100, 112):
-        samples = catalogue_songs.sound(seed, 6)
-        catalogue_songs.write(folder / f"Many - Song {seed}.wav", samples)
+        samples = generated_songs.sound(seed, 6)
+        generated_songs.write(folder / f"Many - Song {seed}.wav", samples)
     return folder
 
 

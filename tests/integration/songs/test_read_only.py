@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.songs.reader import ReadCatalogue
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +122,7 @@ def test_somebody_else_may_change_it(
     library: str,
 ) -> None:
     """Changes while the index is open and afterwards, also if it is read without locks."""
-    added = catalogue_songs.song(tmp_path / "added.flac", 77, title="Added")
+    added = generated_songs.song(tmp_path / "added.flac", 77, title="Added")
     with monkeypatch.context() as patched:
         patched.setattr("polymux._util.sqlite._is_fixed", lambda _: True)
         if library == "sqlite3":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def more(tmp_path: Path) -> Path:
     folder = tmp_path / "more"
     folder.mkdir()
     for seed in range(200, 204):
-        catalogue_songs.write(folder / f"{seed}.wav", catalogue_songs.sound(seed, 6))
+        generated_songs.write(folder / f"{seed}.wav", generated_songs.sound(seed, 6))
     return folder
 
 

@@ -14,8 +14,8 @@ from polymux.errors import (
     NoBackendError,
 )
 from polymux.upstreams.song_search.settings import SongSearchSettings
-from servers import song_catalogues as said
-from servers.song_catalogues import UNKNOWN, SongCatalogues
+from servers import song_providers as said
+from servers.song_providers import UNKNOWN, SongCatalogues
 from support.commands import run
 from support.song_searches import ALL, PATH, SHAZAM, local, served
 

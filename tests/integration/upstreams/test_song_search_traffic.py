@@ -12,8 +12,8 @@ from polymux.errors import (
     InternalServerError,
     RequestTimeoutError,
 )
-from servers import song_catalogues as said
-from servers.song_catalogues import SongCatalogues
+from servers import song_providers as said
+from servers.song_providers import SongCatalogues
 from support.served import until
 from support.song_searches import ITUNES, PATH, local, served
 

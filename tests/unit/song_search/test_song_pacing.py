@@ -7,8 +7,8 @@ import pytest
 from polymux.upstreams.error_mapping import retry_after_s
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock

@@ -10,7 +10,7 @@ from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
 from polymux.service.model import OperationResult
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.scheduler import ProviderScheduler
 from polymux.upstreams.song_search.settings import proxy_place
 from polymux.upstreams.song_search.songs import search_text

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.songs import Song
-from servers.song_catalogues import RECORDING, RELEASE, catalogue_song, itunes_song, recording
+from servers.song_providers import RECORDING, RELEASE, catalogue_song, itunes_song, recording
 
 if TYPE_CHECKING:
     from polymux.upstreams.song_search.source import SongSource

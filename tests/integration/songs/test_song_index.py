@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux._util import sqlite
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ def test_another_recording_in_the_place_of_a_file(
     shutil.copy(music / "song 0.flac", music / "zz copy.flac")
     catalogue.add(music)
     assert len({song.group_id for song in catalogue.songs()}) == 4
-    catalogue_songs.song(music / "song 0.flac", 77, title="Another")
+    generated_songs.song(music / "song 0.flac", 77, title="Another")
     assert catalogue.rescan().updated == 1
     assert titles(catalogue)["Another"] == number
     assert len({song.group_id for song in catalogue.songs()}) == 5
@@ -206,7 +206,7 @@ def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None
 def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
     programs.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=16x16", "-frames:v", "1", picture)
-    catalogue_songs.song(tmp_path / "plain.flac", 5)
+    generated_songs.song(tmp_path / "plain.flac", 5)
     programs.ffmpeg("-i", tmp_path / "plain.flac", "-i", picture, "-map", "0", "-map", "1",
                     "-c", "copy", "-disposition:v", "attached_pic",
                     tmp_path / "music.flac")  # fmt: skip

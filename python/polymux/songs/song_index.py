@@ -14,7 +14,7 @@ from polymux.media.options import flag, integer, native_limits
 from polymux.songs import text_search
 from polymux.songs.database import Database
 from polymux.songs.export import export
-from polymux.songs.index import CatalogueIndex
+from polymux.songs.fingerprint_index import CatalogueIndex
 from polymux.songs.indexer import Addition, is_there
 from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport, Match, RunnerUp
 from polymux.songs.scanner import absolute_path, files_of, named_path, several
