@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.service.routes import Route
-from servers.song_providers import SongCatalogues
+from servers.song_providers import SongProviders
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support import generated_songs
 from support.served_songs import SEARCH, UNKNOWN, ask, served
@@ -29,8 +29,8 @@ def recogniser() -> Iterator[SongRecogniser]:
 
 
 @pytest.fixture
-def catalogues() -> Iterator[SongCatalogues]:
-    with SongCatalogues() as running:
+def providers() -> Iterator[SongProviders]:
+    with SongProviders() as running:
         yield running
 
 
@@ -77,14 +77,14 @@ def test_others_are_asked_for_songs_that_are_not_ones_own(
 def test_others_are_asked_at_once_without_a_catalogue(
     catalogue: Path,
     recogniser: SongRecogniser,
-    catalogues: SongCatalogues,
+    providers: SongProviders,
     tmp_path: Path,
     known: Path,
 ) -> None:
     """Without an index, and with an index that the routes exclude."""
     settings = {
         "song_recognition": recogniser.settings(),
-        "song_search": catalogues.settings("itunes"),
+        "song_search": providers.settings("itunes"),
     }
     with served(tmp_path, tmp_path / "nowhere", **settings) as server:
         assert ask(server, known).json() == SONG
@@ -96,9 +96,9 @@ def test_others_are_asked_at_once_without_a_catalogue(
 
 
 def test_a_search_is_filled_up_by_others(
-    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+    catalogue: Path, providers: SongProviders, tmp_path: Path
 ) -> None:
-    with served(tmp_path, catalogue, song_search=catalogues.settings("itunes")) as server:
+    with served(tmp_path, catalogue, song_search=providers.settings("itunes")) as server:
 
         def names(limit: int) -> list[str]:
             answer = server.json(SEARCH, {"song": "Blue Danube", "limit": limit})
@@ -106,23 +106,23 @@ def test_a_search_is_filled_up_by_others(
             return [one["song_name"] for one in answer.json()]
 
         assert names(1) == [OWN]
-        assert catalogues.asked == []
+        assert providers.asked == []
         assert names(3) == [OWN, ITUNES["song_name"], ITUNES["song_name"].replace(" 0", " 1")]
-        catalogues.instead["itunes"] = refused
+        providers.instead["itunes"] = refused
         assert names(4) == [OWN]
         answer = server.json(SEARCH, {"song": "entirely something else"})
         assert answer.status in (429, 502)
 
 
 def test_a_proxy_must_be_allowed_where_others_may_be_asked(
-    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+    catalogue: Path, providers: SongProviders, tmp_path: Path
 ) -> None:
     wanted = {"song": "Blue Danube", "limit": "1", "proxy": "http://proxy.example:3128"}
-    settings = catalogues.settings("itunes")
+    settings = providers.settings("itunes")
     with served(tmp_path, catalogue, song_search=settings) as server:
         answer = server.json(SEARCH, wanted)
         assert (answer.status, answer.json()["code"]) == (400, "url_refused")
-    settings = catalogues.settings("itunes", allowed_proxies=("http://proxy.example:3128",))
+    settings = providers.settings("itunes", allowed_proxies=("http://proxy.example:3128",))
     with served(tmp_path / "2", catalogue, song_search=settings) as server:
         answer = server.json(SEARCH, wanted)
         assert (answer.status, answer.json()[0]["song_name"]) == (200, OWN)

@@ -79,7 +79,7 @@ def test_who_leaves_the_queue_costs_no_turn_and_lets_nobody_through_early() -> N
         (ShazamRecognition.rate, 60, 5),
     ],
 )
-def test_no_catalogue_is_asked_more_often_than_it_allows(
+def test_no_provider_is_asked_more_often_than_it_allows(
     rate: Rate, window_s: float, most: int
 ) -> None:
     """This holds in every window; MusicBrainz counts both ends of its second."""
@@ -105,7 +105,7 @@ def test_pauses_grow_and_end() -> None:
     assert pause.left_s == 2
 
 
-def test_pauses_are_of_random_length_and_as_long_as_the_catalogue_asks_for() -> None:
+def test_pauses_are_of_random_length_and_as_long_as_the_provider_asks_for() -> None:
     lengths = []
     for chance in (0.0, 0.25, 1.0):
         clock = MovedClock()
