@@ -11,7 +11,7 @@ from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download, registry
 from support.commands import MAX_S, Shell
-from support.models import Catalogue, Home, contents, file, sha256
+from support.models import Home, Registry, contents, file, sha256
 from support.ranges import Ranged
 from support.repositories import COMMIT, NAME, described, hub, pipeline, safetensors
 from support.served import until
@@ -33,7 +33,7 @@ class Broken(Home):
     """A registry with one model, whose download stops halfway."""
 
     def __init__(self, folder: Path, web: Server, there: Ranged) -> None:
-        made = Catalogue()
+        made = Registry()
         made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", DATA))])
         made.url("u", web.url("/m.gguf"), "m.gguf", DATA)
         super().__init__(folder / "home", made.write(folder / "registry.toml"))
@@ -95,13 +95,13 @@ def test_ctrl_c_keeps_it_and_rm_removes_it(home: Broken) -> None:
 
 
 def at_an_address(tmp_path: Path, url: str) -> Model:
-    made = Catalogue()
+    made = Registry()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", DATA))])
     made.url("u", url, "m.gguf", DATA)
     return registry.read(made.write(tmp_path / "registry.toml"))[0]
 
 
-def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder) -> None:
+def test_the_length_of_the_registry_binds(tmp_path: Path, folder: ModelsFolder) -> None:
     """A file longer than the registry's length is rejected, also when a download is resumed."""
     there = Ranged(DATA, stops=[HALF])
     with Server(there) as web:

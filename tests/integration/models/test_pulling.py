@@ -18,8 +18,8 @@ from polymux.models.errors import ModelError
 from support.models import (
     GGUF,
     SPEECH,
-    Catalogue,
     Index,
+    Registry,
     build_wheel,
     contents,
     cut,
@@ -27,7 +27,7 @@ from support.models import (
     flood,
     index,
     joined,
-    speech_catalogue,
+    speech_registry,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Index, Model]]:
     """An index, and a model that consists of two of its wheels."""
-    path, made = speech_catalogue(tmp_path / "made")
+    path, made = speech_registry(tmp_path / "made")
     with index(*made) as found:
         use(found, monkeypatch)
         yield found, registry.read(path)[0]
@@ -54,7 +54,7 @@ def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **said: Any) -> Model:
     """A chat model that is one member of a wheel."""
-    made = Catalogue()
+    made = Registry()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", member, GGUF))])
     made.wheel("w", path, **said)
     return registry.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]

@@ -87,9 +87,7 @@ def test_half_precision_is_taken_where_both_are(
     assert sorted(offered.asked) == sorted(half)
 
 
-def test_what_the_catalogue_knows_counts(
-    offered: Hub, folder: ModelsFolder, tmp_path: Path
-) -> None:
+def test_what_the_registry_knows_counts(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
     """Pinned files are compared with the repository's list before any download."""
 
     def pinned(data: bytes) -> str:
