@@ -42,9 +42,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     making = commands.add_parser("generate", help="make a set unless it exists")
     for one in (making, commands.add_parser("queries", help="print text queries as JSON lines")):
         one.add_argument("--seed", type=int, default=1)
-    making.add_argument(
-        "--tracks", type=int, help="tracks in the catalog (default: 300, reduced 40)"
-    )
+    making.add_argument("--tracks", type=int, help="tracks in the index (default: 300, reduced 40)")
     making.add_argument("--reduced", action="store_true", help="shorter tracks, and fewer")
     making.add_argument("out", type=Path, nargs="?", help="folder (default: below build/bench)")
     scoring = commands.add_parser("score", help="run a recognizer on the snippets of a set")
@@ -136,7 +134,7 @@ def cost(options: argparse.Namespace) -> None:
 
 
 def print_queries(options: argparse.Namespace) -> None:
-    known = song_set.SongSet(options.folder).catalogue
+    known = song_set.SongSet(options.folder).indexed
     songs = [text_queries.Song(one.name, one.title, one.artist) for one in known]
     for query in text_queries.queries(options.seed, songs, options.count):
         line = {"text": query.text, "kind": query.kind, "expected": sorted(query.expected)}

@@ -46,7 +46,7 @@ class Studio:
         return repeated[:frames]
 
     def music(self, frames: int) -> Sound:
-        """Return a piece of a song outside the catalog."""
+        """Return a piece of a song outside the index."""
         others = self.songs.outside("song")
         other = others[int(self.random.integers(len(others)))]
         start = int(self.random.integers(0, max(int(other.seconds * RATE_HZ) - frames, 1)))

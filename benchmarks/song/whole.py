@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     Attributes:
         seeds: Seeds of the sets, which are evaluated separately and together.
         each: Snippets per condition and length; the cells in the docs have 12.
-        tracks: Tracks in each catalog; None for 300, or 40 if reduced.
+        tracks: Tracks in each index; None for 300, or 40 if reduced.
         reduced: Shorter tracks, only the core conditions, and little music for the costs.
         folder: Folder for sets, rows and figures; existing ones are reused.
     """
