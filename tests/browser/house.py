@@ -137,8 +137,8 @@ def _settings(folder: Path, samples: Samples) -> str:
     music = folder / "music"
     generated_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
     generated_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
-    with polymux.Catalogue(folder / "songs") as catalogue:
-        catalogue.add(music)
+    with polymux.SongIndex(folder / "songs") as index:
+        index.add(music)
     samples.snippet = generated_songs.snippet(samples.folder, 2)
     engines = {
         "media": {"threads": 1},
@@ -151,7 +151,7 @@ def _settings(folder: Path, samples: Samples) -> str:
                  "options": {"samples": str(samples.folder)}},
     }  # fmt: skip
     lines = [
-        f"songs = {{ catalogue = {json.dumps(str(folder / 'songs'))} }}",
+        f"songs = {{ index_dir = {json.dumps(str(folder / 'songs'))} }}",
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '

@@ -42,14 +42,14 @@ def made(folder: Path) -> Path:
     shutil.copy(cover, music / "known" / "cover.png")
     generated_songs.song(music / "c.ogg", 2, title="Blue Danube", artist="Strauss")
     generated_songs.song(music / "d.wav", 3)
-    with polymux.Catalogue(folder / "catalogue") as catalogue:
-        report = catalogue.add(music)
+    with polymux.SongIndex(folder / "index") as index:
+        report = index.add(music)
     assert report.added == 4, report
-    return folder / "catalogue"
+    return folder / "index"
 
 
-def served(folder: Path, catalogue: Path | None, **more: Any) -> PolymuxServer:
-    songs = SongSettings(catalogue=catalogue, **more.pop("songs", {}))
+def served(folder: Path, song_index: Path | None, **more: Any) -> PolymuxServer:
+    songs = SongSettings(index_dir=song_index, **more.pop("songs", {}))
     return PolymuxServer(folder / "s", engines={}, songs=songs, **more)
 
 

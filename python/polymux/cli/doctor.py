@@ -80,7 +80,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
         "downloads": downloads_health.downloads(),
-        "songs": reader.health(None if settings is None else settings.songs.catalogue),
+        "songs": reader.health(None if settings is None else settings.songs.index_dir),
         # Providers that settings can enable. None is used by default.
         "song_search": {
             "providers": list(SEARCH_PROVIDERS),

@@ -34,8 +34,8 @@ def piece(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with served(tmp_path_factory.mktemp("server"), catalogue) as running:
+def server(song_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with served(tmp_path_factory.mktemp("server"), song_index) as running:
         yield running
 
 
@@ -151,12 +151,12 @@ def test_texts_that_mean_something_to_databases(
 
 
 def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:
-    place, music = tmp_path / "catalogue", tmp_path / "music"
+    place, music = tmp_path / "index", tmp_path / "music"
     for seed in (2, 12, 13):
         generated_songs.song(music / f"{seed}.flac", seed, title=f"Number {seed}")
-    with polymux.Catalogue(place) as catalogue:
-        catalogue.add(music / "2.flac")
-    words = ("songs", "add", os.fspath(music), "--catalogue", os.fspath(place), "--workers", "1")
+    with polymux.SongIndex(place) as index:
+        index.add(music / "2.flac")
+    words = ("songs", "add", os.fspath(music), "--song-index", os.fspath(place), "--workers", "1")
     with served(tmp_path, place) as server:
         assert ask(server, piece).json()["song_name"] == "Number 2"
         adding = subprocess.Popen([sys.executable, "-m", "polymux", *words, "--quiet"])
@@ -171,7 +171,7 @@ def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) 
         assert ready == {"state": "ready", "detail": "3 songs"}
 
 
-def test_a_damaged_catalogue_is_the_operators_affair(
+def test_a_damaged_index_is_the_operators_affair(
     tmp_path: Path, piece: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "place-7"

@@ -25,26 +25,26 @@ def music(originals: Path, tmp_path: Path) -> Path:
 
 
 def _filled(folder: Path, music: Path) -> Path:
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music, workers=1)
+    with polymux.SongIndex(folder) as index:
+        index.add(music, workers=1)
     return folder
 
 
 @pytest.fixture
 def filled_from_music(tmp_path: Path, music: Path) -> Path:
     """An index of `music`, whose files a test may change."""
-    return _filled(tmp_path / "catalogue", music)
+    return _filled(tmp_path / "index", music)
 
 
 @pytest.fixture(scope="session")
-def catalogue_of_originals(tmp_path_factory: pytest.TempPathFactory, originals: Path) -> Path:
-    return _filled(tmp_path_factory.mktemp("catalogues") / "catalogue", originals)
+def index_of_originals(tmp_path_factory: pytest.TempPathFactory, originals: Path) -> Path:
+    return _filled(tmp_path_factory.mktemp("indexes") / "index", originals)
 
 
 @pytest.fixture
-def filled(tmp_path: Path, catalogue_of_originals: Path) -> Path:
+def filled(tmp_path: Path, index_of_originals: Path) -> Path:
     """A copy of an index of `originals`, whose files a test must not change."""
-    return Path(shutil.copytree(catalogue_of_originals, tmp_path / "catalogue"))
+    return Path(shutil.copytree(index_of_originals, tmp_path / "index"))
 
 
 @pytest.fixture(scope="session")

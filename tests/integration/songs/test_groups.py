@@ -37,19 +37,19 @@ def test_of_several_files_of_a_recording_the_first_is_named(
     tmp_path: Path, files: list[Path]
 ) -> None:
     asked = [noisy(tmp_path, 31, 1.7 + 3.1 * draw, draw) for draw in range(10)]
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+    with polymux.SongIndex(tmp_path / "index") as index:
         for one in files:
-            assert catalogue.add(one).added == 1
-        songs = {song.title: song for song in catalogue.songs()}
+            assert index.add(one).added == 1
+        songs = {song.title: song for song in index.songs()}
         assert len({song.group_id for song in songs.values()}) == 1
         # Otherwise the test does not prove that the choice is not random.
         recordings = {
             found["song_id"]
-            for found in (candidates(catalogue, one)[0] for one in asked)
+            for found in (candidates(index, one)[0] for one in asked)
             if found["accepted"]
         }
         assert len(recordings) > 1
-        matches = [catalogue.identify(one) for one in asked]
+        matches = [index.identify(one) for one in asked]
         named = [match for match in matches if match is not None]
         assert len(named) > 5
         assert {match.song.title for match in named} == {"original"}
@@ -57,16 +57,16 @@ def test_of_several_files_of_a_recording_the_first_is_named(
             if match is not None:
                 assert match.offset_s == pytest.approx(1.7 + 3.1 * draw, abs=0.2)
                 assert match.runner_up is None
-        catalogue.remove(songs["original"])
-        again = [match for match in map(catalogue.identify, asked) if match is not None]
+        index.remove(songs["original"])
+        again = [match for match in map(index.identify, asked) if match is not None]
         assert {match.song.title for match in again} == {"copy"}
 
 
-def candidates(catalogue: polymux.Catalogue, snippet: Path) -> list[dict[str, object]]:
+def candidates(index: polymux.SongIndex, snippet: Path) -> list[dict[str, object]]:
     from polymux._native import media
 
     query = media.song_query(("path", str(snippet).encode(), "a"), media.Limits())["query"]
-    return catalogue._index.current().candidates(query)
+    return index._index.current().candidates(query)
 
 
 def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path]) -> None:
@@ -77,10 +77,10 @@ def test_copies_leave_a_place_for_the_next_song(tmp_path: Path, files: list[Path
     both = generated_songs.write(
         tmp_path / "both.wav", 0.6 * one[begin:end] + 0.35 * other[begin:end]
     )
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add([*files, following], workers=1).added == 4
-        assert catalogue.stats().groups == 2
-        match = catalogue.identify(both)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add([*files, following], workers=1).added == 4
+        assert index.stats().groups == 2
+        match = index.identify(both)
     assert match is not None
     assert match.song.title == "original"
     assert match.runner_up is not None
@@ -97,7 +97,7 @@ def test_files_of_a_few_seconds_are_too_short_to_be_a_group(
     for kind in ("flac", "mp3"):
         generated_songs.song(music / f"jingle.{kind}", 501, length_s, title=kind)
     (music / "copy.flac").write_bytes((music / "jingle.flac").read_bytes())
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(music).added == 2
-        assert catalogue.stats().songs == 3
-        assert catalogue.stats().groups == groups
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add(music).added == 2
+        assert index.stats().songs == 3
+        assert index.stats().groups == groups

@@ -67,6 +67,6 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_while_a_file_is_added_and_identified(noise: Path, tmp_path: Path) -> None:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        check_released(lambda: catalogue.add(noise, workers=1))
-        check_released(lambda: catalogue.identify(noise))
+    with polymux.SongIndex(tmp_path / "index") as index:
+        check_released(lambda: index.add(noise, workers=1))
+        check_released(lambda: index.identify(noise))
