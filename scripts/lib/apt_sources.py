@@ -1,6 +1,6 @@
 """The apt sources of this machine, read from apt's own configuration.
 
-Scripts use these sources, so that they name no host. As a program, it prints the URL of the
+Scripts use these sources instead of fixed host names. As a program, it prints the URL of the
 archive with this release's packages.
 """
 

@@ -1,5 +1,5 @@
 // Renders Markdown from models as DOM elements. This input is untrusted: all text becomes text nodes,
-// links can only use http, https or mailto, and images become links, so that a message loads no files.
+// links can only use http, https or mailto, and images become links. A message therefore loads no files.
 
 import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
 

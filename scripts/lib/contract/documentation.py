@@ -173,5 +173,5 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
             "needs": f"{names[0]} requires {names[-1]}.",
             "ascending": f"{names[0]} must be less than {names[-1]}.",
             "required_unless": f"{names[0]} is required unless {' or '.join(names[1:])} is set.",
-            "names_field": f"The field that {names[0]} names is required.",
+            "names_field": f"If the value of {names[0]} names a field, that field is required.",
         }[rule.kind] + "\n"  # fmt: skip

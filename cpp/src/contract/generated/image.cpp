@@ -129,7 +129,7 @@ constexpr Field upscale_image_A_fields[] = {
     {.name = "sd_model", .types = type_string, .choices = upscale_image_A_sd_model_choices, .default_json = "\"juggernaut_reborn.safetensors [338b85bc4f]\"", .documentation = "Stable Diffusion model that generates the detail.", .title = "Stable Diffusion model"},
     {.name = "scheduler", .types = type_string, .choices = upscale_image_A_scheduler_choices, .default_json = "\"DPM++ 3M SDE Karras\"", .documentation = "Sampling algorithm for the denoising steps.", .title = "Scheduler"},
     {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 100, .aliases = upscale_image_A_num_inference_steps_aliases, .default_json = "18", .documentation = "Number of denoising steps.", .title = "Inference steps"},
-    {.name = "downscaling", .types = type_boolean, .default_json = "false", .documentation = "Shrink the image first, so that more detail is generated.", .title = "Downscale first"},
+    {.name = "downscaling", .types = type_boolean, .default_json = "false", .documentation = "Shrink the image first. The model then generates more detail.", .title = "Downscale first"},
     {.name = "downscaling_resolution", .types = type_integer, .minimum = 64, .maximum = 4096, .default_json = "768", .unit = "px", .documentation = "Length of the longer side after `downscaling`.", .title = "Downscaled size"},
     {.name = "sharpen", .types = type_number, .minimum = 0, .maximum = 10, .default_json = "0", .documentation = "Strength of the final sharpening.", .title = "Sharpening"},
     {.name = "output_format", .types = type_string, .choices = upscale_image_A_output_format_choices, .default_json = "\"png\"", .documentation = "File format of the output.", .title = "Output format"},

@@ -715,8 +715,8 @@ class Operations(Caller):
                 3M SDE Karras'``.
             num_inference_steps: Number of denoising steps. Variant A only. 1 to 100 (default:
                 ``18``).
-            downscaling: Shrink the image first, so that more detail is generated. Variant A only.
-                Default: ``False``.
+            downscaling: Shrink the image first. The model then generates more detail. Variant A
+                only. Default: ``False``.
             downscaling_resolution: Length of the longer side after `downscaling`. Variant A only.
                 64 to 4096 px (default: ``768``).
             sharpen: Strength of the final sharpening. Variant A only. 0 to 10 (default: ``0``).
