@@ -100,9 +100,14 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
                 help=_help(one),
             )
     if command.models:
-        models = ", ".join(command.models)
+        models = list(command.models)
+        if len(models) > 1:  # The texts of the fields name the variants.
+            models = [f"{one} (variant {name})" for one, name in zip(models, "ABC", strict=False)]
         parser.add_argument(
-            "--model", dest="selected_model", metavar="MODEL", help=f"Model to use: {models}."
+            "--model",
+            dest="selected_model",
+            metavar="MODEL",
+            help=f"Model to use: {', '.join(models)}.",
         )
     parser.add_argument(
         "--extra-body",
@@ -149,7 +154,7 @@ def extra_body_of(options: argparse.Namespace) -> dict[str, Any] | None:
     except ValueError as error:
         raise InvalidRequestError(f"--extra-body: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidRequestError("--extra-body: must be a JSON object")
+        raise InvalidRequestError(f"--extra-body: must be a JSON object (got {shown(value)})")
     return value
 
 
@@ -185,7 +190,7 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"not an integer: {shown(text)}") from None
+        raise ValueError(f"invalid value (got {shown(text)}, allowed an integer)") from None
 
 
 def _number(text: str) -> int | float:
@@ -194,7 +199,7 @@ def _number(text: str) -> int | float:
             return kind(text)
         except ValueError:
             continue
-    raise ValueError(f"not a number: {shown(text)}")
+    raise ValueError(f"invalid value (got {shown(text)}, allowed a number)")
 
 
 def _file(text: str) -> Any:
