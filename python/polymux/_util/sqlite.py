@@ -189,8 +189,8 @@ class Connection:
             found = []
         if found != [("truncate",)]:
             raise CatalogueError(
-                f"song index {self._name}: in use by another process, and apsw is missing here. "
-                "Run: pip install 'polymux[songs]', or wait for the end of that process",
+                f"music library {self._name}: in use by another process. Sharing it requires apsw: "
+                "run pip install 'polymux[songs]', or wait until that process ends",
                 code="catalogue_busy",
             )
         self.rows("PRAGMA locking_mode = NORMAL")
@@ -202,7 +202,7 @@ class Connection:
         """Run the block in a write transaction, which is rolled back on exceptions."""
         if self.is_fixed:
             raise CatalogueError(
-                f"song index {self._name}: cannot be written, because the disk or directory is "
+                f"music library {self._name}: cannot be written, because the disk or directory is "
                 "read-only for this process",
                 errno=errno.EROFS,
             )
@@ -213,7 +213,7 @@ class Connection:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise CatalogueError(f"song index {self._name}: already closed", code="closed")
+            raise CatalogueError(f"music library {self._name}: already closed", code="closed")
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return all rows."""
@@ -273,7 +273,7 @@ class Connection:
     def _failed(self, failure: Failure, words: str, number: int | None) -> CatalogueError:
         if number is not None:
             return CatalogueError(
-                f"song index {self._name}: cannot be opened: {words}", errno=number
+                f"music library {self._name}: cannot be opened: {words}", errno=number
             )
         if failure is Failure.FULL:
             return is_full(self._name)
@@ -283,10 +283,10 @@ class Connection:
             return is_busy(self._name, "database locked")
         if failure is Failure.UNFINISHED and self.is_fixed:
             return CatalogueError(
-                f"song index {self._name}: needs recovery after an interrupted write, but is "
-                "read-only here. Open it once with write access"
+                f"music library {self._name}: needs recovery after an interrupted write, but is "
+                "read-only for this process. Open it once with write permission"
             )
-        return CatalogueError(f"song index {self._name}: cannot be used: {words}")
+        return CatalogueError(f"music library {self._name}: cannot be used: {words}")
 
 
 def _has_sound_log() -> bool:
@@ -369,7 +369,7 @@ def library() -> str:
 def is_full(name: str) -> CatalogueError:
     """Return the error for a full disk. The failed transaction wrote nothing."""
     return CatalogueError(
-        f"song index {name}: disk full. Free some space and try again; earlier changes are kept",
+        f"music library {name}: disk full. Free some space and try again; earlier changes are kept",
         code="storage_full",
         errno=errno.ENOSPC,
     )
@@ -378,8 +378,8 @@ def is_full(name: str) -> CatalogueError:
 def is_damaged(name: str, words: str) -> CatalogueError:
     """Return the error for a damaged database."""
     return CatalogueError(
-        f"song index {name}: damaged ({words}). Restore a backup, or move the index away and add "
-        "the music again; nothing was deleted",
+        f"music library {name}: damaged ({words}). Restore a backup, or move its directory away "
+        "and add the music again; nothing was deleted",
         code="catalogue_damaged",
     )
 
@@ -387,7 +387,7 @@ def is_damaged(name: str, words: str) -> CatalogueError:
 def is_busy(name: str, holder: str) -> CatalogueError:
     """Return the error for an index that another process writes."""
     return CatalogueError(
-        f"song index {name}: in use by another process ({holder}). Wait for its end; searches and "
-        "recognition work in the meantime",
+        f"music library {name}: in use by another process ({holder}). Wait until it ends; searches "
+        "and recognition work in the meantime",
         code="catalogue_busy",
     )

@@ -78,7 +78,7 @@ class WritingLock:
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
             raise CatalogueError(
-                f"cannot lock the music library: {name}: {error.strerror}", errno=error.errno
+                f"music library: cannot lock {name}: {error.strerror}", errno=error.errno
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
