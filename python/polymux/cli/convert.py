@@ -107,12 +107,22 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
         "--preset",
         choices=("ffmpeg", "best", "fast"),
         default="ffmpeg",
-        help="Encoder preset (default: ffmpeg)",
+        help="Encoder preset: ffmpeg encodes like the ffmpeg program, best sounds better at "
+        "constant bitrates, fast needs about half the time (default: ffmpeg)",
     )
     group.add_argument(
-        "--sample-rate", type=int, metavar="HZ", help="Sample rate, 8000 to 48000 Hz"
+        "--sample-rate",
+        type=int,
+        metavar="HZ",
+        help="Sample rate of the MP3, 8000 to 48000 Hz (default: the supported rate nearest to the "
+        "input's)",
     )
-    group.add_argument("--channels", type=int, metavar="N", help="Number of channels, 1 or 2")
+    group.add_argument(
+        "--channels",
+        type=int,
+        metavar="N",
+        help="Number of channels, 1 or 2 (default: 1 for mono input, else 2)",
+    )
     group.add_argument(
         "--threads",
         type=int,
@@ -149,8 +159,16 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="Index of the stream to convert; see 'polymux probe' (default: the best audio stream)",
     )
-    group.add_argument("--start", metavar="TIME", help="Start: seconds, or [HH:]MM:SS[.mmm]")
-    group.add_argument("--end", metavar="TIME", help="End: seconds, or [HH:]MM:SS[.mmm]")
+    group.add_argument(
+        "--start",
+        metavar="TIME",
+        help="Start time: seconds, or [HH:]MM:SS[.mmm] (default: the start of the input)",
+    )
+    group.add_argument(
+        "--end",
+        metavar="TIME",
+        help="End time: seconds, or [HH:]MM:SS[.mmm] (default: the end of the input)",
+    )
     text = group.add_mutually_exclusive_group()
     text.add_argument(
         "--tags",
