@@ -203,7 +203,7 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         raise OutputRefusedError(
             f"manifest '{name}': in use by another batch (process {holder or 'unknown'}). "
-            "Wait for its end, or use another --output-dir or --manifest",
+            "Wait until it ends, or use another --output-dir or --manifest",
             code="batch_busy",
         ) from None
     os.ftruncate(descriptor, 0)

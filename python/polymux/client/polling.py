@@ -293,7 +293,7 @@ class JobPoller:
             return left
 
         error = RequestTimeoutError(
-            f"prediction {self._name}: timed out after {self._timeout.total:g} s (timeout "
+            f"job {self._name}: timed out after {self._timeout.total:g} s (timeout "
             "'total'); the job is still running. Use client.predictions.wait to wait longer, or "
             "client.predictions.cancel to cancel it"
         )

@@ -446,7 +446,7 @@ def finished(job: Job, store: Store) -> Any:
     if job.error is not None:
         raise restored(job.error)
     if job.status != "succeeded":
-        raise PredictionFailedError(f"prediction {job.id}: {job.status}")
+        raise PredictionFailedError(f"job {job.id}: {job.status}")
     if RESULTS[job.operation] == "Prediction":
         return prediction_of(job, store)
     return result_of(

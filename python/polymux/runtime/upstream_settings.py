@@ -65,8 +65,8 @@ def without_keys(_: str, table: dict[str, Any], __: Callable[[str], object]) -> 
     for one in _KEYS:
         if one in table:
             raise InvalidRequestError(
-                f"{one}: keys are not accepted in this file. Put the key into a separate file and "
-                "set key_file, or set key_environment to the name of an environment variable"
+                f"{one}: API keys are not allowed in this file. Put the key into a separate file "
+                "and set key_file, or set key_environment to the name of an environment variable"
             )
     return table
 

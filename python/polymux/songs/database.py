@@ -126,8 +126,8 @@ class Database:
         version, application = self._version()
         if application not in (0, APPLICATION_ID) or (version > 0 and application == 0):
             raise CatalogueError(
-                f"music library {self._name}: is the database of another program. Use another "
-                "directory"
+                f"music library {self._name}: the file is a database of another program. Use "
+                "another directory"
             )
         if version > len(MIGRATIONS):
             raise CatalogueError(
@@ -138,7 +138,7 @@ class Database:
         if version < len(MIGRATIONS) and self.writer.is_fixed:
             raise CatalogueError(
                 f"music library {self._name}: must be upgraded (got version {version}, allowed "
-                f"{len(MIGRATIONS)}). Open it once with write permission"
+                f"{len(MIGRATIONS)}). Open it once with write permission to upgrade it"
             )
         if version < len(MIGRATIONS):
             with self.writer.transaction():
