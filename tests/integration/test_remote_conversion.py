@@ -77,7 +77,7 @@ def test_existing_outputs(server: ReferenceServer, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "option", ["--abr", "--recursive", "--preset best", "--tag a=b", "--cover none",
-               "--id3v2-version 4", "--limit streams=1", "--threads 1", "-j 1"],
+               "--id3v2-version 4", "--input-limit streams=1", "--threads 1", "-j 1"],
 )  # fmt: skip
 def test_options_that_only_this_computer_has(
     server: ReferenceServer, folder: Path, option: str

@@ -48,7 +48,7 @@ def test_every_encoding_option_has_an_argument(monkeypatch: pytest.MonkeyPatch) 
         "convert-to-mp3 a.wav --bitrate 128k --vbr-quality 2.5 --abr --preset best "
         "--sample-rate 44100 --channels 1 --audio-stream 2 --start 0:01 --end 5 --tag title=A=B "
         "--tag artist= --cover none --id3v2-version 4 --identical-file --threads 1 --exact "
-        "--verify first-seam --strict --limit duration_s=60.5 --limit streams=2"
+        "--verify first-seam --strict --input-limit duration_s=60.5 --input-limit streams=2"
     )
     assert main(words.split()) == main(["convert2mp3", "a.wav"]) == 0
     encoding, defaults = seen
@@ -69,7 +69,7 @@ def test_every_encoding_option_has_an_argument(monkeypatch: pytest.MonkeyPatch) 
     ["", "--tag title a.wav", "--tag =x a.wav", "--tags none --tag title=x a.wav",
      "--overwrite --skip-existing a.wav", "--id3v2-version 2 a.wav", "--channels two a.wav",
      "--verify some a.wav", "--preset \x1b[31mloud a.wav", "--no-such-\x1b[31moption a.wav",
-     "--limit streams a.wav"],
+     "--input-limit streams a.wav"],
 )  # fmt: skip
 def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -81,7 +81,7 @@ def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("limit", ["sterams=1", "streams=many", "duration_s=long"])
 def test_limits_that_make_no_sense(limit: str) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
-        limits_of(parsed("probe", "a.wav", "--limit", limit))
+        limits_of(parsed("probe", "a.wav", "--input-limit", limit))
 
 
 def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

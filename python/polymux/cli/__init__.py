@@ -144,6 +144,11 @@ class Parser(argparse.ArgumentParser):
         found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
         return found
 
+    def get_default(self, dest: str) -> Any:
+        """Return an option's default. A deprecated name of the option has none."""
+        found = super().get_default(dest)
+        return None if found is argparse.SUPPRESS else found
+
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help. Unlike argparse, raise if writing fails, for example on a full disk."""
         (file or sys.stdout).write(self.format_help())

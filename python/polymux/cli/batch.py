@@ -103,6 +103,7 @@ def _add_arguments(group: Any) -> None:
     )
     add_old_option(group, "--out", output)
     group.add_argument(
+        "-j",
         "--workers",
         type=int,
         metavar="N",

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 STREAM = "-"
 _DRAW_INTERVAL_S = 0.1
 _HERE_ONLY = (
-    "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
-    "tag", "cover", "id3v2_version", "strict", "limit",
+    "recursive", "workers", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
+    "tag", "cover", "id3v2_version", "strict", "input_limit",
 )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def run_here(options: argparse.Namespace, native: _media.ConvertOptions) -> int:
     """
     from polymux.media.conversion import checked_concurrency
 
-    concurrency = checked_concurrency(options.jobs)
+    concurrency = checked_concurrency(options.workers)
     items = plan(
         options.inputs,
         options.output,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
 from polymux.cli import server
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG
 from polymux.errors import InvalidRequestError
 from polymux.media.options import Limits, native_options
@@ -77,13 +78,14 @@ def _add_file_arguments(command: argparse.ArgumentParser) -> None:
     existing.add_argument(
         "--skip-existing", action="store_true", help="Skip inputs whose output already exists"
     )
-    group.add_argument(
+    workers = group.add_argument(
         "-j",
-        "--jobs",
+        "--workers",
         type=int,
         metavar="N",
-        help="Parallel conversions (default: twice the cores)",
+        help="Number of inputs to process in parallel (default: twice the CPU cores)",
     )
+    add_old_option(group, "--jobs", workers)
     group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
     group.add_argument("--json", action="store_true", help="Print one JSON object per line")
 
@@ -211,8 +213,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def add_limit_argument(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--limit",
+    limit = command.add_argument(
+        "--input-limit",
         action="append",
         default=[],
         metavar="NAME=NUMBER",
@@ -220,6 +222,7 @@ def add_limit_argument(command: argparse.ArgumentParser) -> None:
         help="Limit on inputs: probe_bytes, streams, duration_s, sample_rate_hz, channels, "
         "tag_bytes or chapters, as in polymux.Limits; repeatable",
     )
+    add_old_option(command, "--limit", limit)
 
 
 def _pair(form: str, text: str) -> tuple[str, str]:
@@ -235,17 +238,19 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     Raises:
         InvalidRequestError: A limit is unknown, or its value is not a number.
     """
-    if not options.limit:
+    if not options.input_limit:
         return None
     known = {item.name for item in fields(Limits)}
     values: dict[str, Any] = {}
-    for name, text in options.limit:
+    for name, text in options.input_limit:
         if name not in known:
             raise InvalidRequestError(
-                f"--limit: unknown limit {shown(name)} (known: {', '.join(sorted(known))})"
+                f"--input-limit: unknown limit {shown(name)} (known: {', '.join(sorted(known))})"
             )
         try:
             values[name] = float(text) if name == "duration_s" else int(text)
         except ValueError:
-            raise InvalidRequestError(f"--limit {name}: not a number: {shown(text)}") from None
+            raise InvalidRequestError(
+                f"--input-limit {name}: not a number: {shown(text)}"
+            ) from None
     return Limits(**values)

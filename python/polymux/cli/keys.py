@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import shown
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
-from polymux.cli.serve import settings_of
+from polymux.cli.serve import add_data_dir, settings_of
 from polymux.cli.terminal import write_json, write_line
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
@@ -58,7 +58,7 @@ def describe(parser: Parser) -> None:
     )
     for action in actions.choices.values():
         action.add_argument("--config", metavar="FILE", default=None, help="Server configuration")
-        action.add_argument("--store", metavar="DIR", default=None, help="Server data directory")
+        add_data_dir(action)
         action.set_defaults(run=run_keys)
 
 

@@ -28,7 +28,7 @@ docs/integrations/mcp.md for its configuration. Operations run on this computer 
 server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
 Tools may read files in the directories that the client announces as its roots, else in the
-directories of --folder, by default the current directory. Results are deleted when the command
+directories of --allow-dir, by default the current directory. Results are deleted when the command
 ends, unless you set --output-dir.
 
 """
@@ -40,13 +40,14 @@ def describe(parser: Parser) -> None:
         "output\nuntil the input ends."
     )
     parser.epilog = _EPILOG + EPILOG
-    parser.add_argument(
-        "--folder",
+    allowed = parser.add_argument(
+        "--allow-dir",
         metavar="DIR",
         action="append",
         default=[],
         help="Directory whose files tools may read; repeatable (default: the current directory)",
     )
+    add_old_option(parser, "--folder", allowed)
     output = parser.add_argument(
         "--output-dir", metavar="DIR", help="Directory in which to keep results"
     )
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         server.refuse_without_server(options, instead, has_deadline=False)
     if options.server is not None and options.output_dir is not None:
         raise InvalidRequestError("--output-dir and --server cannot be used together")
-    folders = [_folder(one) for one in options.folder]
+    folders = [_folder(one) for one in options.allow_dir]
     if sys.stdin.isatty():
         say("waiting for an MCP client on standard input; press Ctrl-D to stop")
     try:
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def _folder(text: str) -> Path:
     path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - Path.expanduser can raise
     if not path.is_dir():
-        raise InvalidRequestError(f"--folder: directory not found: {display_name(text)}")
+        raise InvalidRequestError(f"--allow-dir: directory not found: {display_name(text)}")
     return path
 
 

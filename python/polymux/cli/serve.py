@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.memory import freeze_gc
 from polymux._util.settings import rules_of
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import write_line
 from polymux.errors import InvalidRequestError
@@ -39,7 +40,7 @@ def describe(parser: Parser) -> None:
         "--port", type=int, help="Port to listen on; 0 selects a free one (default: 8000)"
     )
     parser.add_argument("--public-url", metavar="URL", help="Base URL of links to output files")
-    parser.add_argument("--store", metavar="DIR", help="Data directory for jobs, files and keys")
+    add_data_dir(parser)
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS certificate (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS private key (PEM)")
     parser.add_argument(
@@ -68,6 +69,18 @@ def describe(parser: Parser) -> None:
         help="Log format: text lines, or one JSON object per line (default: text)",
     )
     parser.set_defaults(run=run_serve)
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir`, which `settings_of` reads."""
+    data_dir = parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        default=None,
+        help="Data directory for jobs, files and keys (default: folder of [store] in the "
+        "configuration file)",
+    )
+    add_old_option(parser, "--store", data_dir)
 
 
 def describe_config(parser: Parser) -> None:
@@ -124,11 +137,11 @@ def run_config_check(options: argparse.Namespace) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> ServerSettings:
-    """Return the settings of ``--config`` and ``--store``."""
-    if options.config is None and options.store is not None:
-        return ServerSettings(store=StoreSettings(Path(options.store)))
+    """Return the settings of ``--config`` and ``--data-dir``."""
+    if options.config is None and options.data_dir is not None:
+        return ServerSettings(store=StoreSettings(Path(options.data_dir)))
     settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
-    if options.store is not None:
-        store = replace(settings.store, folder=Path(options.store))
+    if options.data_dir is not None:
+        store = replace(settings.store, folder=Path(options.data_dir))
         settings = replace(settings, store=store)
     return settings

@@ -48,7 +48,11 @@ def describe(parser: Parser) -> None:
     rescan = _add(actions, "rescan", _rescan, "update the index after file changes", _ADD_EPILOG)
     for one in (added, rescan):
         one.add_argument(
-            "--workers", type=int, metavar="N", help="Files in parallel (default: all cores)"
+            "-j",
+            "--workers",
+            type=int,
+            metavar="N",
+            help="Number of files to process in parallel (default: all cores)",
         )
     _add(actions, "list", _list, "list all songs")
     gone = _add(actions, "rm", _remove, "remove songs from the index (files are kept)")

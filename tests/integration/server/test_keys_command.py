@@ -23,7 +23,7 @@ class Keys:
     """The command for one store. Collects everything that it prints."""
 
     def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.place: tuple[str, ...] = ("--store", str(store))
+        self.place: tuple[str, ...] = ("--data-dir", str(store))
         self.file = store / "keys.json"
         self.said = ""
         self._capsys = capsys
