@@ -32,7 +32,16 @@ def test_no_file_leaves_this_computer_unasked(server: ReferenceServer, folder: P
 
 
 def test_on_a_server(server: ReferenceServer, folder: Path) -> None:
-    words = ("one.wav", "two.wav", "-o", "made", "--bitrate", "128k", "--audio-stream", "0")
+    words = (
+        "one.wav",
+        "two.wav",
+        "--output-dir",
+        "made",
+        "--bitrate",
+        "128k",
+        "--audio-stream",
+        "0",
+    )
     done = call("convert-to-mp3", *words, "--server", server.url, cwd=folder, server=server)
     assert done.stdout == b""
     for line in (r"one\.wav -> made/one\.mp3 .*1\.3 kB", r"\b2\b.*\b0\b.*\b0\b"):

@@ -155,6 +155,15 @@ def test_old_options(command: str, old: str, new: str, capsys: pytest.CaptureFix
     assert f" {name} " not in capsys.readouterr().out
 
 
+def test_old_option_of_request(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["request", "free-chat", "hi"]
+    assert main([*words, "--show", "curl"]) == main([*words, "--format", "curl"]) == 0
+    told = capsys.readouterr()
+    first, second = told.out.splitlines()
+    assert first == second
+    assert "--show is deprecated" in told.err
+
+
 @pytest.mark.parametrize(
     ("old", "name"),
     [

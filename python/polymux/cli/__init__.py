@@ -74,6 +74,11 @@ class _Command(NamedTuple):
     function: str = "describe"
 
 
+#: Help of `--json`.
+JSON = "Print JSON"
+JSON_ARRAY = "Print one JSON array"
+JSON_LINES = "Print one JSON object per line"
+
 _OPERATIONS = "Operations"
 _FILES_AND_JOBS = "Files, jobs and models"
 _SERVER_AND_SETUP = "Server and setup"
@@ -170,6 +175,13 @@ class _MainParser(Parser):
         return "\n".join(lines)
 
 
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    """Add `--quiet` to a command that prints progress or messages."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", default=False, help="Show only errors"
+    )
+
+
 def add_action(
     actions: Any,
     name: str,
@@ -177,7 +189,7 @@ def add_action(
     said: str,
     *,
     more: str = "",
-    json_help: str = "Print one JSON value",
+    json_help: str | None = JSON,
 ) -> Parser:
     """Add an action of a command with the options that all actions have.
 
@@ -187,7 +199,7 @@ def add_action(
         run: Runs the action and returns the exit code.
         said: Its line in the command's help.
         more: Text before the exit codes at the end of its help.
-        json_help: Help of `--json`.
+        json_help: Help of `--json`. None: the action has no such option.
     """
     made: Parser = actions.add_parser(
         name,
@@ -196,8 +208,9 @@ def add_action(
         epilog=more + EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
-    made.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
+    if json_help is not None:
+        made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
+    add_quiet(made)
     made.set_defaults(run=run)
     return made
 

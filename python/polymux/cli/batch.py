@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import clock, display_name
 from polymux.batches.inputs import Listed
 from polymux.batches.manifest import report_of
-from polymux.cli import errors, server
+from polymux.cli import JSON_LINES, add_quiet, errors, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
@@ -68,8 +68,12 @@ def describe(parser: Parser) -> None:
         "--report", metavar="FILE", help="With --show: output file for an item table"
     )
     parser.add_argument(
-        "--json", dest="as_json", action="store_true", help="With --show: print JSON"
+        "--json",
+        dest="as_json",
+        action="store_true",
+        help="With --show: print one JSON object per line",
     )
+    add_quiet(parser)
     parser.set_defaults(run=partial(_show, parser))
     operations = parser.add_subparsers(title="operations", metavar="OPERATION", dest="operation")
     for _, name, alias, title in NAMES:
@@ -149,10 +153,8 @@ def _add_arguments(group: Any) -> None:
     group.add_argument(
         "-0", dest="by_zeros", action="store_true", help="Read a null-separated list from stdin"
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
-    group.add_argument(
-        "--json", dest="as_json", action="store_true", help="Print one JSON object per line"
-    )
+    add_quiet(group)
+    group.add_argument("--json", dest="as_json", action="store_true", help=JSON_LINES)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
@@ -218,7 +220,7 @@ def _show(parser: Parser, options: argparse.Namespace) -> int:
     """Print the status of a manifest. Return the exit code."""
     if options.show is None:
         parser.error("missing OPERATION or --show MANIFEST")
-    screen = BatchScreen(quiet=False, as_json=options.as_json)
+    screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
     report = report_of(options.show)
     if options.report is not None:
         report.write(options.report)

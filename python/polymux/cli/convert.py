@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import server
+from polymux.cli import JSON_LINES, add_quiet, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG
 from polymux.errors import InvalidRequestError
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from polymux.media.options import EncodingOptions
 
 _EPILOG = """\
-The output is written next to the input with the suffix .mp3, unless you set --output. Existing
-files are kept unless you set --overwrite. With --recursive, files that are not media or have no
-audio are skipped and counted; subdirectories are recreated in the directory of --output.
+The output is written next to the input with the suffix .mp3, unless you set --output or
+--output-dir. Existing files are kept unless you set --overwrite. With --recursive, files that are
+not media or have no audio are skipped and counted; subdirectories are recreated in --output-dir.
 
 Conversions run on this computer unless you set --server. Options that only work locally are then
 rejected. POLYMUX_BASE_URL is ignored here, so that files do not leave this computer by accident.
 
 With --url, the output gets the file name in the URL, in the current directory unless you set
---output. URLs of private networks are blocked (SSRF protection), and options that only work for
-files are rejected.
+--output or --output-dir. URLs of private networks are blocked (SSRF protection), and options that
+only work for files are rejected.
 
 With --json, each line of standard output is one JSON object. Local conversions have a "report",
 conversions on a server have the "url" of the output:
@@ -40,7 +40,7 @@ conversions on a server have the "url" of the output:
 examples:
   polymux convert-to-mp3 talk.mp4
   polymux convert-to-mp3 --bitrate 128k -o short.mp3 --start 0:30 --end 1:00 talk.mp4
-  polymux convert-to-mp3 --recursive --skip-existing -o mp3/ recordings/
+  polymux convert-to-mp3 --recursive --skip-existing --output-dir mp3/ recordings/
   polymux convert-to-mp3 - < talk.mp4 > talk.mp3
   polymux convert-to-mp3 talk.mp4 --server https://server.example
   polymux convert-to-mp3 --url https://files.example/talk.ogg
@@ -56,9 +56,14 @@ def describe(parser: Parser) -> None:
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", help="File, directory, or - for standard input"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE_OR_DIR", help="Output file or directory; - is stdout"
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Output file; - is standard output (default: next to the input)",
     )
+    output.add_argument("--output-dir", metavar="DIR", help="Output directory")
     _add_file_arguments(parser)
     _add_encoding_arguments(parser)
     _add_content_arguments(parser)
@@ -86,8 +91,8 @@ def _add_file_arguments(command: argparse.ArgumentParser) -> None:
         help="Number of inputs to process in parallel (default: twice the CPU cores)",
     )
     add_old_option(group, "--jobs", workers)
-    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
-    group.add_argument("--json", action="store_true", help="Print one JSON object per line")
+    add_quiet(group)
+    group.add_argument("--json", action="store_true", help=JSON_LINES)
 
 
 def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:

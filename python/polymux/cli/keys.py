@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
+from polymux.cli import JSON_ARRAY, add_quiet
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.serve import add_data_dir, settings_of
@@ -41,7 +42,7 @@ def describe(parser: Parser) -> None:
     add.add_argument("name", metavar="NAME", type=_name, help="Name of the key")
     _add_rights(add, float, int)
     listed = actions.add_parser("list", help="list API keys (secrets are hidden)")
-    listed.add_argument("--json", action="store_true", help="Print one JSON array")
+    listed.add_argument("--json", action="store_true", help=JSON_ARRAY)
     change = actions.add_parser(
         "update",
         help="change the name, scopes, quotas or expiry of a key",
@@ -57,8 +58,12 @@ def describe(parser: Parser) -> None:
         "key", metavar="NAME_OR_ID"
     )
     for action in actions.choices.values():
-        action.add_argument("--config", metavar="FILE", default=None, help="Server configuration")
+        action.add_argument(
+            "--config", metavar="FILE", default=None, help="Server configuration file (TOML)"
+        )
         add_data_dir(action)
+        if action is not listed:
+            add_quiet(action)
         action.set_defaults(run=run_keys)
 
 
@@ -116,7 +121,8 @@ def run_keys(options: argparse.Namespace) -> int:
         _list(file.keys(), as_json=options.json)
     elif options.action == "rm":
         gone = file.remove(options.key)
-        write_line(f"key {gone.id} ({gone.name}) revoked")
+        if not options.quiet:
+            write_line(f"key {gone.id} ({gone.name}) revoked")
     elif options.action == "update":
         _change(file, options)
     else:
@@ -126,7 +132,8 @@ def run_keys(options: argparse.Namespace) -> int:
             text, key = file.rotate(options.key)
         # Only the secret goes to standard output, for scripts.
         write_line(text)
-        say(f"key {key.id} ({key.name}); the secret is not shown again")
+        if not options.quiet:
+            say(f"key {key.id} ({key.name}); the secret is not shown again")
     return ExitCode.SUCCESS
 
 
@@ -140,7 +147,8 @@ def _change(file: KeyFile, options: argparse.Namespace) -> None:
             "nothing to change. Use --name, --scope, --expires or a quota option"
         )
     changed = file.change(options.key, **values)
-    write_line(_line(_plain(changed)))
+    if not options.quiet:
+        write_line(_line(_plain(changed)))
 
 
 def _rights(given: dict[str, Any]) -> dict[str, Any]:

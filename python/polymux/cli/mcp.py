@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polymux import mcp
 from polymux._util.text import display_name
-from polymux.cli import Terminated, errors, server
+from polymux.cli import Terminated, add_quiet, errors, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.errors import InvalidRequestError, MissingDependencyError
@@ -52,6 +52,7 @@ def describe(parser: Parser) -> None:
         "--output-dir", metavar="DIR", help="Directory in which to keep results"
     )
     add_old_option(parser, "--keep", output)
+    add_quiet(parser)
     server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run)
 
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.server is not None and options.output_dir is not None:
         raise InvalidRequestError("--output-dir and --server cannot be used together")
     folders = [_folder(one) for one in options.allow_dir]
-    if sys.stdin.isatty():
+    if sys.stdin.isatty() and not options.quiet:
         say("waiting for an MCP client on standard input; press Ctrl-D to stop")
     try:
         asyncio.run(_serve(options, folders))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.memory import freeze_gc
 from polymux._util.settings import rules_of
+from polymux.cli import add_quiet
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import write_line
@@ -60,7 +61,9 @@ def describe(parser: Parser) -> None:
     )
     levels = ("debug", "info", "warning", "error")
     parser.add_argument(
-        "--log", choices=levels, default="info", help="Minimum log level (default: info)"
+        "--log",
+        choices=levels,
+        help="Minimum log level (default: info, or error with --quiet)",
     )
     parser.add_argument(
         "--log-format",
@@ -68,6 +71,7 @@ def describe(parser: Parser) -> None:
         default="text",
         help="Log format: text lines, or one JSON object per line (default: text)",
     )
+    add_quiet(parser)
     parser.set_defaults(run=run_serve)
 
 
@@ -87,6 +91,7 @@ def describe_config(parser: Parser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     check = actions.add_parser("check", help="validate a configuration file")
     check.add_argument("file", metavar="FILE", help="Configuration file (TOML)")
+    add_quiet(check)
     check.set_defaults(run=run_config_check)
 
 
@@ -117,22 +122,25 @@ def run_serve(options: argparse.Namespace) -> int:
     _ = server.lifespan  # Raises an error that names the extra `server` if it is missing.
     from polymux.server import run
 
-    run.set_up_logging(options.log, options.log_format)
+    run.set_up_logging(options.log or ("error" if options.quiet else "info"), options.log_format)
     path = None if options.config is None else Path(options.config)
-    return run.serve(settings, path=path, on_ready=_tell_ready)
 
+    def on_ready(_: object, address: str) -> None:
+        freeze_gc()
+        if not options.quiet:
+            say(f"serving on {address}; press Ctrl-C to stop")
 
-def _tell_ready(_: object, address: str) -> None:
-    freeze_gc()
-    say(f"serving on {address}; press Ctrl-C to stop")
+    return run.serve(settings, path=path, on_ready=on_ready)
 
 
 def run_config_check(options: argparse.Namespace) -> int:
     """Validate a configuration file; problems are raised."""
     # A server starts without these files, because they may appear later. Here they are reported.
-    for one in missing_files(read_settings(Path(options.file)).engines or {}):
-        say(f"{one} (the server starts anyway)")
-    write_line(f"{options.file}: valid")
+    missing = missing_files(read_settings(Path(options.file)).engines or {})
+    if not options.quiet:
+        for one in missing:
+            say(f"{one} (the server starts anyway)")
+        write_line(f"{options.file}: valid")
     return ExitCode.SUCCESS
 
 

@@ -132,6 +132,14 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     assert keys.said.count(key) == 1
 
 
+def test_quiet_commands(keys: Keys) -> None:
+    secret = keys.made("add", "website", "-q")
+    rotated = keys.made("rotate", "website", "-q")
+    assert keys("update", "website", "--concurrent", "3", "-q") == ""
+    assert keys("rm", "website", "-q") == ""
+    assert keys.said == f"{secret}\n{rotated}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
