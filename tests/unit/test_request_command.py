@@ -62,7 +62,7 @@ def test_every_field_can_be_given(
 def test_every_command_has_help(
     command: operation_arguments.Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (command.name, command.operation, command.alias):
+    for name in (command.name, command.operation, *command.aliases):
         with pytest.raises(SystemExit) as left:
             main(["request", name, "--help"])
         assert left.value.code == 0

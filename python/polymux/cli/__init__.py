@@ -62,7 +62,7 @@ class _Command(NamedTuple):
         help: Its line in the program's help.
         module: Module in `polymux.cli`, imported only for this command; empty if not needed.
         group: Heading in the program's help.
-        alias: An alternative name.
+        aliases: Alternative names.
         function: Function of the module that adds the arguments to argparse and sets `run`.
     """
 
@@ -70,7 +70,7 @@ class _Command(NamedTuple):
     help: str
     module: str
     group: str
-    alias: str = ""
+    aliases: tuple[str, ...] = ()
     function: str = "describe"
 
 
@@ -89,11 +89,11 @@ _COMMANDS = (
         "convert audio and video files to MP3",
         "convert",
         _OPERATIONS,
-        alias="convert2mp3",
+        aliases=("convert2mp3",),
     ),
     *(
-        _Command(name, help_[0].lower() + help_[1:], "calls", _OPERATIONS, alias)
-        for operation, name, alias, help_ in NAMES
+        _Command(name, help_[0].lower() + help_[1:], "calls", _OPERATIONS, aliases)
+        for operation, name, aliases, help_ in NAMES
         if operation != "convert_to_mp3"
     ),
     _Command("batch", "run an operation on many inputs, with resume", "batch", _FILES_AND_JOBS),
@@ -235,7 +235,7 @@ def parser() -> Parser:
     for one in _COMMANDS:
         commands.add_parser(
             one.name,
-            aliases=[one.alias] if one.alias else [],
+            aliases=one.aliases,
             help=one.help,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             describe=partial(_describe, one),

@@ -76,10 +76,10 @@ def describe(parser: Parser) -> None:
     add_quiet(parser)
     parser.set_defaults(run=partial(_show, parser))
     operations = parser.add_subparsers(title="operations", metavar="OPERATION", dest="operation")
-    for _, name, alias, title in NAMES:
+    for _, name, aliases, title in NAMES:
         operations.add_parser(
             name,
-            aliases=[alias],
+            aliases=aliases,
             help=title[0].lower() + title[1:],
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,

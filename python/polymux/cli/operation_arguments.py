@@ -47,7 +47,7 @@ class Command(NamedTuple):
     Attributes:
         operation: Its name in the contract.
         name: The command's name.
-        alias: Alternative name: the path's last segment.
+        aliases: Alternative names. The first one is the path's last segment.
         summary: Description.
         models: Values of ``--model``; empty if there is no choice.
         arguments: The operation's fields, the positional one first.
@@ -55,7 +55,7 @@ class Command(NamedTuple):
 
     operation: str
     name: str
-    alias: str
+    aliases: tuple[str, ...]
     summary: str
     models: tuple[str, ...]
     arguments: tuple[Argument, ...]
@@ -71,7 +71,7 @@ def find_command(name: str) -> Command:
 
     wanted = name.replace("_", "-")
     for one in COMMANDS:
-        if wanted == one.name or name == one.alias:
+        if wanted == one.name or wanted in one.aliases:
             return one
     near = get_close_matches(wanted, [one.name for one in COMMANDS], n=1)
     hint = f"Did you mean {near[0]}?" if near else "Run 'polymux operations' to list them"

@@ -6,7 +6,7 @@ COMMANDS = (
     Command(
         operation='chat',
         name='chat',
-        alias='chatcompletion',
+        aliases=('chatcompletion', ),
         summary='Generate the next message of a conversation, as one response or as a stream of chunks.',
         models=(),
         arguments=(
@@ -50,7 +50,7 @@ COMMANDS = (
     Command(
         operation='free_chat',
         name='free-chat',
-        alias='freellm',
+        aliases=('freellm', ),
         summary='Generate the next message of a conversation as plain text, with the first available of several chat models.',
         models=(),
         arguments=(
@@ -65,7 +65,7 @@ COMMANDS = (
     Command(
         operation='search_music',
         name='search-music',
-        alias='musicsearch',
+        aliases=('musicsearch', ),
         summary='Search for songs by title or artist.',
         models=(),
         arguments=(
@@ -77,7 +77,7 @@ COMMANDS = (
     Command(
         operation='generate_image',
         name='generate-image',
-        alias='imagegeneration',
+        aliases=('imagegeneration', ),
         summary='Generate images from a text prompt, or from an image and a text prompt.',
         models=('bytedance/sdxl-lightning-4step', 'lorenzomarines/astra', 'playgroundai/playground-v2.5-1024px-aesthetic', ),
         arguments=(
@@ -105,7 +105,7 @@ COMMANDS = (
     Command(
         operation='upscale_image',
         name='upscale-image',
-        alias='imageupscale',
+        aliases=('imageupscale', ),
         summary='Increase the resolution of an image.',
         models=('philz1337x/clarity-upscaler', 'nightmareai/real-esrgan', ),
         arguments=(
@@ -139,7 +139,7 @@ COMMANDS = (
     Command(
         operation='transcribe',
         name='transcribe',
-        alias='stt',
+        aliases=('stt', ),
         summary='Transcribe speech, or translate it to English.',
         models=('turian/insanely-fast-whisper-with-video', ),
         arguments=(
@@ -154,7 +154,7 @@ COMMANDS = (
     Command(
         operation='generate_video',
         name='generate-video',
-        alias='videogeneration',
+        aliases=('videogeneration', ),
         summary='Generate a short video from a text prompt.',
         models=('anotherjesse/zeroscope-v2-xl', ),
         arguments=(
@@ -177,7 +177,7 @@ COMMANDS = (
     Command(
         operation='generate_music',
         name='generate-music',
-        alias='musicgeneration',
+        aliases=('musicgeneration', ),
         summary='Generate a few seconds of music from a prompt, or from a mix of two prompts.',
         models=('riffusion/riffusion', ),
         arguments=(
@@ -193,7 +193,7 @@ COMMANDS = (
     Command(
         operation='identify_song',
         name='identify-song',
-        alias='songid',
+        aliases=('songid', ),
         summary='Identify the song in an audio or video file.',
         models=(),
         arguments=(
@@ -203,7 +203,7 @@ COMMANDS = (
     Command(
         operation='download_video',
         name='download-video',
-        alias='downloadvideo',
+        aliases=('downloadvideo', ),
         summary='Download an online video.',
         models=(),
         arguments=(
@@ -214,7 +214,7 @@ COMMANDS = (
     Command(
         operation='summarize_video',
         name='summarize-video',
-        alias='videosummarization',
+        aliases=('videosummarization', ),
         summary='Summarize the content of an online video.',
         models=(),
         arguments=(
@@ -224,7 +224,7 @@ COMMANDS = (
     Command(
         operation='download_music',
         name='download-music',
-        alias='downloadmusic',
+        aliases=('downloadmusic', ),
         summary='Download the best match for a query as MP3.',
         models=(),
         arguments=(
@@ -234,7 +234,7 @@ COMMANDS = (
     Command(
         operation='convert_to_mp3',
         name='convert-to-mp3',
-        alias='convert2mp3',
+        aliases=('convert2mp3', ),
         summary='Convert an audio or video file to MP3.',
         models=(),
         arguments=(
@@ -252,7 +252,7 @@ COMMANDS = (
     Command(
         operation='read_text',
         name='read-text',
-        alias='image2text',
+        aliases=('image2text', 'ocr', ),
         summary='Extract the text in an image (OCR).',
         models=(),
         arguments=(

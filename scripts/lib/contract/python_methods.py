@@ -193,6 +193,11 @@ class _Method:
         model = "model" if self.operation.selects_model else "None"
         call = "".join(f"            {name}={name},\n" for name in self._of_the_call())
         result = implementation.rsplit("-> ", 1)[1].rstrip(":")
+        name = self.operation.name
+        aliases = "".join(
+            f'\n    {alias} = {name}\n    """Alias of `{name}`."""\n'
+            for alias in self.operation.aliases
+        )
         return (
             f"{head}{implementation}\n"
             f"{self._docstring()}"
@@ -200,4 +205,5 @@ class _Method:
             f'            "{self.operation.name}",\n            {{\n{values}            }},\n'
             f"            model={model},\n            extra_body=extra_body,\n{call}        )\n"
             "        return answer\n"
+            f"{aliases}"
         )

@@ -1269,3 +1269,6 @@ class Operations(Caller):
             on_upload=on_upload,
         )
         return answer
+
+    ocr = read_text
+    """Alias of `read_text`."""
