@@ -68,7 +68,9 @@ def describe(parser: Parser) -> None:
     _add_encoding_arguments(parser)
     _add_content_arguments(parser)
     add_limit_argument(parser)
-    parser.add_argument("--url", help="URL of a media file or page, instead of INPUT")
+    parser.add_argument(
+        "--url", help="URL of a media file, or page URL of an online video, instead of INPUT"
+    )
     server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run, parser=parser)
 

@@ -98,7 +98,7 @@ COMMANDS = (
             Argument(name='mask', kind='file', options=('--mask', ), help='Inpainting mask: white areas are repainted, black areas are kept. Variants B and C only.'),
             Argument(name='refine', kind='text', options=('--refine', ), choices=('no_refiner', 'expert_ensemble_refiner', 'base_image_refiner', ), help="Refiner to apply to the image. Variant B only. Default 'no_refiner'."),
             Argument(name='high_noise_frac', kind='number', options=('--high-noise-frac', ), help='High-noise fraction. Fraction of the steps after which expert_ensemble_refiner takes over. Variant B only. 0 to 1; default 0.8.'),
-            Argument(name='refine_steps', kind='integer', options=('--refine-steps', ), help='Refiner steps. Number of steps of base_image_refiner. Variant B only. 1 to 500.'),
+            Argument(name='refine_steps', kind='integer', options=('--refine-steps', ), help='Refiner steps. Number of steps of base_image_refiner. Variant B only. 1 to 299.'),
             Argument(name='replicate_weights', kind='text', options=('--replicate-weights', '--lora-weights', ), help='URL of LoRA weights to load. Variant B only.'),
         ),
     ),
@@ -144,7 +144,7 @@ COMMANDS = (
         models=('turian/insanely-fast-whisper-with-video', ),
         arguments=(
             Argument(name='audio', kind='file', metavar='SOURCE', help='Recording to transcribe: any audio or video file.'),
-            Argument(name='url', kind='text', options=('--url', ), help='Page URL of an online video to transcribe, instead of audio.'),
+            Argument(name='url', kind='text', options=('--url', ), help='URL of a media file, or page URL of an online video, to transcribe instead of audio.'),
             Argument(name='task', kind='text', options=('--task', ), choices=('transcribe', 'translate', ), help="Transcribe in the spoken language, or translate to English. Default 'transcribe'."),
             Argument(name='batch_size', kind='integer', options=('--batch-size', ), help='Number of segments to process in parallel; smaller values need less memory. 1 to 256; default 64.'),
             Argument(name='timestamp', kind='text', options=('--timestamp', ), choices=('chunk', 'word', ), help="Timestamps for each segment of speech, or for each word. Default 'chunk'."),
@@ -239,7 +239,7 @@ COMMANDS = (
         models=(),
         arguments=(
             Argument(name='file', kind='file', metavar='SOURCE', help='Media file. File to convert: any audio or video file.'),
-            Argument(name='url', kind='text', options=('--url', ), help='URL of a media file, instead of file.'),
+            Argument(name='url', kind='text', options=('--url', ), help='URL of a media file, or page URL of an online video, to convert instead of file.'),
             Argument(name='bitrate', kind='text', options=('--bitrate', ), help='Constant bitrate: a number such as 128000, or a string such as 128k. 8000 to 320000 bit/s.'),
             Argument(name='vbr_quality', kind='number', options=('--vbr-quality', ), help='Variable bitrate quality; 0 is the best. Default: 0 if there is no bitrate. 0 to below 10.'),
             Argument(name='sample_rate', kind='integer', options=('--sample-rate', ), choices=('8000', '11025', '12000', '16000', '22050', '24000', '32000', '44100', '48000', ), help="Sample rate of the MP3. Default: the supported rate nearest to the input's. In Hz."),

@@ -29,7 +29,7 @@ constexpr std::string_view transcribe_task_choices[] = {"transcribe", "translate
 constexpr std::string_view transcribe_timestamp_choices[] = {"chunk", "word"};
 constexpr Field transcribe_fields[] = {
     {.name = "audio", .python_name = "source", .types = type_file, .media = "audio", .documentation = "Recording to transcribe: any audio or video file.", .title = "Recording"},
-    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .documentation = "Page URL of an online video to transcribe, instead of `audio`.", .title = "Video page URL"},
+    {.name = "url", .types = type_string, .url = true, .schemes = transcribe_url_schemes, .documentation = "URL of a media file, or page URL of an online video, to transcribe instead of `audio`.", .title = "Media or page URL"},
     {.name = "task", .types = type_string, .choices = transcribe_task_choices, .default_json = "\"transcribe\"", .documentation = "Transcribe in the spoken language, or translate to English.", .title = "Task"},
     {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 256, .default_json = "64", .documentation = "Number of segments to process in parallel; smaller values need less memory.", .title = "Batch size"},
     {.name = "timestamp", .types = type_string, .choices = transcribe_timestamp_choices, .default_json = "\"chunk\"", .documentation = "Timestamps for each segment of speech, or for each word.", .title = "Timestamps"},
@@ -113,7 +113,7 @@ constexpr Variant download_music_variants[] = {
 constexpr std::string_view convert_to_mp3_url_schemes[] = {"http", "https"};
 constexpr std::int64_t convert_to_mp3_sample_rate_choices[] = {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000};
 constexpr Field convert_to_mp3_fields[] = {
-    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .documentation = "URL of a media file, instead of `file`.", .title = "Media URL"},
+    {.name = "url", .types = type_string, .url = true, .schemes = convert_to_mp3_url_schemes, .documentation = "URL of a media file, or page URL of an online video, to convert instead of `file`.", .title = "Media or page URL"},
     {.name = "file", .python_name = "source", .types = type_file, .media = "audio", .documentation = "File to convert: any audio or video file.", .title = "Media file"},
     {.name = "bitrate", .types = type_integer | type_string, .extension = true, .format = Format::bitrate, .minimum = 8000, .maximum = 320000, .unit = "bit/s", .documentation = "Constant bitrate: a number such as 128000, or a string such as `128k`.", .title = "Bitrate"},
     {.name = "vbr_quality", .types = type_number, .extension = true, .minimum = 0, .maximum = 10, .below_maximum = true, .documentation = "Variable bitrate quality; 0 is the best. Default: 0 if there is no `bitrate`.", .title = "Variable bitrate quality"},

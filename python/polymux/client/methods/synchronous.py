@@ -528,7 +528,7 @@ class Operations(Caller):
             refine: Refiner to apply to the image. Variant B only. Default ``'no_refiner'``.
             high_noise_frac: Fraction of the steps after which `expert_ensemble_refiner` takes over.
                 Variant B only. 0 to 1; default ``0.8``.
-            refine_steps: Number of steps of `base_image_refiner`. Variant B only. 1 to 500.
+            refine_steps: Number of steps of `base_image_refiner`. Variant B only. 1 to 299.
             replicate_weights: URL of LoRA weights to load. Variant B only.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
@@ -796,7 +796,8 @@ class Operations(Caller):
         Args:
             source: Recording to transcribe: any audio or video file.
             model: Model to use. Default: ``turian/insanely-fast-whisper-with-video``.
-            url: Page URL of an online video to transcribe, instead of `audio`.
+            url: URL of a media file, or page URL of an online video, to transcribe instead of
+                `audio`.
             task: Transcribe in the spoken language, or translate to English. Default
                 ``'transcribe'``.
             batch_size: Number of segments to process in parallel; smaller values need less memory.
@@ -1177,7 +1178,7 @@ class Operations(Caller):
 
         Args:
             source: File to convert: any audio or video file.
-            url: URL of a media file, instead of `file`.
+            url: URL of a media file, or page URL of an online video, to convert instead of `file`.
             bitrate: Constant bitrate: a number such as 128000, or a string such as `128k`. 8000 to
                 320000 bit/s.
             vbr_quality: Variable bitrate quality; 0 is the best. Default: 0 if there is no
