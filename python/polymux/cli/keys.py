@@ -72,8 +72,8 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
         "--scope",
         metavar="OPERATION",
         action="append",
-        help="Operation that the key may use, 'predictions', 'metrics' or 'administration'; "
-        "repeatable; 'all' allows everything (default for a new key)",
+        help="Operation that the key may use, 'predictions', 'metrics', 'openapi', 'docs' or "
+        "'administration'; repeatable; 'all' allows everything (default for a new key)",
     )
     action.add_argument(
         "--requests-per-minute", metavar="N", type=number, help="Maximum requests per minute"
@@ -173,12 +173,13 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
     if given is None or given == [_ALL]:
         return None
     known = known_scopes()
-    for scope in given:
+    scopes = [scope.replace("-", "_") for scope in given]  # Completion suggests commands.
+    for scope in scopes:
         if scope not in known:
             raise InvalidRequestError(
                 f"--scope: unknown scope {shown(scope)} (known: {', '.join(sorted(known))})"
             )
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(scopes))
 
 
 def _bounded(name: str, value: Any) -> Any:

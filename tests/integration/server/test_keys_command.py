@@ -90,6 +90,7 @@ def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
 def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
     """Its scopes, rate limit and concurrency. A rotated key has the same limits."""
     keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
+    keys.made("add", "reader", "--scope", "read-text")
     slow = ("--requests-per-minute", "1", "--concurrent", "3", "--max-estimate", "60")
     keys.made("add", "slow", *slow, "--expires", "2")
     keys.made("add", "short", "--expires", "1e-9")
@@ -104,6 +105,7 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
         assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
     found = {str(one["name"]): one for one in keys.listed()}
     assert found["narrow"]["scopes"] == ["chat", "metrics"]
+    assert found["reader"]["scopes"] == ["read_text"]
     limits = ("requests_per_minute", "concurrent", "max_estimate_s")
     assert [found["slow"][name] for name in limits] == [1, 3, 60]
     assert [found["narrow"][name] for name in limits] == [None, None, None]
@@ -146,6 +148,7 @@ def test_quiet_commands(keys: Keys) -> None:
         (("rm", "nobody"), "nobody"),
         (("rotate", "twice"), "2 "),
         (("add", "x", "--scope", "nonsense"), "nonsense"),
+        (("add", "x", "--scope", "operations"), "known: administration, chat, "),
         (("add", "x", "--concurrent", "0"), "--concurrent: out of range (got 0,"),
         (("add", "x", "--expires", "inf"), "--expires: out of range (got inf,"),
         (("add", "x", "--scope", "all", "--scope", "chat"), "--scope: unknown scope 'all'"),
