@@ -29,6 +29,23 @@ from polymux.upstreams.song_search.settings import SongSearchSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+#: Every class that a table of the settings file is read into, except those of the server alone.
+__all__ = [
+    "DownloadSettings",
+    "EngineSettings",
+    "FetchPolicy",
+    "Limits",
+    "RaySettings",
+    "Route",
+    "ServiceSettings",
+    "SongRecognitionSettings",
+    "SongSearchSettings",
+    "SongSettings",
+    "StoreSettings",
+    "SummaryOptions",
+    "UpstreamSettings",
+]
+
 _AT_LEAST_1 = rule(min=1)
 
 
