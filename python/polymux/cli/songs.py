@@ -170,7 +170,7 @@ def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> 
         else:
             write_line(line_of(song))
     if count == 0:
-        screen.say("the song index is empty. Run 'polymux songs add DIR' to fill it")
+        screen.say("the song index is empty. Run 'polymux songs add DIR' to add your music")
     return ExitCode.SUCCESS
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.settings import TableReader, rule
-from polymux._util.text import shown
+from polymux._util.text import shown, unknown_operation
 from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
@@ -189,7 +189,7 @@ class EngineSettings:
             )
         for one in self.operations:
             if one not in _operations():
-                yield f"operations: unknown operation {shown(one)}"
+                yield f"operations: {unknown_operation(one)}"
         if is_own and not self.operations:
             yield "operations: missing. List the operations of your custom engine"
         if self.family in ENGINES:  # The options of a custom engine are unknown.
@@ -220,7 +220,7 @@ def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
         raise InvalidRequestError("must be a table")
     for operation, wanted in plain.items():
         if operation not in _operations():
-            raise InvalidRequestError(f"unknown operation {shown(operation)}")
+            raise InvalidRequestError(unknown_operation(operation))
         if not isinstance(wanted, list):
             raise InvalidRequestError(f"{operation} must be an array")
     return {name: tuple(_route(name, one) for one in wanted) for name, wanted in plain.items()}

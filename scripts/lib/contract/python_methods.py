@@ -43,11 +43,14 @@ def _results_file(contract: Contract) -> str:
     results = "".join(f'    "{one.name}": "{one.result}",\n' for one in contract.operations)
     paths = "".join(f'    "{one.name}": "{one.path}",\n' for one in contract.operations)
     jobs = "".join(f'        "{one.name}",\n' for one in contract.operations if one.job)
+    aliases = {alias: one.name for one in contract.operations for alias in one.aliases}
+    others = "".join(f'    "{alias}": "{name}",\n' for alias, name in aliases.items())
     head = python_types.HEAD.format(title="The result of each operation.")
     return (
         f"{head}\n"
         f"#: Name of the class in `polymux` of an operation's result.\nRESULTS = {{\n{results}}}\n"
         f"#: Path of each operation, after ``/api/v1/``.\nPATHS = {{\n{paths}}}\n"
+        f"#: Other names of methods.\nALIASES = {{\n{others}}}\n"
         "#: Operations that a server runs as a job, which clients can read, watch and cancel.\n"
         f"JOBS = frozenset(\n    {{\n{jobs}    }}\n)\n"
     )
