@@ -66,7 +66,9 @@ def refiner_of(
         raise status_error(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
     found = refiner_steps(values)
     if found is not None and found.steps < _given_steps(values):
-        sink.log(f"refine_steps={values['refine_steps']}: too many, {found.steps} steps are used")
+        sink.log(
+            f"refine_steps={values['refine_steps']}: too large, so {found.steps} steps are used"
+        )
     return found
 
 

@@ -120,7 +120,8 @@ class PreprocessingBackend(MediaDelegatingBackend):
             steps = remedy(work.operation, work.variant, work.values)
             raise status_error(
                 errors.NoBackendError,
-                f"no engine is configured for {work.model}{': ' if steps else ''}{steps}",
+                f"model={work.model}: no engine is configured for this model{': ' if steps else ''}"
+                f"{steps}",
                 param="model",
             )
         refuse_addresses(work, self._field)
@@ -174,7 +175,7 @@ def refuse_addresses(work: OperationRequest, field: str) -> None:
     if field not in work.values:
         raise status_error(
             errors.NoBackendError,
-            f"this server does not download URLs. Upload the file as {field}",
+            f"url: URLs are not downloaded here. Pass the file itself in the field {field!r}",
             param="url",
         )
 
@@ -237,6 +238,6 @@ def upload_of(made: OutputFile, drafts: list[TempFile]) -> Upload:
     drafts.append(made.draft)
     status = made.draft.path.lstat()
     if not stat.S_ISREG(status.st_mode):
-        raise engine_failed("an engine's output is not a regular file")
+        raise engine_failed("the output of an engine is not a regular file")
     size = status.st_size
     return Upload(made.draft.path, made.file_name, made.content_type, size)
