@@ -179,7 +179,7 @@ def checked_concurrency(concurrency: int | None) -> int:
         return 2 * media.available_cores()
     number = integer("concurrency", concurrency)
     if number < 1:
-        raise InvalidRequestError(f"concurrency={number} is invalid (minimum 1)")
+        raise InvalidRequestError(f"concurrency: out of range (got {number}, allowed 1 or more)")
     return number
 
 
