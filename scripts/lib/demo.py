@@ -54,6 +54,7 @@ def main() -> None:
     if found := difference(ours, theirs):
         sys.exit(f"  frames     DIFFERENT from ffmpeg's: {found}")
     print(f"  frames     all {len(ours):,} are identical to ffmpeg's")
+    print("next: scripts/demo --all, or the quickstarts of README.md")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ NO_COMMANDS = {
 }
 #: First word of somebody else's command, to why it is only shown.
 OTHERS = {
+    ".": "changes the environment of a shell",
     "cmake": "a build of minutes; tests build the same by installed_prefix",
+    "cp": "copies a file of the demo, which tests do not run here",
     "install": "changes the system",
     "pip": "installs packages; their extras are looked up",
     "pipx": "installs packages; test_package.py does so from the wheel",

@@ -253,7 +253,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         if engine["ok"]:
             lines.append(f"ok       engine {name}: {engine['does']}{_with_models(engine)}")
         else:
-            lines.append(f"absent   engine {name}: {engine['does']} ('{engine['remedy']}')")
+            lines.append(f"absent   engine {name}: {engine['does']}: {engine['remedy']}")
     lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(
