@@ -173,7 +173,7 @@ def test_output_directories(
     assert planned(*names.split(), output_dir=folder) == wanted
     assert capsys.readouterr().err == ""
     assert planned(*names.split(), output=folder) == wanted
-    assert "use --output-dir" in capsys.readouterr().err
+    assert "deprecated" in capsys.readouterr().err
     assert planned("a.wav", output_dir="new") == [Item("a.wav", "new/a.mp3")]
     with pytest.raises(InvalidRequestError, match="--output-dir"):
         planned("a.wav", output_dir="in/a.wav")

@@ -235,11 +235,11 @@ def test_old_names_of_the_song_index(
     assert not caplog.text
     monkeypatch.delenv("POLYMUX_SONG_INDEX")
     assert index_folder() == tmp_path / "variable"
-    assert "use POLYMUX_SONG_INDEX" in caplog.text
+    assert "Use POLYMUX_SONG_INDEX" in caplog.text
 
     monkeypatch.delenv("POLYMUX_CATALOGUE")
     file = tmp_path / "config.toml"
     file.write_text(f'[songs]\ncatalogue = "{tmp_path}/file"\n')
     monkeypatch.setenv("POLYMUX_CONFIG", str(file))
     assert index_folder() == tmp_path / "file"
-    assert "use songs.index_dir" in caplog.text
+    assert "Use songs.index_dir" in caplog.text

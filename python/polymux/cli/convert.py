@@ -90,8 +90,7 @@ def _add_file_arguments(command: argparse.ArgumentParser) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="Maximum number of parallel conversions (default: twice the number of available "
-        "cores)",
+        help="Number of inputs to process in parallel (default: twice the number of CPU cores)",
     )
     add_old_option(group, "--jobs", workers)
     add_quiet(group)
