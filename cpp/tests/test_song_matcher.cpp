@@ -19,8 +19,8 @@ using polymux::song_tests::melody;
 
 namespace {
 
-constexpr int song_count = 12;
-constexpr double song_s = 40.0;
+constexpr int song_count = 8;
+constexpr double song_s = 28.0;
 
 /// An index in memory; song n is melody n.
 const SongSnapshot& known_songs() {
@@ -62,7 +62,7 @@ std::vector<Candidate> find(const std::vector<float>& snippet,
 }  // namespace
 
 TEST_CASE("a snippet identifies its song and position, and that nothing was changed") {
-    for (const int song : {1, 4, 8, song_count}) {
+    for (const int song : {1, 4, song_count}) {
         const double from_s = 3.017 + song;
         const auto found = find(cut(song, from_s, 5.0));
         REQUIRE(!found.empty());
@@ -152,7 +152,7 @@ TEST_CASE("a minimum confidence changes what is accepted") {
 }
 
 TEST_CASE("other music does not match a song of the index") {
-    for (std::uint32_t seed = 100; seed < 112; ++seed) {
+    for (std::uint32_t seed = 100; seed < 106; ++seed) {
         const auto found = find(melody(seed, 5.0));
         CHECK((found.empty() || !found[0].accepted));
     }
@@ -182,11 +182,11 @@ TEST_CASE("a canceled search finds nothing") {
 
 TEST_CASE("a snippet that begins before the song is found") {
     std::vector<float> snippet(16'000);
-    const std::vector<float> beginning = cut(9, 0.0, 4.0);
+    const std::vector<float> beginning = cut(8, 0.0, 4.0);
     snippet.insert(snippet.end(), beginning.begin(), beginning.end());
     const auto found = find(snippet);
     REQUIRE(!found.empty());
-    CHECK(found[0].song == 9);
+    CHECK(found[0].song == 8);
     CHECK(found[0].accepted);
     CHECK(found[0].offset_s == doctest::Approx(-2.0).epsilon(0.02));
 }
