@@ -115,20 +115,18 @@ def refuse_without_server(
         raise InvalidRequestError(f"{', '.join(given)}: {why}")
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, allowed: str = "a number of seconds above 0") -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"invalid value (got {shown(text)}, allowed a number of seconds above 0)"
-        )
+        raise argparse.ArgumentTypeError(f"invalid value (got {shown(text)}, allowed {allowed})")
     return seconds
 
 
 def _seconds_or_none(text: str) -> float:
-    return math.inf if text == "none" else _seconds(text)
+    return math.inf if text == "none" else _seconds(text, "a number of seconds above 0, or none")
 
 
 def _count(text: str) -> int:

@@ -95,7 +95,7 @@ export function showAdministration(place) {
 			const told = await ask("api/v1/administration");
 			const now = JSON.stringify(told);
 			if (isOver) return;
-			// Redraw only after a change, and not while the keyboard focus is in a table or a dialog is open.
+			// Redraw only after a change, and not while the keyboard focus is in the content or a dialog is open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {
 				redraw(body, failed && failure(failed), tiles(told), sections(told, (why) => look(true, why)));

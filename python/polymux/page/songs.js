@@ -33,7 +33,7 @@ export function showSongs(place, { operations }) {
 			if (mine !== turn) return;
 			fill(found, songs.length ? songCards(songs) : empty("songs", "No match found"));
 			more.hidden = songs.length < limit || limit === MOST;
-			announce(`${songs.length} songs found`);
+			announce(songs.length === 1 ? "1 song found" : `${songs.length} songs found`);
 		} catch (error) {
 			if (mine === turn) fill(found, failure(error));
 		}

@@ -29,8 +29,8 @@ and clients send them only if you set them. "The server downloads it" marks URLs
 [SSRF protection](../explanation/ssrf-protection.md) applies.
 
 In forms (`multipart/form-data`) all values are text. Booleans are `1`, `t`, `true`, `yes`, `on` or
-`0`, `f`, `false`, `no`, `off`, in any case. Numbers are decimal and contain no spaces. An empty
-text means that the field is absent, like `null` in JSON.
+`0`, `f`, `false`, `no`, `off`, in upper or lower case. Numbers are decimal and contain no spaces.
+An empty text means that the field is absent, like `null` in JSON.
 """
 
 _BODIES = {"json": "JSON", "multipart": "a form (`multipart/form-data`)"}
@@ -75,7 +75,7 @@ def _operation(one: Operation) -> Iterator[str]:
         yield f"\nThe job's `output` ({_types(one.output)}): {one.output.doc}\n"
     if one.unknown_fields == "pass":
         refused = ", ".join(f"`{name}`" for name in one.refused_fields)
-        yield "\nThe server forwards other fields to the model's server. "
+        yield "\nThe server forwards fields that the table does not list to the upstream. "
         yield f"It rejects these fields: {refused}.\n"
     for variant in one.variants:
         yield from _variant(variant, several=len(one.variants) > 1)

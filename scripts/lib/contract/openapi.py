@@ -272,7 +272,7 @@ def _page(contract: Contract) -> str:
     ]
     for one in contract.operations:
         parts.append(
-            f"<h2 id={one.name}>{html.escape(one.title)}</h2><p>{html.escape(one.summary)}</p>\n"
+            f"<h2 id={one.name}>{html.escape(one.title)}</h2><p>{_inline(one.summary)}</p>\n"
             f"<p><code>POST /api/v1/{html.escape(one.path)}</code></p>\n"
         )
         for variant in one.variants:
@@ -282,12 +282,17 @@ def _page(contract: Contract) -> str:
     return "".join(parts)
 
 
+def _inline(text: str) -> str:
+    """Return a text as HTML, with Markdown code spans as `<code>`."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 def _table(variant: Variant) -> str:
     rows = "".join(
         f"<tr><td><code>{html.escape(one.name)}</code>{' *' if one.required else ''}"
         f"<td>{' or '.join(sorted(one.type, key=VALUE_TYPES.index))}"
         f"<td>{html.escape(str(one.default)) if one.has_default else ''}"
-        f"<td>{html.escape(one.doc)}\n"
+        f"<td>{_inline(one.doc)}\n"
         for one in variant.fields
     )
     return f"<table><tr><th>field<th>type<th>default<th>description\n{rows}</table>\n"

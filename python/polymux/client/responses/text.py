@@ -88,7 +88,7 @@ def media_url(body: bytes) -> str:
     """
     value = parsed(body)
     if not isinstance(value, dict):
-        raise wrong("", "an object with the member response", value)
+        raise wrong("", "an object with the member response or url", value)
     # An empty string counts as missing: the other member may have the URL.
     given = {name: one for name, one in value.items() if one != ""}
     for name in ("response", "url"):

@@ -194,7 +194,8 @@ def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]])
         if work.values.get(name, none) != none:
             raise status_error(
                 errors.NoBackendError,
-                f"{name}: {words}. An upstream may support it (see 'polymux doctor')",
+                f"{name}: {words}. Omit it, or configure an upstream that supports it "
+                "(see docs/integrations/upstreams.md)",
                 param=name,
             )
 
