@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 2.0
 #: After a longer pause the model gets no earlier audio, because it skips repeated sentences.
 _NEW_WINDOW_S = 5.0
-#: Tolerance for speech boundaries: the detector adds 0.4 s to each, and the model is off by a little.
+#: Tolerance for speech boundaries: the detector adds 0.4 s to each, and the model is inexact.
 _NEAR_S = 0.55
 
 
