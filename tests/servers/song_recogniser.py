@@ -45,22 +45,15 @@ SONG = {
     "songid_url": "https://www.shazam.example/track/40333609/the-blue-danube",
     "song_image": "https://images.example/cover/400x400cc.jpg",
 }
-MATCH = {
-    "matches": [{"id": "40333609", "offset": 4.31, "timeskew": -0.0002, "frequencyskew": 0.0}],
-    "location": {"accuracy": 0.01},
-    "timestamp": 1700000000000,
-    "timezone": "Europe/London",
-    "track": TRACK,
-    "tagid": "11111111-2222-4333-8444-000000000000",
-}
-NO_MATCH = {
-    "matches": [],
+ANSWER = {
     "location": {"accuracy": 0.01},
     "timestamp": 1700000000000,
     "timezone": "Europe/London",
     "tagid": "11111111-2222-4333-8444-000000000000",
-    "retryms": 12000,
 }
+FOUND = {"id": "40333609", "offset": 4.31, "timeskew": -0.0002, "frequencyskew": 0.0}
+MATCH = {"matches": [FOUND], **ANSWER, "track": TRACK}
+NO_MATCH = {"matches": [], **ANSWER, "retryms": 12000}
 
 Said = Callable[[Exchange], Awaitable[None]]
 

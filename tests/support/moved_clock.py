@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+#: A time of day, in seconds since 1970.
+BEGIN = 1_800_000_000.0
+
 
 class MovedClock:
     """Seconds from 0; `now` may be set. `run` runs coroutines that wait with `sleep`."""

@@ -114,22 +114,13 @@ def test_keys_of_version_0_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert "max_estimate_s" in caplog.text
 
 
-def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*words: Any) -> str:
-        assert main([str(word) for word in ("keys", *words, "--data-dir", tmp_path)]) == 0
-        return capsys.readouterr().err
-
-    said = run("add", "site", "--longest-estimate", "60")
-    assert "--longest-estimate" in said
-    assert "--max-estimate" in said
-    assert "polymux keys change" in run("change", "site", "--name", "other")
+def test_an_old_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    KeyFile(tmp_path / "keys.json").add("site")
+    words = ["keys", "change", "site", "--name", "other", "--data-dir", str(tmp_path)]
+    assert main(words) == 0
+    assert "polymux keys change" in capsys.readouterr().err
     (key,) = KeyFile(tmp_path / "keys.json").keys()
-    assert (key.name, key.max_estimate_s) == ("other", 60)
-    with pytest.raises(SystemExit):
-        main(["keys", "add", "--help"])
-    said = capsys.readouterr().out
-    assert "--max-estimate" in said
-    assert "longest" not in said
+    assert key.name == "other"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +133,7 @@ def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
         ("serve", "--store x", "--data-dir x"),
         ("keys list", "--store x", "--data-dir x"),
         ("keys update a", "--store x", "--data-dir x"),
+        ("keys add a", "--longest-estimate 60", "--max-estimate 60"),
         ("mcp", "--folder x --folder y", "--allow-dir x --allow-dir y"),
     ],
 )  # fmt: skip
@@ -196,10 +188,9 @@ def test_old_import_paths(old: str, name: str) -> None:
     ],
 )
 def test_old_class_names(old: str, new: type) -> None:
-    for _ in range(2):
-        with pytest.warns(DeprecationWarning, match=rf"polymux\.{old}\b.*polymux\.") as found:
-            assert getattr(polymux, old) is new
-        assert [one.filename for one in found] == [__file__]
+    with pytest.warns(DeprecationWarning, match=rf"polymux\.{old}\b.*polymux\.") as found:
+        assert getattr(polymux, old) is new
+    assert [one.filename for one in found] == [__file__]
     assert old not in dir(polymux)
     with pytest.warns(DeprecationWarning, match=old):
         exec(f"from polymux import {old}", {})

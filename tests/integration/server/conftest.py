@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
+from support.moved_clock import BEGIN, MovedClock
 from support.polymux_server import Box, PolymuxServer
 from support.served_songs import made
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NUMBERS = count(1)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
+    """The clock of every store that a server opens."""
+    found = MovedClock()
+    found.now = BEGIN
+    monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
+    return found
 
 
 @pytest.fixture(scope="session")

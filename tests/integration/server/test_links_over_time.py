@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-import pytest
+from support.moved_clock import BEGIN
 from support.polymux_server import PolymuxServer
 from support.served import until
 from support.services import Scripted
@@ -16,24 +16,10 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+    from support.moved_clock import MovedClock
+
 DAY_S = 86400.0
-BEGIN = 1_800_000_000.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of every store that a server opens."""
-    found = Clock()
-    monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
-    return found
 
 
 def keeping(folder: Path, retention_s: float, key: str = "") -> PolymuxServer:
@@ -70,7 +56,7 @@ def end_of(link: str) -> float:
     return float(dict(parse_qsl(link.partition("?")[2]))["exp"])
 
 
-def test_a_link_ends_with_its_file(tmp_path: Path, clock: Clock) -> None:
+def test_a_link_ends_with_its_file(tmp_path: Path, clock: MovedClock) -> None:
     with keeping(tmp_path / "s", 3600) as server:
         link = server.link()
         assert end_of(link) == BEGIN + 3600
@@ -82,7 +68,7 @@ def test_a_link_ends_with_its_file(tmp_path: Path, clock: Clock) -> None:
         assert status(server, link) == 404
 
 
-def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: Clock) -> None:
+def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: MovedClock) -> None:
     """A link is valid for a week. Secrets rotate every two weeks and two are valid at a time."""
     folder = tmp_path / "s"
     with keeping(folder, 90 * DAY_S) as server:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from support.moved_clock import MovedClock
+
 #: Larger than the buffers of a connection whose client does not read.
 SIZE_BYTES = 16 << 20
 WRITE_S = 0.5
@@ -28,22 +30,6 @@ def data() -> bytes:
     return bytes(range(256)) * (SIZE_BYTES >> 8)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of the server's store."""
-    found = Clock()
-    monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
-    return found
-
-
 @pytest.fixture
 def link(server: PolymuxServer) -> str:
     return server.link()
@@ -51,7 +37,7 @@ def link(server: PolymuxServer) -> str:
 
 @pytest.fixture
 def server(
-    tmp_path: Path, data: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: bytes, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PolymuxServer]:
     monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", WRITE_S)
 
@@ -126,12 +112,12 @@ def files(server: PolymuxServer) -> list[Path]:
     return list((server.settings.store.folder / "media").glob("*/*"))
 
 
-def delete_its_job(server: PolymuxServer, _: Clock) -> None:
+def delete_its_job(server: PolymuxServer, _: MovedClock) -> None:
     (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
     assert server.ask("DELETE", f"/api/v1/predictions/{job['id']}").status == 204
 
 
-def let_its_time_pass(server: PolymuxServer, clock: Clock) -> None:
+def let_its_time_pass(server: PolymuxServer, clock: MovedClock) -> None:
     """Let the file expire and run the sweep that the server runs periodically."""
     clock.now += server.settings.store.retention_s
     store = server.state.service.store
@@ -143,9 +129,9 @@ def test_a_file_that_goes_while_it_is_read(
     server: PolymuxServer,
     link: str,
     data: bytes,
-    clock: Clock,
+    clock: MovedClock,
     monkeypatch: pytest.MonkeyPatch,
-    go: Callable[[PolymuxServer, Clock], None],
+    go: Callable[[PolymuxServer, MovedClock], None],
 ) -> None:
     """A running download completes. New requests return 404 (S07)."""
     # The client pauses in this test.

@@ -35,19 +35,13 @@ PNG = media.png(8, 8)
 
 
 @pytest.fixture(scope="module")
-def groq() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(
-    groq: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
     folder = tmp_path_factory.mktemp("files")
     operations = ("transcribe", "generate_image")
     made = upstream(
-        folder, groq.url, models=MODELS, operations=operations, image_fields=("seed",), total_s=5
+        folder, bad.url, models=MODELS, operations=operations, image_fields=("seed",), total_s=5
     )
     with gateway(folder, {"groq": made}) as running:
         yield running
@@ -62,15 +56,15 @@ def answers(value: Any) -> steps.Step:
     return steps.answer(200, json.dumps(value).encode())
 
 
-def received(groq: MisbehavingServer) -> tuple[dict[str, str], bytes, str]:
+def received(bad: MisbehavingServer) -> tuple[dict[str, str], bytes, str]:
     """The fields, file and file name of the last form."""
-    body = body_of(groq.requests[-1])
+    body = body_of(bad.requests[-1])
     [file] = body.files
     return dict(body.fields), file.content, file.file_name
 
 
-def test_a_transcription(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    groq.script(answers(VERBOSE))
+def test_a_transcription(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    bad.script(answers(VERBOSE))
     answer = transcribed(server, ("language", "German"), ("batch_size", "24"))
     assert answer.status == 200
     told = answer.json()
@@ -84,7 +78,7 @@ def test_a_transcription(server: PolymuxServer, groq: MisbehavingServer) -> None
     }
     assert told["metrics"]["audio_seconds"] == 2.5
     assert "batch_size" in told["logs"]
-    fields, content, name = received(groq)
+    fields, content, name = received(bad)
     assert fields == {
         "model": "whisper-large-v3",
         "response_format": "verbose_json",
@@ -92,45 +86,45 @@ def test_a_transcription(server: PolymuxServer, groq: MisbehavingServer) -> None
         "timestamp_granularities[]": "segment",
     }
     assert (content, name) == (SOUND, "Rede.mp3")
-    request = groq.requests[-1]
+    request = bad.requests[-1]
     assert request.path == "/v1/audio/transcriptions"
     assert request.header("authorization") == f"Bearer {CANARY}"
     assert request.header("content-length") is not None
 
 
-def test_words(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    groq.script(answers(VERBOSE))
+def test_words(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    bad.script(answers(VERBOSE))
     told = transcribed(server, ("timestamp", "word")).json()
     assert told["output"]["chunks"] == [
         {"text": "Guten", "timestamp": [0.1, 0.9]},
         {"text": " Tag.", "timestamp": [1, 2]},
     ]
     assert "timestamp" not in told["output"]
-    assert received(groq)[0]["timestamp_granularities[]"] == "word"
+    assert received(bad)[0]["timestamp_granularities[]"] == "word"
     for words in (None, []):
-        groq.script(answers({**VERBOSE, "words": words}))
+        bad.script(answers({**VERBOSE, "words": words}))
         told = transcribed(server, ("timestamp", "word")).json()
         assert [one["text"] for one in told["output"]["chunks"]] == [" Guten", " Tag."]
         assert told["output"]["timestamp"] == "chunk"
         assert "timestamp" in told["logs"]
-    groq.script(answers({"text": "Hello"}))
+    bad.script(answers({"text": "Hello"}))
     told = transcribed(server).json()
     assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
     assert told["output"]["timestamp"] == "none"
     assert "timestamp" in told["logs"]
-    groq.script(answers({"text": "", "words": [], "segments": []}))
+    bad.script(answers({"text": "", "words": [], "segments": []}))
     told = transcribed(server, ("timestamp", "word")).json()
     assert told["output"] == {"text": "", "chunks": []}
 
 
-def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) -> None:
+def test_a_model_that_tells_no_times(bad: MisbehavingServer, tmp_path: Path) -> None:
     """Plain text is requested. Missing timestamps: a warning, or an error if they are needed."""
     made = upstream(
-        tmp_path, groq.url, models={SPEECH: "text-only"}, operations=("transcribe",),
+        tmp_path, bad.url, models={SPEECH: "text-only"}, operations=("transcribe",),
         transcript_format="json",
     )  # fmt: skip
     with gateway(tmp_path, {"groq": made}) as server:
-        groq.script(answers({"text": " Hello."}))
+        bad.script(answers({"text": " Hello."}))
         told = transcribed(server, ("language", "en")).json()
         assert told["output"] == {
             "text": "Hello.",
@@ -138,31 +132,31 @@ def test_a_model_that_tells_no_times(groq: MisbehavingServer, tmp_path: Path) ->
             "timestamp": "none",
         }
         assert "timestamp" in told["logs"]
-        fields, _, _ = received(groq)
+        fields, _, _ = received(bad)
         assert fields == {"model": "text-only", "response_format": "json", "language": "en"}
-        before = len(groq.requests)
+        before = len(bad.requests)
         refused = transcribed(server, ("timestamp", "word"))
         assert (refused.status, refused.json()["param"]) == (501, "timestamp")
-        assert len(groq.requests) == before
+        assert len(bad.requests) == before
 
 
-def test_a_translation(server: PolymuxServer, groq: MisbehavingServer) -> None:
-    groq.script(answers(VERBOSE))
+def test_a_translation(server: PolymuxServer, bad: MisbehavingServer) -> None:
+    bad.script(answers(VERBOSE))
     told = transcribed(server, ("task", "translate"), ("language", "de")).json()
     assert told["status"] == "succeeded"
     assert "language" in told["logs"]
-    assert groq.requests[-1].path == "/v1/audio/translations"
-    assert received(groq)[0] == {"model": "whisper-large-v3", "response_format": "verbose_json"}
-    before = len(groq.requests)
+    assert bad.requests[-1].path == "/v1/audio/translations"
+    assert received(bad)[0] == {"model": "whisper-large-v3", "response_format": "verbose_json"}
+    before = len(bad.requests)
     answer = transcribed(server, ("task", "translate"), ("timestamp", "word"))
     assert (answer.status, answer.json()["param"]) == (501, "timestamp")
-    assert len(groq.requests) == before
+    assert len(bad.requests) == before
 
 
-def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> None:
+def test_a_recording_at_an_address(bad: MisbehavingServer, tmp_path: Path) -> None:
     """The gateway downloads the URL and forwards the file."""
-    groq.script(answers(VERBOSE))
-    made = upstream(tmp_path, groq.url, models={SPEECH: "whisper-1"}, operations=("transcribe",))
+    bad.script(answers(VERBOSE))
+    made = upstream(tmp_path, bad.url, models={SPEECH: "whisper-1"}, operations=("transcribe",))
     with MisbehavingServer() as site:
         site.script(steps.answer(200, SOUND, content_type="audio/wav"), path="/a/talk.wav")
         policy = FetchPolicy(allowed_hosts=(f"127.0.0.1:{site.port}",))
@@ -170,12 +164,12 @@ def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> N
             body, head = form(("url", f"{site.url}/a/talk.wav"))
             answer = server.ask("POST", STT, body, head)
             assert (answer.status, answer.json()["output"]["text"]) == (200, "Guten Tag.")
-            body, head = form(("url", f"{groq.url}/a/talk.wav"))
+            body, head = form(("url", f"{bad.url}/a/talk.wav"))
             refused = server.ask("POST", STT, body, head)
             assert (refused.status, refused.json()["code"]) == (400, "url_refused")
         [request] = site.requests
         assert request.header("authorization") is None
-    assert received(groq)[1:] == (SOUND, "talk.wav")
+    assert received(bad)[1:] == (SOUND, "talk.wav")
 
 
 @pytest.mark.parametrize(
@@ -186,8 +180,8 @@ def test_a_recording_at_an_address(groq: MisbehavingServer, tmp_path: Path) -> N
         {**VERBOSE, "segments": [{"text": "x", "start": 0, "end": 1 << 70}]},
     ],
 )  # fmt: skip
-def test_what_is_no_transcript(server: PolymuxServer, groq: MisbehavingServer, value: Any) -> None:
-    groq.script(answers(value))
+def test_what_is_no_transcript(server: PolymuxServer, bad: MisbehavingServer, value: Any) -> None:
+    bad.script(answers(value))
     answer = transcribed(server)
     assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
 
@@ -201,14 +195,14 @@ def fetched(server: PolymuxServer, url: str) -> Answer:
     return server.ask("GET", url.removeprefix(server.url), key=None)
 
 
-def test_pictures(server: PolymuxServer, groq: MisbehavingServer) -> None:
+def test_pictures(server: PolymuxServer, bad: MisbehavingServer) -> None:
     encoded = base64.b64encode(PNG).decode()
-    groq.script(answers({"created": 1, "data": [{"b64_json": encoded}, {"b64_json": encoded}]}))
+    bad.script(answers({"created": 1, "data": [{"b64_json": encoded}, {"b64_json": encoded}]}))
     answer = drawn(
         server, num_outputs=2, width=512, height=768, seed=7, scheduler="DDIM", guidance_scale=2
     )
     told = answer.json()
-    assert json.loads(groq.requests[-1].body) == {
+    assert json.loads(bad.requests[-1].body) == {
         "model": "their-painter", "prompt": "a lighthouse", "n": 2, "size": "512x768",
         "response_format": "b64_json", "seed": 7,
     }  # fmt: skip
@@ -221,19 +215,19 @@ def test_pictures(server: PolymuxServer, groq: MisbehavingServer) -> None:
         assert (file.headers["content-type"], file.body) == ("image/png", PNG)
     for head in ("", "data:image/png;base64,"):
         lines = f"{head}{base64.encodebytes(PNG).decode()}"
-        groq.script(answers({"data": [{"b64_json": lines}]}))
+        bad.script(answers({"data": [{"b64_json": lines}]}))
         assert fetched(server, drawn(server).json()["output"][0]).body == PNG
-    before = len(groq.requests)
+    before = len(bad.requests)
     answer = server.ask("POST", f"{IMAGES}?model=lorenzomarines/astra", *form(("prompt", "a boat")))
     assert (answer.status, answer.json()["code"]) == (501, "no_backend")
-    assert len(groq.requests) == before
+    assert len(bad.requests) == before
 
 
 @pytest.mark.parametrize("sent", [PNG, b"only a text"])
 def test_what_is_no_recording_is_not_sent(
-    server: PolymuxServer, groq: MisbehavingServer, sent: bytes
+    server: PolymuxServer, bad: MisbehavingServer, sent: bytes
 ) -> None:
-    before = len(groq.requests)
+    before = len(bad.requests)
     body, head = form(("audio", ("Rede.mp3", sent)))
     answer = server.ask("POST", STT, body, head)
     assert (answer.status, answer.json()["param"]) == (415, "audio")
@@ -241,21 +235,17 @@ def test_what_is_no_recording_is_not_sent(
     body, head = form(("file", ("Rede.mp3", sent)), ("model", "whisper-1"))
     answer = server.ask("POST", "/v1/audio/transcriptions", body, head)
     assert (answer.status, answer.json()["error"]["param"]) == (415, "file")
-    assert len(groq.requests) == before
+    assert len(bad.requests) == before
 
 
-def test_pictures_by_address(
-    server: PolymuxServer, groq: MisbehavingServer, tmp_path: Path
-) -> None:
+def test_pictures_by_address(server: PolymuxServer, bad: MisbehavingServer, tmp_path: Path) -> None:
     """Downloaded from the upstream's host with SSRF protection and without the API key."""
-    groq.script(steps.answer(200, PNG, content_type="image/png"), path="/made/1.png")
-    groq.script(
-        answers({"data": [{"url": f"{groq.url}/made/1.png"}]}), path="/v1/images/generations"
-    )
+    bad.script(steps.answer(200, PNG, content_type="image/png"), path="/made/1.png")
+    bad.script(answers({"data": [{"url": f"{bad.url}/made/1.png"}]}), path="/v1/images/generations")
     told = drawn(server).json()
     assert fetched(server, told["output"][0]).body == PNG
-    assert groq.requests[-1].path == "/made/1.png"
-    assert groq.requests[-1].header("authorization") is None
+    assert bad.requests[-1].path == "/made/1.png"
+    assert bad.requests[-1].header("authorization") is None
 
 
 @pytest.mark.parametrize(
@@ -269,14 +259,12 @@ def test_pictures_by_address(
         [{"url": "HOST/page"}], [{"url": "HOST/gone"}],
     ],
 )  # fmt: skip
-def test_what_is_no_picture(
-    server: PolymuxServer, groq: MisbehavingServer, data: list[Any]
-) -> None:
-    groq.script(steps.answer(200, b"<html>", content_type="text/html"), path="/page", times=None)
-    groq.script(steps.answer(404, b""), path="/gone", times=None)
-    groq.script(steps.answer(200, PNG[:-20]), path="/cut", times=None)
-    value = json.loads(json.dumps({"data": data}).replace("HOST", groq.url))
-    groq.script(answers(value), path="/v1/images/generations")
+def test_what_is_no_picture(server: PolymuxServer, bad: MisbehavingServer, data: list[Any]) -> None:
+    bad.script(steps.answer(200, b"<html>", content_type="text/html"), path="/page", times=None)
+    bad.script(steps.answer(404, b""), path="/gone", times=None)
+    bad.script(steps.answer(200, PNG[:-20]), path="/cut", times=None)
+    value = json.loads(json.dumps({"data": data}).replace("HOST", bad.url))
+    bad.script(answers(value), path="/v1/images/generations")
     answer = drawn(server)
     assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
     assert server.state.service.store.media.used_bytes == sum(
@@ -285,22 +273,22 @@ def test_what_is_no_picture(
     assert list(server.settings.store.folder.glob("drafts/*")) == []
 
 
-def test_no_address_leads_into_this_network(server: PolymuxServer, groq: MisbehavingServer) -> None:
+def test_no_address_leads_into_this_network(server: PolymuxServer, bad: MisbehavingServer) -> None:
     """Covers URLs from the upstream and redirects from its host (I19)."""
     with MisbehavingServer() as decoy:
         picture = steps.answer(200, PNG, content_type="image/png")
         decoy.script(picture, times=None)
-        groq.script(steps.redirect(302, f"{decoy.url}/x.png"), path="/moved", times=None)
-        for url in (f"{decoy.url}/x.png", f"{groq.url}/moved"):
-            groq.script(answers({"data": [{"url": url}]}), path="/v1/images/generations")
+        bad.script(steps.redirect(302, f"{decoy.url}/x.png"), path="/moved", times=None)
+        for url in (f"{decoy.url}/x.png", f"{bad.url}/moved"):
+            bad.script(answers({"data": [{"url": url}]}), path="/v1/images/generations")
             assert drawn(server).status == 502
         assert decoy.connections == []
 
 
-def test_pictures_that_begin_with_one(groq: MisbehavingServer, tmp_path: Path) -> None:
+def test_pictures_that_begin_with_one(bad: MisbehavingServer, tmp_path: Path) -> None:
     """One model serves all variants and does not support response_format."""
     made = upstream(
-        tmp_path, groq.url, models={"any": "painter"}, operations=("generate_image",),
+        tmp_path, bad.url, models={"any": "painter"}, operations=("generate_image",),
         response_format=False,
     )  # fmt: skip
     with gateway(tmp_path, {"painter": made}) as server:
@@ -309,7 +297,7 @@ def test_pictures_that_begin_with_one(groq: MisbehavingServer, tmp_path: Path) -
         answer = server.ask("POST", path, body, head)
         assert (answer.status, answer.json()["param"]) == (501, "image")
         encoded = base64.b64encode(PNG).decode()
-        groq.script(answers({"data": [{"b64_json": encoded}]}))
+        bad.script(answers({"data": [{"b64_json": encoded}]}))
         body, head = form(("prompt", "a boat"))
         assert server.ask("POST", path, body, head).status == 200
-        assert "response_format" not in json.loads(groq.requests[-1].body)
+        assert "response_format" not in json.loads(bad.requests[-1].body)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.runtime.settings import Limits
 from servers import steps
-from servers.misbehaving import MisbehavingServer
 from support.polymux_server import CHAT
 from support.upstreams import (
     ASKED,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from servers.misbehaving import MisbehavingServer
     from support.polymux_server import PolymuxServer
 
 #: The upstream's timeout between two bytes of a stream.
@@ -38,18 +38,12 @@ ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
 
 
 @pytest.fixture(scope="module")
-def other() -> Iterator[MisbehavingServer]:
-    with MisbehavingServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(
-    other: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
+    bad: MisbehavingServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
     folder = tmp_path_factory.mktemp("pieces")
     models = {"fast": "their-model", "gpt-4o": "their-model"}
-    upstreams = {"groq": upstream(folder, other.url, models=models, idle_s=IDLE_S)}
+    upstreams = {"groq": upstream(folder, bad.url, models=models, idle_s=IDLE_S)}
     with gateway(folder, upstreams) as running:
         yield running
 
@@ -60,21 +54,21 @@ def told(server: PolymuxServer, path: str) -> list[object]:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_every_split(server: PolymuxServer, other: MisbehavingServer, end: str) -> None:
+def test_every_split(server: PolymuxServer, bad: MisbehavingServer, end: str) -> None:
     """Splits at every byte, including within line ends and characters (C24)."""
     data = STREAM.replace(b"\n", ENDS[end])
     for at in range(1, len(data), 9 if end == "LF" else 23):
         pieces = steps.send(data[:at]), steps.sleep(0.001), steps.send(data[at:])
-        other.script(steps.event_stream(), *pieces)
+        bad.script(steps.event_stream(), *pieces)
         assert told(server, CHAT) == [*SAID, "[DONE]"], at
 
 
 @pytest.mark.parametrize(("path", "size_bytes"), [(CHAT, 1), (FREE, 3)])
 def test_pieces_of_one_length(
-    server: PolymuxServer, other: MisbehavingServer, path: str, size_bytes: int
+    server: PolymuxServer, bad: MisbehavingServer, path: str, size_bytes: int
 ) -> None:
     """Pieces of a few bytes, which also split characters (C24)."""
-    other.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
+    bad.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
     found = told(server, path)
     if path == CHAT:
         assert found == [*SAID, "[DONE]"]
@@ -82,22 +76,22 @@ def test_pieces_of_one_length(
         assert [one["response"] for one in found if isinstance(one, dict)] == ["Grüß", " 🎵\n\n"]
 
 
-def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, other: MisbehavingServer) -> None:
+def test_a_slow_stream_is_no_silent_one(server: PolymuxServer, bad: MisbehavingServer) -> None:
     """A stream may last as long as data continues to arrive (C37)."""
     pieces = [chunk(f"{number} ") for number in range(4)]
     play = [step for one in pieces for step in (steps.sleep(IDLE_S / 2), steps.send(event(one)))]
-    other.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
+    bad.script(steps.event_stream(), *play, steps.send(event("[DONE]")))
     assert events_of(chat(server, stream=True)) == [*pieces, "[DONE]"]
 
 
 @pytest.mark.parametrize(("max_bytes", "comes"), [(1 << 20, False), (2 << 20, True)])
 def test_how_long_an_event_may_be(
-    other: MisbehavingServer, tmp_path: Path, max_bytes: int, comes: bool
+    bad: MisbehavingServer, tmp_path: Path, max_bytes: int, comes: bool
 ) -> None:
     """The limits for events from an upstream and to a client are two settings."""
-    found = upstream(tmp_path, other.url, event_bytes=max_bytes)
+    found = upstream(tmp_path, bad.url, event_bytes=max_bytes)
     long = chunk("x" * (3 << 19))
-    other.script(
+    bad.script(
         steps.event_stream(), *(steps.send(event(one)) for one in (chunk("a"), long)),
         steps.send(event("[DONE]")), times=2,
     )  # fmt: skip
