@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -94,10 +93,8 @@ public:
     CancellingSource(ByteSource& inner, CancelToken token, int reads)
         : inner_(inner), token_(std::move(token)), left_(reads) {}
     Result<std::size_t> read(std::span<std::byte> buffer) override {
-        if (left_-- == 0) {
-            cancelled_at = std::chrono::steady_clock::now();
-            token_.cancel();
-        }
+        if (left_ < 0) ++reads_after_cancel;
+        if (left_-- == 0) token_.cancel();
         return inner_.read(buffer.first(std::min<std::size_t>(buffer.size(), 4096)));
     }
     Result<void> seek(std::uint64_t offset_bytes) override { return inner_.seek(offset_bytes); }
@@ -107,7 +104,7 @@ public:
     }
     [[nodiscard]] const std::string& name() const noexcept override { return inner_.name(); }
 
-    std::chrono::steady_clock::time_point cancelled_at;
+    int reads_after_cancel = 0;
 
 private:
     ByteSource& inner_;
@@ -236,7 +233,7 @@ TEST_SUITE("remux of hostile input") {
         }
     }
 
-    TEST_CASE("canceled at any moment, it ends within 200 ms") {
+    TEST_CASE("canceled at any moment, it ends without another read") {
         const std::string whole = medium(".mkv", {"-b:v", "2M"});
         int cancelled = 0;
         for (int reads = 0; reads < 40; ++reads) {
@@ -250,8 +247,8 @@ TEST_SUITE("remux of hostile input") {
             if (report) continue;
             ++cancelled;
             CHECK(report.error().code == ErrorCode::cancelled);
-            CHECK(std::chrono::steady_clock::now() - source.cancelled_at <
-                  std::chrono::milliseconds(200));
+            CHECK(source.reads_after_cancel == 0);
+            CHECK(output.empty());
         }
         CHECK(cancelled > 5);
     }

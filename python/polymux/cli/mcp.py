@@ -27,9 +27,9 @@ docs/integrations/mcp.md for its configuration. Operations run on this computer 
 --server. POLYMUX_BASE_URL is ignored here: files must not leave this computer by accident. The
 server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
-Tools may read files in the directories that the client announces as its roots, else in the
-directories of --folder, by default the current directory. Results are deleted when the command
-ends, unless you set --output-dir.
+Tools may read files in the directories of --folder and in those that the client announces as its
+roots. For a client that does not support roots, the default of --folder is the current directory.
+Results are deleted when the command ends, unless you set --output-dir.
 
 """
 
