@@ -79,7 +79,7 @@ def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """Hide the models and songs of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("POLYMUX_MODELS", str(tmp_path_factory.mktemp("models")))
-        patched.setenv("POLYMUX_CATALOGUE", str(tmp_path_factory.mktemp("catalogue") / "none"))
+        patched.setenv("POLYMUX_SONG_INDEX", str(tmp_path_factory.mktemp("index") / "none"))
         yield
 
 

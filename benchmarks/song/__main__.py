@@ -13,12 +13,12 @@ from pathlib import Path
 from benchmarks.measure import BUILD
 from benchmarks.song import (
     calibration,
-    catalogue,
     costs,
     fitting,
     report,
     scorer,
     snippets,
+    song_set,
     text_queries,
     whole,
 )
@@ -42,9 +42,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     making = commands.add_parser("generate", help="make a set unless it exists")
     for one in (making, commands.add_parser("queries", help="print text queries as JSON lines")):
         one.add_argument("--seed", type=int, default=1)
-    making.add_argument(
-        "--tracks", type=int, help="tracks in the catalog (default: 300, reduced 40)"
-    )
+    making.add_argument("--tracks", type=int, help="tracks in the index (default: 300, reduced 40)")
     making.add_argument("--reduced", action="store_true", help="shorter tracks, and fewer")
     making.add_argument("out", type=Path, nargs="?", help="folder (default: below build/bench)")
     scoring = commands.add_parser("score", help="run a recognizer on the snippets of a set")
@@ -94,7 +92,7 @@ def generate(options: argparse.Namespace) -> None:
 
 
 def score(options: argparse.Namespace) -> None:
-    songs = catalogue.SongSet(options.folder)
+    songs = song_set.SongSet(options.folder)
     chosen = snippets.reduced if options.reduced else snippets.full
     cases = chosen(songs, options.each) if options.each else chosen(songs)
     if options.only:
@@ -127,7 +125,7 @@ def tell(rows: Sequence[scorer.Row], options: argparse.Namespace) -> None:
 def cost(options: argparse.Namespace) -> None:
     count = COST_TRACKS_REDUCED if options.reduced else COST_TRACKS
     folder = options.folder or BUILD / f"song-1-{count}"
-    songs = catalogue.SongSet(folder) if options.folder else catalogue.generate(folder, 1, count)
+    songs = song_set.SongSet(folder) if options.folder else song_set.generate(folder, 1, count)
     found = costs.run(songs, costs.REDUCED if options.reduced else costs.Sizes())
     kept = BUILD / f"song-costs{'-reduced' if options.reduced else ''}.json"
     kept.write_text(json.dumps(found, indent=2, ensure_ascii=False))
@@ -136,7 +134,7 @@ def cost(options: argparse.Namespace) -> None:
 
 
 def print_queries(options: argparse.Namespace) -> None:
-    known = catalogue.SongSet(options.folder).catalogue
+    known = song_set.SongSet(options.folder).indexed
     songs = [text_queries.Song(one.name, one.title, one.artist) for one in known]
     for query in text_queries.queries(options.seed, songs, options.count):
         line = {"text": query.text, "kind": query.kind, "expected": sorted(query.expected)}

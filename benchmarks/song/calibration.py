@@ -97,7 +97,7 @@ class Library:
         groups = list(dict.fromkeys(one.group for one in self.recordings))
         if len(groups) < 2:
             raise ValueError(f"{folder} has {len(groups)} recordings of {MIN_S:g} s or more; "
-                             "two are needed, one of them held out of the catalogue")  # fmt: skip
+                             "two are needed, one of them held out of the index")  # fmt: skip
         count = max(1, round(HELD_OUT * len(groups)))
         self.held_out = {groups[place] for place in random.permutation(len(groups))[:count]}
 
@@ -186,7 +186,7 @@ def run(folder: Path, settings: Settings, kept: Path) -> str:
     rows = scorer.score(library, core(index, names), list(library.cases(settings.each)), kept)
     held = len(library.recordings) - len(names)
     return "\n".join([
-        f"{len(names)} files in the catalogue, {held} held out, {len(rows)} snippets:\n",
+        f"{len(names)} files in the index, {held} held out, {len(rows)} snippets:\n",
         *report.by_condition(rows, {})[:-1],
         "",
         *confidences.bins(rows),

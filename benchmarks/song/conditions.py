@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.song import media
-from benchmarks.song.catalogue import SongSet, cut
 from benchmarks.song.signals import (
     RATE_HZ,
     Sound,
@@ -25,6 +24,7 @@ from benchmarks.song.signals import (
     spectrum_filter,
     uneven,
 )
+from benchmarks.song.song_set import SongSet, cut
 
 BEFORE_S = 1.0  # of music before a snippet, because it still echoes in rooms
 AFTER_S = 0.25  # extra length, because codecs and filters shorten the sound
@@ -46,7 +46,7 @@ class Studio:
         return repeated[:frames]
 
     def music(self, frames: int) -> Sound:
-        """Return a piece of a song outside the catalog."""
+        """Return a piece of a song outside the index."""
         others = self.songs.outside("song")
         other = others[int(self.random.integers(len(others)))]
         start = int(self.random.integers(0, max(int(other.seconds * RATE_HZ) - frames, 1)))

@@ -24,7 +24,7 @@ from benchmarks.song import signals, snippets, text_search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from benchmarks.song.catalogue import SongSet, Track
+    from benchmarks.song.song_set import SongSet, Track
 
 RATE_HZ = 8000
 QUESTION_S = 5.0
@@ -38,8 +38,8 @@ class Sizes(NamedTuple):
     """Size of the runs.
 
     Attributes:
-        hours: Length of the catalog for the queries.
-        many_hours: Length of the catalog that is opened.
+        hours: Length of the index for the queries.
+        many_hours: Length of the index that is opened.
         questions: Queries that match, and the same number that do not.
         titles: Titles for the search by name.
         searches: Searches by name.
@@ -104,7 +104,7 @@ def listening(songs: SongSet) -> dict[str, Any]:
 def one_of_each(songs: SongSet) -> Iterator[Track]:
     """Yield three tracks of each codec."""
     count: dict[str, int] = {}
-    for track in songs.catalogue:
+    for track in songs.indexed:
         count[track.codec] = count.get(track.codec, 0) + 1
         if count[track.codec] <= 3:
             yield track
@@ -112,7 +112,7 @@ def one_of_each(songs: SongSet) -> Iterator[Track]:
 
 def minute_of(songs: SongSet) -> signals.Sound:
     """Return five minutes of several songs, mono."""
-    parts = [signals.from_int16(np.asarray(songs.master(one))) for one in songs.catalogue[:8]]
+    parts = [signals.from_int16(np.asarray(songs.master(one))) for one in songs.indexed[:8]]
     return np.concatenate(parts)[: 300 * signals.RATE_HZ]
 
 
@@ -135,7 +135,7 @@ def fingerprints(songs: SongSet) -> tuple[list[list[Part]], float]:
     from polymux._native._media import Limits, fingerprint_song
 
     parts, seconds = [], 0.0
-    for track in songs.catalogue:
+    for track in songs.indexed:
         path = songs.folder / track.encoded
         made = fingerprint_song(("path", os.fsencode(path), path.name), None, Limits(), None)
         parts.append(list(made["parts"]))

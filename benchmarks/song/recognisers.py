@@ -1,4 +1,4 @@
-"""The recognizers: each has the catalog of a set, and identifies the bytes of an upload."""
+"""The recognizers: each has the index of a set, and identifies the bytes of an upload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from polymux._native._media import SongIndex
 
-    from benchmarks.song.catalogue import SongSet
+    from benchmarks.song.song_set import SongSet
 
 
 class Answer(NamedTuple):
@@ -39,7 +39,7 @@ Recognise = Callable[[bytes], Answer]
 def chromaprint_peer(songs: SongSet) -> Recognise:
     """Create Chromaprint's recognizer, which always names the position with the fewest bit
     errors."""
-    index = chromaprint.Index({one.name: songs.folder / one.encoded for one in songs.catalogue})
+    index = chromaprint.Index({one.name: songs.folder / one.encoded for one in songs.indexed})
 
     def recognise(content: bytes) -> Answer:
         name, errors = index.nearest(content)
@@ -53,9 +53,9 @@ def ours(songs: SongSet) -> Recognise:
     from polymux._native._media import Limits, SongIndex, fingerprint_song
 
     limits = Limits()
-    names = [one.name for one in songs.catalogue]
+    names = [one.name for one in songs.indexed]
     index = SongIndex("")
-    for number, one in enumerate(songs.catalogue, 1):
+    for number, one in enumerate(songs.indexed, 1):
         path = songs.folder / one.encoded
         made = fingerprint_song(("path", os.fsencode(path), path.name), None, limits, None)
         tracks = [(number, first, *rest) for first, *rest in made["parts"]]

@@ -128,7 +128,7 @@ def wrongs(rows: Sequence[Row], thresholds: Thresholds) -> list[str]:
     inside = cell([row for row in rows if row.inside], thresholds)
     return [
         *lines,
-        f"| wrong song for a snippet of the catalogue | {inside.wrong} | {inside.asked} |",
+        f"| wrong song for a snippet of the index | {inside.wrong} | {inside.asked} |",
     ]
 
 
@@ -243,7 +243,7 @@ def summary(
     """
     by_name = thresholds or {}
     every = [row for some in rows.values() for row in some]
-    lines = [heading("snippets of the catalogue, %", [*rows, "mean", "worst", "goal"])]
+    lines = [heading("snippets of the index, %", [*rows, "mean", "worst", "goal"])]
     for line in LINES:
         each = [figures(some, line, by_name.get(name, {})) for name, some in rows.items()]
         asked = [[one for one in part if not math.isnan(one)] for part in zip(*each, strict=True)]
@@ -254,7 +254,7 @@ def summary(
         cells = [shown(one) for one in (*each, means, worst)]
         lines.append(f"| {line.name} | {' | '.join([*cells, line.goal])} |")
     lines += ["", heading("must not be named", [*rows, "together", "at most, 95 %", "goal"])]
-    wrong_song = {"another song for a snippet of the catalogue": ((), "0")}
+    wrong_song = {"another song for a snippet of the index": ((), "0")}
     for kind, (kinds, goal) in {**REFUSED, **wrong_song}.items():
         counts = [named(some, kinds, by_name.get(name, {})) for name, some in rows.items()]
         wrong, asked_of = (sum(part) for part in zip(*counts, strict=True))

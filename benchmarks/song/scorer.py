@@ -60,7 +60,7 @@ class Row:
 
     @property
     def inside(self) -> bool:
-        """Whether the catalog has its song."""
+        """Whether the index has its song."""
         return self.kind in {"inside", "container"}
 
     def accepted(self, least: float | None) -> bool:
@@ -211,7 +211,7 @@ class Cell:
 
 
 def summed(rows: Iterable[Row], least: float | None = None) -> Cell:
-    """Sum up the results of snippets of the catalog; `least` replaces the recognizer's
+    """Sum up the results of snippets of the index; `least` replaces the recognizer's
     threshold."""
     chosen = list(rows)
     return Cell(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.song import containers
-from benchmarks.song.catalogue import SongSet, Track, cut
 from benchmarks.song.conditions import (
     AFTER_S,
     BEFORE,
@@ -29,6 +28,7 @@ from benchmarks.song.signals import (
     unclipped,
     wav_bytes,
 )
+from benchmarks.song.song_set import SongSet, Track, cut
 from benchmarks.song.tracks import edited
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ LENGTHS_S = (2.0, 5.0, 10.0)
 OTHER_LENGTHS_S = (1.5, 3.0, 7.0, 20.0, 45.0)
 AT_OTHER_LENGTHS = ("clean", "pink 0 dB", "babble 0 dB", "microphone near", "speed +3 %")
 OUTSIDE = {"other songs": "song", "live": "live", "loop": "loop", "siblings": "sibling"}
-# Conditions for snippets from outside the catalog: matching a clean one is as wrong as matching a
+# Conditions for snippets from outside the index: matching a clean one is as wrong as matching a
 # noisy one.
 OUTSIDE_CONDITIONS = ("clean", "MP3 64k", "pink +5 dB", "microphone near")
 
@@ -72,11 +72,11 @@ class Case:
 def cells(
     songs: SongSet, kind: str, conditions: Sequence[str], lengths_s: Sequence[float], count: int
 ) -> Iterator[Case]:
-    """Yield `count` snippets of the catalog for each condition and length."""
+    """Yield `count` snippets of the index for each condition and length."""
     for condition in conditions:
         for seconds in lengths_s:
             needed = (seconds * 1.06 + 2.5) if condition != "edit" else (seconds + 2.5) / 0.6
-            long_enough = [one for one in songs.catalogue if one.seconds > needed]
+            long_enough = [one for one in songs.indexed if one.seconds > needed]
             if condition == "edit":
                 long_enough = [one for one in long_enough if one.relation != "edit"]
             for number in range(count if long_enough else 0):
@@ -86,7 +86,7 @@ def cells(
 
 
 def outside(songs: SongSet, kind: str, lengths_s: Sequence[float], each: int) -> Iterator[Case]:
-    """Yield `each` snippets of every track of a kind outside the catalog."""
+    """Yield `each` snippets of every track of a kind outside the index."""
     for place, track in enumerate(songs.outside(OUTSIDE[kind])):
         for seconds in lengths_s:
             for number in range(each):

@@ -26,7 +26,7 @@ MIN_FOR_TYPOS = 6  # letters: a typo in a shorter word makes another word
 
 @dataclass(frozen=True)
 class Song:
-    """The names of a song in the catalog."""
+    """The names of a song in the index."""
 
     key: str
     title: str
@@ -135,7 +135,7 @@ def queries(seed: int, songs: Sequence[Song], count: int = 240) -> list[Query]:
 
     Args:
         seed: Seed of the queries.
-        songs: Songs in the catalog.
+        songs: Songs in the index.
         count: Number of queries.
 
     Example:

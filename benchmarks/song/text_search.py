@@ -50,13 +50,13 @@ def run(titles: int, count: int, seed: int) -> dict[str, Any]:
     missed: list[dict[str, Any]] = []
     taken_ms: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "catalogue"
+        home = Path(folder) / "index"
         fill(home, songs)
-        with polymux.Catalogue(home) as catalogue:
-            catalogue.search("warm")
+        with polymux.SongIndex(home) as index:
+            index.search("warm")
             for query in text_queries.queries(seed, songs, count):
                 began = time.thread_time()
-                found = catalogue.search(query.text, text_queries.FOUND_WITHIN)
+                found = index.search(query.text, text_queries.FOUND_WITHIN)
                 taken_ms[query.kind].append(1000 * (time.thread_time() - began))
                 if not query.expected & {one.path.name for one in found}:
                     wanted = songs[int(min(query.expected, key=int))]
@@ -66,7 +66,7 @@ def run(titles: int, count: int, seed: int) -> dict[str, Any]:
                                    "found": first})  # fmt: skip
             for text in text_queries.HOSTILE:
                 try:
-                    catalogue.search(text)
+                    index.search(text)
                 except polymux.InvalidRequestError as error:
                     print("refused:", str(error)[:60], file=sys.stderr)
     every = sorted(one for some in taken_ms.values() for one in some)

@@ -37,7 +37,7 @@ class Plan:
         seeds: Seeds of the track.
         relation: `song`, or its relation to the partner: one of RELATIONS.
         partner: Name of the related track.
-        inside: Whether it is in the catalog.
+        inside: Whether it is in the index.
     """
 
     name: str
@@ -73,7 +73,7 @@ def related(partner: Plan, relation: str, number: int, name: str, *, inside: boo
             same song played again; `remaster` and `edit` are the same recording, changed.
         number: Distinguishes related tracks.
         name: Unique name within the set.
-        inside: Whether it is in the catalog.
+        inside: Whether it is in the index.
     """
     random = generator(partner.seeds.take, relation, number)
     drawn = [int(word) for word in random.integers(1, 1 << 31, 5)]
@@ -110,15 +110,15 @@ def over_loop(partner: Plan, number: int, name: str, *, inside: bool) -> Plan:
 
 
 def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
-    """Return the plans of a set: the tracks of the catalog, and those outside it.
+    """Return the plans of a set: the tracks of the index, and those outside it.
 
-    A twentieth of the catalog has each relation. There are also tracks outside it: unrelated songs,
-    a fifth of the catalog's number; and siblings, live versions and songs over a loop, a fifteenth
+    A twentieth of the index has each relation. There are also tracks outside it: unrelated songs,
+    a fifth of the index's number; and siblings, live versions and songs over a loop, a fifteenth
     each. Their partners are inside.
 
     Args:
         seed: Seed of all plans.
-        tracks: Tracks in the catalog, including related ones; at least 15.
+        tracks: Tracks in the index, including related ones; at least 15.
         share: Share of the normal track length of 60 to 120 s.
 
     Raises:
@@ -139,7 +139,7 @@ def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
 
 
 def relatives(songs: list[Plan], looped: list[Plan]) -> list[Plan]:
-    """Return the related tracks of the catalog: as many of each relation as there are songs over
+    """Return the related tracks of the index: as many of each relation as there are songs over
     loops."""
     beats = [one for one in songs if one.style in WITH_DRUMS]
     played = [one for one in songs if one.style != "drums only"]
@@ -160,7 +160,7 @@ def relatives(songs: list[Plan], looped: list[Plan]) -> list[Plan]:
 
 
 def strangers(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
-    """Return `count` siblings, live versions and songs over loops each, outside the catalog."""
+    """Return `count` siblings, live versions and songs over loops each, outside the index."""
     beats = [one for one in songs if one.style in WITH_DRUMS]
     played = [one for one in songs if one.style != "drums only"]
     found = []

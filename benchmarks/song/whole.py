@@ -9,15 +9,15 @@ import json
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.song import catalogue, costs, report, scorer, snippets
+from benchmarks.song import costs, report, scorer, snippets, song_set
 from benchmarks.song.recognisers import RECOGNISERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.song.catalogue import SongSet
     from benchmarks.song.scorer import Row
+    from benchmarks.song.song_set import SongSet
 
 REDUCED_SHARE = 0.6  # track length relative to a full set
 REDUCED_TRACKS = 40
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     Attributes:
         seeds: Seeds of the sets, which are evaluated separately and together.
         each: Snippets per condition and length; the cells in the docs have 12.
-        tracks: Tracks in each catalog; None for 300, or 40 if reduced.
+        tracks: Tracks in each index; None for 300, or 40 if reduced.
         reduced: Shorter tracks, only the core conditions, and little music for the costs.
         folder: Folder for sets, rows and figures; existing ones are reused.
     """
@@ -47,7 +47,7 @@ def set_of(plan: Plan, seed: int, folder: Path | None = None) -> SongSet:
     count = plan.tracks or (REDUCED_TRACKS if plan.reduced else TRACKS)
     name = f"song-{seed}-{count}{'-reduced' if plan.reduced else ''}"
     share = REDUCED_SHARE if plan.reduced else 1.0
-    return catalogue.generate(folder or plan.folder / name, seed, count, share)
+    return song_set.generate(folder or plan.folder / name, seed, count, share)
 
 
 def asked(plan: Plan, songs: SongSet, who: str) -> list[Row]:

@@ -106,7 +106,7 @@ TEST_CASE("generic names map to the frames of the standard") {
         Row{"bpm", "TBPM", "TBPM"},         Row{"sort_album", "TSOA", "TSOA"},
         Row{"compilation", "TCMP", "TCMP"}, Row{"comment", "COMM", "COMM"},
         Row{"lyrics-eng", "USLT", "USLT"},  Row{"mood", "TXXX", "TMOO"},
-        Row{"catalogue", "TXXX", "TXXX"},   Row{"TMED", "TMED", "TMED"},
+        Row{"orchestra", "TXXX", "TXXX"},   Row{"TMED", "TMED", "TMED"},
         Row{"TORY", "TORY", "TXXX"},        Row{"TDRL", "TXXX", "TDRL"},
         Row{"TXYZ", "TXXX", "TXXX"},        Row{"title-sort", "TSOT", "TSOT"},
     };

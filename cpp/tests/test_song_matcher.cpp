@@ -23,7 +23,7 @@ constexpr int song_count = 12;
 constexpr double song_s = 40.0;
 
 /// An index in memory; song n is melody n.
-const SongSnapshot& catalogue() {
+const SongSnapshot& known_songs() {
     static const std::shared_ptr<const SongSnapshot> snapshot = [] {
         auto set = SongSet::open("/nonexistent/songs", Parameters{});
         REQUIRE(set);
@@ -56,7 +56,7 @@ std::vector<float> cut(int song, double from_s, double seconds, double tempo = 1
 
 std::vector<Candidate> find(const std::vector<float>& snippet,
                             const std::function<bool(std::int64_t)>& excluded = {}) {
-    return find_songs(catalogue(), make_query(snippet), Parameters{}, excluded);
+    return find_songs(known_songs(), make_query(snippet), Parameters{}, excluded);
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ TEST_CASE("a canceled search finds nothing") {
     const CancelToken token;
     token.cancel();
     const Query query = make_query(melody(200, 5.0));
-    CHECK(find_songs(catalogue(), query, Parameters{}, {}, token).empty());
+    CHECK(find_songs(known_songs(), query, Parameters{}, {}, token).empty());
 }
 
 TEST_CASE("a snippet that begins before the song is found") {
@@ -200,7 +200,7 @@ TEST_CASE("the same recording is recognized, damaged or complete, and another is
     const auto same = [](const std::vector<float>& sound) {
         Fingerprinter fingerprinter;
         fingerprinter.feed(sound);
-        return find_same_recordings(catalogue(), fingerprinter.finish()[0].fingerprint,
+        return find_same_recordings(known_songs(), fingerprinter.finish()[0].fingerprint,
                                     Parameters{});
     };
     CHECK(same(melody(4, song_s)) == std::vector<std::int64_t>{4});

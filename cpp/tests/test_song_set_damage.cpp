@@ -282,7 +282,7 @@ TEST_CASE("the next publish deletes leftover files, and nothing else") {
     const auto set = opened(folder.path());
     const std::vector<std::string> strays = {"000000000099.segment", "000000000100.segment.part",
                                              "manifest.part"};
-    const std::vector<std::string> others = {"7.segment", "catalogue.sqlite", "notes.part"};
+    const std::vector<std::string> others = {"7.segment", "library.sqlite", "notes.part"};
     for (const auto& names : {strays, others}) {
         for (const std::string& name : names) write_file(folder.file(name), "half");
     }
@@ -290,7 +290,7 @@ TEST_CASE("the next publish deletes leftover files, and nothing else") {
     add(*set, 1, 1);
     REQUIRE(set->publish(1));
     const std::vector<std::string> expected = {"000000000100.segment", "7.segment",
-                                               "catalogue.sqlite", "manifest", "notes.part"};
+                                               "library.sqlite", "manifest", "notes.part"};
     CHECK(folder.entries() == expected);
     check_songs(*opened(folder.path()), {1});
 }

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         APIStatusError,
         AuthenticationError,
         BadRequestError,
-        CatalogueError,
         ConflictError,
         ConnectError,
         ConnectionLostError,
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
         RateLimitError,
         RequestTimeoutError,
         RequestTooLargeError,
+        SongIndexError,
         StreamInterruptedError,
         TLSError,
         TransportError,
@@ -111,8 +111,8 @@ if TYPE_CHECKING:
         Progress,
         StreamInfo,
     )
-    from polymux.songs.catalogue import Catalogue
-    from polymux.songs.results import CatalogueSong, Match
+    from polymux.songs.results import IndexedSong, Match
+    from polymux.songs.song_index import SongIndex
 
 __all__ = [
     "APIError",
@@ -127,9 +127,6 @@ __all__ = [
     "BatchItem",
     "BatchProgress",
     "BatchReport",
-    "Catalogue",
-    "CatalogueError",
-    "CatalogueSong",
     "Chapter",
     "ChatChunk",
     "ChatCompletion",
@@ -146,6 +143,7 @@ __all__ = [
     "DecodeError",
     "EncoderError",
     "EncryptedMediaError",
+    "IndexedSong",
     "InputChangedError",
     "InputError",
     "InputNotFoundError",
@@ -185,6 +183,8 @@ __all__ = [
     "RequestTooLargeError",
     "Retry",
     "Song",
+    "SongIndex",
+    "SongIndexError",
     "SongList",
     "StreamInfo",
     "StreamInterruptedError",
@@ -251,10 +251,16 @@ _HOMES = {
         "Progress",
         "StreamInfo",
     ),
-    "songs.catalogue": ("Catalogue",),
-    "songs.results": ("CatalogueSong", "Match"),
+    "songs.song_index": ("SongIndex",),
+    "songs.results": ("IndexedSong", "Match"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: Class names of 0.1 and their new names; using an old one warns.
+_NEW_NAMES = {
+    "Catalogue": "SongIndex",
+    "CatalogueError": "SongIndexError",
+    "CatalogueSong": "IndexedSong",
+}
 
 
 class _RenamedModules:
@@ -284,6 +290,11 @@ if not TYPE_CHECKING:  # Otherwise type checkers would accept misspelled names.
         """Load a public name on first use (PEP 562)."""
         from importlib import import_module
 
+        if name in _NEW_NAMES:
+            from polymux._util.deprecation import warn_of_old_name
+
+            warn_of_old_name("polymux", name, _NEW_NAMES[name])
+            name = _NEW_NAMES[name]
         if name not in __all__:
             raise AttributeError(f"module 'polymux' has no attribute {name!r}")
         if name in {"aio", "contract", "notebook"}:

@@ -43,7 +43,7 @@
     │           ├── NoBackendError                501
     │           └── OverloadedError               503
     ├── PredictionFailedError                     a job failed or was canceled
-    ├── CatalogueError                            the song index cannot be read or written
+    ├── SongIndexError                            the song index cannot be read or written
     ├── NoMatchError                              no song matches
     ├── OperationCancelledError                   the operation was canceled
     ├── OutOfMemoryError (MemoryError)            an allocation failed
@@ -569,17 +569,29 @@ class OverloadedError(InternalServerError):
     code = "overloaded"
 
 
-class CatalogueError(PolymuxError):
+class SongIndexError(PolymuxError):
     """The song index cannot be opened, read or written.
 
     Attributes:
-        code: ``catalogue_failed``; ``catalogue_busy`` if another process writes to it,
-            ``catalogue_damaged`` if its database is damaged, ``storage_full`` if the disk is full.
+        code: ``song_index_failed``; ``song_index_busy`` if another process writes to it,
+            ``song_index_damaged`` if its database is damaged, ``storage_full`` if the disk is full.
 
     Example:
         >>> import polymux
-        >>> polymux.CatalogueError("its disk is full", code="storage_full").code
+        >>> polymux.SongIndexError("its disk is full", code="storage_full").code
         'storage_full'
     """
 
-    code = "catalogue_failed"
+    code = "song_index_failed"
+
+
+if not TYPE_CHECKING:  # Otherwise type checkers would accept misspelled names.
+
+    def __getattr__(name: str) -> object:
+        """Return the class of a deprecated name, with a warning."""
+        if name != "CatalogueError":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from polymux._util.deprecation import warn_of_old_name
+
+        warn_of_old_name(__name__, name, "SongIndexError")
+        return SongIndexError

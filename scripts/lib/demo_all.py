@@ -36,7 +36,7 @@ def main() -> int:
     media = make_all(folder / "media")
     _tell("speech, images, music and a video, made on this machine", began)
     began = time.monotonic()
-    with polymux.Catalogue(folder / "songs"):
+    with polymux.SongIndex(folder / "songs"):
         pass  # A server that starts without a song index does not find one later.
     with served(folder, media, models) as server:
         _tell(f"a server at {server.url}", began)

@@ -137,7 +137,7 @@ def _make_pictures(media: Media) -> None:
 
 def _make_music(media: Media) -> None:
     import numpy
-    from support.catalogue_songs import RATE, song, sound, write
+    from support.generated_songs import RATE, song, sound, write
 
     for seed, title, artist, kind in SONGS:
         path = media.music / f"{seed}.{kind}"

@@ -33,7 +33,7 @@ _SETTINGS = """[store]
 folder = {store}
 
 [songs]
-catalogue = {catalogue}
+index_dir = {index_dir}
 
 [fetch]
 allowed_hosts = [{site}]
@@ -56,20 +56,20 @@ class DemoServer:
     Attributes:
         url: Its URL, also that of the web UI.
         key_file: The file with its key for this account.
-        catalogue: The folder of its song index.
+        song_index: The folder of its song index.
         site: The web site from which it may download videos.
     """
 
     def __init__(self, folder: Path, site: "Server", models: Path) -> None:
         self.site = site
-        self.catalogue = folder / "songs"
+        self.song_index = folder / "songs"
         self.key_file = folder / "state/polymux/local-key"
         self._log = folder / "server.log"
         settings = folder / "polymux.toml"
         # JSON strings are valid TOML strings.
         values = {
             "store": str(folder / "store"),
-            "catalogue": str(self.catalogue),
+            "index_dir": str(self.song_index),
             "site": site.authority,
             "search": site.url("/find/{query}"),
         }

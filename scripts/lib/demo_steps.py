@@ -107,10 +107,10 @@ def upscale(tour: Tour) -> list[str]:
     return ["from {} x {} to {} x {} pixels".format(*sizes[0], *sizes[1])]
 
 
-def build_catalogue(tour: Tour) -> list[str]:
-    with polymux.Catalogue(tour.server.catalogue) as catalogue:
-        catalogue.add(tour.media.music)
-        titles = sorted(song.title for song in catalogue.songs())
+def build_song_index(tour: Tour) -> list[str]:
+    with polymux.SongIndex(tour.server.song_index) as index:
+        index.add(tour.media.music)
+        titles = sorted(song.title for song in index.songs())
     _expect(PLAYED[1] in titles, f"the song index has only {titles}")
     return [f"{len(titles)} songs: {', '.join(titles)}"]
 
@@ -193,7 +193,7 @@ STEPS: tuple[tuple[str, str, Doing], ...] = (
     ("transcribe", "the text of a recording", transcribe),
     ("convert_to_mp3", "a video's sound as MP3, compared with the ffmpeg program's", convert),
     ("upscale_image", "a drawing at twice its size", upscale),
-    ("Catalogue.add", "a song index over a music library", build_catalogue),
+    ("SongIndex.add", "a song index over a music library", build_song_index),
     ("identify_song", "the song in a short recording", identify),
     ("search_music", "a song by its name", search),
     ("download_video", "the video on a web page", download_video),

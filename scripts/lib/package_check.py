@@ -39,7 +39,7 @@ _IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "THIRD_PARTY.md", "s
              "scripts/private-deps/build", "scripts/private-deps/build-curl")  # fmt: skip
 _IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_native/_core.pyi",
              "polymux/_native/_media.pyi",
-             "polymux/page/index.html", "polymux/models/catalogue.toml")  # fmt: skip
+             "polymux/page/index.html", "polymux/models/registry.toml")  # fmt: skip
 _NOTICES = ("NOTICE.txt", "LICENSE", "THIRD_PARTY.md", "ffmpeg/COPYING.LGPLv2.1", "lame/COPYING",
             "libvpx/LICENSE", "curl/COPYING")  # fmt: skip
 _HIDDEN = re.compile(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 from polymux.server.auth.api_keys import KeyFile
-from support import catalogue_songs, programs, weights
+from support import generated_songs, programs, weights
 from support.chat_model import model_path
 from support.commands import environment
 from support.supervised import TESTS
@@ -142,11 +142,11 @@ class Samples:
 
 def _settings(folder: Path, samples: Samples) -> str:
     music = folder / "music"
-    catalogue_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
-    catalogue_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
-    with polymux.Catalogue(folder / "songs") as catalogue:
-        catalogue.add(music)
-    samples.snippet = catalogue_songs.snippet(samples.folder, 2)
+    generated_songs.song(music / "a.flac", 2, title="Blue Danube", artist="Strauss")
+    generated_songs.song(music / "b.flac", 1, title="Known", artist="Somebody")
+    with polymux.SongIndex(folder / "songs") as index:
+        index.add(music)
+    samples.snippet = generated_songs.snippet(samples.folder, 2)
     engines = {
         "media": {"threads": 1},
         "rapidocr": {"threads": 1},
@@ -158,7 +158,7 @@ def _settings(folder: Path, samples: Samples) -> str:
                  "options": {"samples": str(samples.folder)}},
     }  # fmt: skip
     lines = [
-        f"songs = {{ catalogue = {json.dumps(str(folder / 'songs'))} }}",
+        f"songs = {{ index_dir = {json.dumps(str(folder / 'songs'))} }}",
         "download = { enabled = false }",
         f"store = {{ folder = {json.dumps(str(folder / 'store'))} }}",
         'routes = { free_chat = ["stub"], chat = [{ backend = "stub", models = ["stub"] }, '

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import media as server_media
 from servers.reference import ReferenceServer
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
 from support.served import ServedProcess
@@ -121,9 +121,9 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     picture = ("-f", "lavfi", "-i", "testsrc2=size=160x120:rate=10:duration=3")
     programs.ffmpeg(*picture, *sine, "-c:v", "mpeg4", "-c:a", "aac", folder / "talk.mp4")
     programs.ffmpeg(*sine, "-metadata", "title=Song", folder / "song.flac")
-    catalogue_songs.song(folder / "music/danube.flac", 4, title="Blue Danube", artist="Strauss")
-    catalogue_songs.song(folder / "music/radetzky.mp3", 5, title="Radetzky March")
-    catalogue_songs.snippet(folder, 4).rename(folder / "snippet.wav")
+    generated_songs.song(folder / "music/danube.flac", 4, title="Blue Danube", artist="Strauss")
+    generated_songs.song(folder / "music/radetzky.mp3", 5, title="Radetzky March")
+    generated_songs.snippet(folder, 4).rename(folder / "snippet.wav")
     for name in ("recordings/one.wav", "recordings/two.ogg", "recordings/more/three.m4a"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         programs.ffmpeg(*sine, folder / name)

@@ -207,8 +207,8 @@ def test_recordings_become_a_table(done: Runs) -> None:
 
 def test_songs_are_recognised(done: Runs) -> None:
     notebook = done("songs")
-    assert "North Wind - Mast" in shown(notebook, "catalogue.identify(snippet)")
-    assert printed(notebook, "catalogue.identify(stranger)") == "None\n"
+    assert "North Wind - Mast" in shown(notebook, "index.identify(snippet)")
+    assert printed(notebook, "index.identify(stranger)") == "None\n"
     assert "North Wind - Mast" in shown(notebook, "nort wnd")
     assert "North Wind - Mast" in shown(notebook, "polymux.Local")
 

@@ -11,7 +11,7 @@ from polymux import contract
 from polymux._util.settings import rules_of
 from polymux.engines.registry import ENGINES
 from polymux.media.options import Limits as MediaLimits
-from polymux.models.catalogue import all_models
+from polymux.models.registry import all_models
 from polymux.server.settings.settings import ServerSettings
 from polymux.service.routes import Route
 from polymux.upstreams.model_names import OPENAI_OPERATIONS

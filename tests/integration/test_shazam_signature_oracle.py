@@ -15,9 +15,9 @@ import polymux
 from polymux._native import media
 from polymux.engines.media.engine import native_source
 from polymux.media.options import native_limits
-from support import catalogue_songs, signature_oracle
+from support import generated_songs, signature_oracle
 from support.cache import digest
-from support.catalogue_songs import sound
+from support.generated_songs import sound
 from support.song_recognitions import RATE_HZ, recording
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def difference(uri: str, expected: str) -> str:
 
 def written(corpus: Corpus, seed: int) -> Path:
     """The file of a clip, created once."""
-    makers = [digest(Path(one)) for one in (__file__, catalogue_songs.__file__)]
+    makers = [digest(Path(one)) for one in (__file__, generated_songs.__file__)]
     return corpus.cache.make(
         "clip", ".wav", f"{seed} {makers}", lambda path: write(path, recording(clip(seed)))
     )

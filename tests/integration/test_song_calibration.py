@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
@@ -24,9 +24,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five recordings in five formats, a duplicate, and files that calibration must skip."""
     folder = tmp_path_factory.mktemp("library")
     for seed, kind in enumerate(KINDS):
-        catalogue_songs.song(folder / "all" / f"{seed} \u00e4 'song.{kind}", 300 + seed, LENGTH_S)
+        generated_songs.song(folder / "all" / f"{seed} \u00e4 'song.{kind}", 300 + seed, LENGTH_S)
     programs.ffmpeg("-i", folder / "all" / "2 \u00e4 'song.flac", folder / "copy.opus")
-    catalogue_songs.song(folder / "jingle.wav", 400, 4.0)
+    generated_songs.song(folder / "jingle.wav", 400, 4.0)
     (folder / "text.mp3").write_text("no music at all\n" * 100)
     (folder / "gone.mp3").symlink_to(folder / "nowhere")
     return folder

@@ -62,8 +62,8 @@ def test_wheel_holds_the_package_and_nothing_else(built_wheel: Path) -> None:
     names = zipfile.ZipFile(built_wheel).namelist()
     assert built_wheel.name.startswith(f"polymux-{VERSION}-")
     assert {"polymux/__init__.py", "polymux/py.typed", "polymux/_native/_media.pyi"} <= set(names)
-    assert "polymux/models/catalogue.toml" in names
-    assert "polymux/models/catalogue-diffusion.toml" in names
+    assert "polymux/models/registry.toml" in names
+    assert "polymux/models/registry-diffusion.toml" in names
     assert "polymux/page/index.html" in names
     for module in ("_core", "_media"):
         found = [name for name in names if re.fullmatch(rf"polymux/_native/{module}\..*\.so", name)]

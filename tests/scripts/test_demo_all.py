@@ -23,7 +23,7 @@ SAID = {
     "transcribe": r"[Tt]he train to the.*\b31\b",
     "convert_to_mp3": r"\b\d{3,}\b.*\bffmpeg\b",
     "upscale_image": r"160 x 120.*320 x 240",
-    "Catalogue.add": r"\b4\b.*Blue Danube, Harbour Lights, Night Train, Stones in the River",
+    "SongIndex.add": r"\b4\b.*Blue Danube, Harbour Lights, Night Train, Stones in the River",
     "identify_song": r"Harbour Lights - The Sailors.* offset_s=(2\.9|3\.0)",
     "search_music": r"Harbour Lights - The Sailors",
     "download_video": r"[\d,]{7,} bytes.*(audio.*video|video.*audio)",
@@ -51,7 +51,7 @@ def steps_of(text: str) -> dict[str, str]:
 
 
 #: Steps that need no model and take a second or two.
-LIGHT = ("convert_to_mp3", "Catalogue.add", "search_music", "generate_image")
+LIGHT = ("convert_to_mp3", "SongIndex.add", "search_music", "generate_image")
 TOUR = """
 import sys
 sys.path.insert(0, "{lib}")

@@ -106,13 +106,13 @@ def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> No
 
 def check_store(folder: Path) -> None:
     """Check I4 for the store of a stopped server: it is sound and contains nothing unknown."""
-    catalogue = folder / "catalogue.db"
-    if not catalogue.exists():
+    database = folder / "catalogue.db"
+    if not database.exists():
         return
     drafts = folder / "drafts"
     left = [one.name for one in drafts.iterdir()] if drafts.exists() else []
     assert left == [], f"temporary files are left: {left[:5]}"
-    with closing(sqlite3.connect(catalogue)) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT count(*) FROM jobs WHERE status NOT IN "
                                   "('succeeded', 'failed', 'canceled')").fetchone()  # fmt: skip
         assert rows == (0,), "an unfinished job is left"

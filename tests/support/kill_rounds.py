@@ -190,11 +190,11 @@ class KillRounds:
         assert {one.name for one in folder.iterdir() if one.is_dir()} <= {"media", "drafts"}
         assert list((folder / "drafts").iterdir()) == []
         assert list(self.program.temporary.iterdir()) == []
-        with closing(sqlite3.connect(f"file:{folder}/catalogue.db?mode=ro", uri=True)) as catalogue:
-            assert catalogue.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            jobs = dict(catalogue.execute("SELECT id, status FROM jobs").fetchall())
-            rows = catalogue.execute("SELECT name, job, sha256 FROM files").fetchall()
-            records = catalogue.execute("SELECT id, record FROM jobs").fetchall()
+        with closing(sqlite3.connect(f"file:{folder}/catalogue.db?mode=ro", uri=True)) as database:
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            jobs = dict(database.execute("SELECT id, status FROM jobs").fetchall())
+            rows = database.execute("SELECT name, job, sha256 FROM files").fetchall()
+            records = database.execute("SELECT id, record FROM jobs").fetchall()
         assert set(jobs.values()) <= {"succeeded", "failed", "canceled"}
         files = {one.name: one for one in (folder / "media").glob("*/*")}
         assert files.keys() == {name for name, _, _ in rows}

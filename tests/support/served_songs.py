@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 from polymux.songs.settings import SongSettings
 
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 from support.polymux_server import PolymuxServer, form
 
 if TYPE_CHECKING:
@@ -30,26 +30,26 @@ def made(folder: Path) -> Path:
     music = folder / "music"
     cover = folder / "red.png"
     programs.ffmpeg("-f", "lavfi", "-i", "color=red:s=64x64:d=1", "-frames:v", "1", cover)
-    plain = catalogue_songs.song(folder / "plain.mp3", 0)
+    plain = generated_songs.song(folder / "plain.mp3", 0)
     music.mkdir()
     tags = {"title": MARKUP, "artist": "Band \u202e & Co", "album": "<b>Album</b>", "date": "1999"}
     words = [word for name, text in tags.items() for word in ("-metadata", f"{name}={text}")]
     both = ("-i", plain, "-i", cover, "-map", "0", "-map", "1", "-c", "copy")
     programs.ffmpeg(*both, "-disposition:v", "attached_pic", *words, music / "secret place.mp3")
-    catalogue_songs.song(
+    generated_songs.song(
         music / "known" / "b.flac", 1, title="Known", artist="Somebody", MUSICBRAINZ_TRACKID=MBID
     )
     shutil.copy(cover, music / "known" / "cover.png")
-    catalogue_songs.song(music / "c.ogg", 2, title="Blue Danube", artist="Strauss")
-    catalogue_songs.song(music / "d.wav", 3)
-    with polymux.Catalogue(folder / "catalogue") as catalogue:
-        report = catalogue.add(music)
+    generated_songs.song(music / "c.ogg", 2, title="Blue Danube", artist="Strauss")
+    generated_songs.song(music / "d.wav", 3)
+    with polymux.SongIndex(folder / "index") as index:
+        report = index.add(music)
     assert report.added == 4, report
-    return folder / "catalogue"
+    return folder / "index"
 
 
-def served(folder: Path, catalogue: Path | None, **more: Any) -> PolymuxServer:
-    songs = SongSettings(catalogue=catalogue, **more.pop("songs", {}))
+def served(folder: Path, song_index: Path | None, **more: Any) -> PolymuxServer:
+    songs = SongSettings(index_dir=song_index, **more.pop("songs", {}))
     return PolymuxServer(folder / "s", engines={}, songs=songs, **more)
 
 

@@ -22,9 +22,9 @@ import polymux
 
 
 def add(folder: str, music: str) -> None:
-    with polymux.Catalogue(folder) as catalogue:
+    with polymux.SongIndex(folder) as index:
         print("begun", flush=True)
-        report = catalogue.add(
+        report = index.add(
             music, workers=2, on_progress=lambda now: print(now.outcome, now.path.name, flush=True)
         )
         print("done", report.added + report.unchanged, flush=True)
@@ -39,8 +39,8 @@ def write(folder: str, music: str) -> None:
             print("writing", flush=True)
             sys.stdin.readline()
 
-    with polymux.Catalogue(folder) as catalogue:
-        report = catalogue.add(music, workers=1, on_progress=wait)
+    with polymux.SongIndex(folder) as index:
+        report = index.add(music, workers=1, on_progress=wait)
         print("added", report.added, flush=True)
 
 
@@ -48,10 +48,10 @@ def ask(folder: str, snippet: str, title: str) -> None:
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     right = wrong = 0
-    with polymux.Catalogue(folder) as catalogue:
+    with polymux.SongIndex(folder) as index:
         while not (over.is_set() and right):
-            match = catalogue.identify(snippet)
-            found = catalogue.search(title, 1)
+            match = index.identify(snippet)
+            found = index.search(title, 1)
             if match and found and match.song.title == found[0].title == title:
                 right += 1
             else:
@@ -62,19 +62,19 @@ def ask(folder: str, snippet: str, title: str) -> None:
 
 
 def look(folder: str, snippet: str) -> None:
-    with polymux.Catalogue(folder) as catalogue:
-        assert catalogue.stats().library.startswith(sys.argv[-1])
-        match = catalogue.identify(snippet)
+    with polymux.SongIndex(folder) as index:
+        assert index.stats().library.startswith(sys.argv[-1])
+        match = index.identify(snippet)
         print("named", match and match.song.title)
-        print("found", catalogue.search("titel 2")[0].title)
-        print("whole", catalogue.check().is_whole, catalogue.count())
-        for change in (lambda: catalogue.add(snippet), lambda: catalogue.remove(1)):
+        print("found", index.search("titel 2")[0].title)
+        print("whole", index.check().is_whole, index.count())
+        for change in (lambda: index.add(snippet), lambda: index.remove(1)):
             try:
                 change()
-            except polymux.CatalogueError as error:
+            except polymux.SongIndexError as error:
                 print("refused", error.code)
-        print("memory", catalogue.stats().index["memory_bytes"] > 0)
-    with polymux.Local(engines={}, catalogue=folder) as here:
+        print("memory", index.stats().index["memory_bytes"] > 0)
+    with polymux.Local(engines={}, song_index=folder) as here:
         print("local", here.identify_song(snippet).name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polymux
-from servers import song_catalogues as said
+from servers import song_providers as said
 
 from support.polymux_server import PolymuxServer
 

@@ -3,21 +3,22 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from polymux import contract
+from polymux import contract, errors
 from polymux._util.deprecation import with_new_keys
 from polymux.cli import main
 from polymux.runtime.settings import EngineSettings, Limits
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.routes.api_keys import key_values
 from polymux.server.settings.settings import ServerSettings, read_settings
+from polymux.songs.settings import SongSettings, index_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 SONG = b'{"song": "x"}'
 
@@ -33,6 +34,8 @@ SONG = b'{"song": "x"}'
         (lambda: ServerSettings(grace_s=1), "grace_s"),
         (lambda: EngineSettings("chat", {"names": ["x"]}), "names"),
         (lambda: EngineSettings("chat", slots=2), "slots"),
+        (lambda: polymux.Local(catalogue="songs"), "catalogue"),
+        (lambda: polymux.AsyncLocal(catalogue="songs"), "catalogue"),
     ],
 )
 def test_old_arguments_warn(call: Callable[[], object], old: str) -> None:
@@ -61,6 +64,7 @@ longest_generation_s = 5
 [store]
 keep_s = 60
 [songs]
+catalogue = "/music/index"
 least_confidence = 0.9
 [engines.chat]
 slots = 2
@@ -79,6 +83,7 @@ def test_settings_under_old_keys(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         settings = read_settings(path)
     assert settings.limits.max_generation_s == 5
     assert settings.songs.min_confidence == 0.9
+    assert settings.songs.index_dir == Path("/music/index")
     assert settings.shutdown_timeout_s == 3
     assert settings.store.retention_s == 60
     assert settings.compat.mcp is True
@@ -86,8 +91,8 @@ def test_settings_under_old_keys(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert settings.engines["chat"].max_concurrency == 2
     assert settings.engines["chat"].options == {"model": "m", "aliases": ["a"]}
     assert settings.upstreams["far"].max_concurrency == 7
-    for name in ("limits.max_generation_s", "songs.min_confidence", "engines.chat.options.aliases",
-                 "upstreams.far.max_concurrency"):  # fmt: skip
+    for name in ("limits.max_generation_s", "songs.index_dir", "songs.min_confidence",
+                 "engines.chat.options.aliases", "upstreams.far.max_concurrency"):  # fmt: skip
         assert name in caplog.text
 
 
@@ -143,3 +148,61 @@ def test_old_import_paths(old: str, name: str) -> None:
     assert getattr(module, name).__module__ != old
     assert len(found) == 1
     sys.modules.pop(old)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Catalogue", polymux.SongIndex),
+        ("CatalogueError", polymux.SongIndexError),
+        ("CatalogueSong", polymux.IndexedSong),
+    ],
+)
+def test_old_class_names(old: str, new: type) -> None:
+    for _ in range(2):
+        with pytest.warns(DeprecationWarning, match=rf"polymux\.{old}\b.*polymux\.") as found:
+            assert getattr(polymux, old) is new
+        assert [one.filename for one in found] == [__file__]
+    assert old not in dir(polymux)
+    with pytest.warns(DeprecationWarning, match=old):
+        exec(f"from polymux import {old}", {})
+
+
+def test_the_old_error_is_caught() -> None:
+    with pytest.warns(DeprecationWarning, match="SongIndexError"):
+        old = errors.CatalogueError  # type: ignore[attr-defined]
+    with pytest.raises(old, match="x") as caught:
+        raise polymux.SongIndexError("x")
+    assert caught.value.code == "song_index_failed"
+    with pytest.raises(AttributeError, match="CatalogError"):
+        getattr(errors, "CatalogError")  # noqa: B009 - unknown to type checkers
+
+
+def test_old_names_of_the_song_index(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.warns(DeprecationWarning, match="index_dir"):
+        settings = SongSettings(catalogue=tmp_path)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="index_dir"):
+        assert settings.catalogue == settings.index_dir == tmp_path  # type: ignore[attr-defined]
+
+    assert main(["songs", "stats", "--catalogue", str(tmp_path / "option")]) == 0
+    assert "--catalogue is deprecated" in capsys.readouterr().err
+    assert (tmp_path / "option").is_dir()
+
+    monkeypatch.setenv("POLYMUX_CATALOGUE", str(tmp_path / "variable"))
+    assert index_folder() != tmp_path / "variable"  # The tests set the new variable.
+    assert not caplog.text
+    monkeypatch.delenv("POLYMUX_SONG_INDEX")
+    assert index_folder() == tmp_path / "variable"
+    assert "use POLYMUX_SONG_INDEX" in caplog.text
+
+    monkeypatch.delenv("POLYMUX_CATALOGUE")
+    file = tmp_path / "config.toml"
+    file.write_text(f'[songs]\ncatalogue = "{tmp_path}/file"\n')
+    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
+    assert index_folder() == tmp_path / "file"
+    assert "use songs.index_dir" in caplog.text

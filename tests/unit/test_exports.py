@@ -22,9 +22,9 @@ TWINS = ("convert_many", "convert_to_mp3", "decode_audio", "probe")
 NAMES = """
 __version__ aio batch contract convert_many convert_to_mp3 decode_audio decode_chat_stream notebook
 probe AnswerMessage AsyncChatStream AsyncClient AsyncLocal BatchItem BatchProgress BatchReport
-Catalogue CatalogueSong Chapter ChatChunk ChatCompletion ChatStream Choice Client ConversionOutcome
-ConversionReport ConversionWarning Cover Limits Local Match MediaFile MediaInfo OcrText PcmAudio
-Prediction Problem Progress Retry Song SongList StreamInfo TextResponse Timeout ToolCall
+Chapter ChatChunk ChatCompletion ChatStream Choice Client ConversionOutcome ConversionReport
+ConversionWarning Cover IndexedSong Limits Local Match MediaFile MediaInfo OcrText PcmAudio
+Prediction Problem Progress Retry Song SongIndex SongList StreamInfo TextResponse Timeout ToolCall
 ToolFunction TranscriptChunk Usage
 """
 HEAVY = {

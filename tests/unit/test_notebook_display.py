@@ -22,9 +22,9 @@ from polymux.media.results import (
 )
 from polymux.songs.results import (
     AddReport,
-    CatalogueStatistics,
     FailedFile,
     RunnerUp,
+    SongIndexStatistics,
 )
 from support.conversions import wav
 from unit.test_values import INFO, REPORT, STREAM
@@ -83,8 +83,8 @@ def checked(page: str) -> str:
     return checker.text
 
 
-def song() -> polymux.CatalogueSong:
-    return polymux.CatalogueSong(
+def song() -> polymux.IndexedSong:
+    return polymux.IndexedSong(
         id=1, path=Path("gone.flac"), title=HOSTILE, artist=HOSTILE, album=HOSTILE, year=1999,
         duration_s=61.0, mbid="", cover=None, group_id=1,
     )  # fmt: skip
@@ -129,10 +129,10 @@ SHOWN: dict[str, Any] = {
     "report": report,
     "error": lambda: polymux.ConversionOutcome(0, "a", None, polymux.NoAudioError(HOSTILE)),
     "media": lambda: media_info(polymux.Cover(HOSTILE, HOSTILE, 3, b"x")),
-    "catalogue song": song,
+    "indexed song": song,
     "match": lambda: polymux.Match(song(), 3.0, 1.02, 1.0, 1.0, 0.9, RunnerUp(song(), 0.2)),
     "added": lambda: AddReport(1, failed=(FAILED,), cancelled=True),
-    "statistics": lambda: CatalogueStatistics(1, 1, 1, 60.0, 5, HOSTILE, {"songs": 1}),
+    "statistics": lambda: SongIndexStatistics(1, 1, 1, 60.0, 5, HOSTILE, {"songs": 1}),
     "warning": lambda: ConversionWarning("code", HOSTILE, 1.5, 2),
     "failed file": lambda: FAILED,
     "runner-up": lambda: RunnerUp(song(), 0.5),

@@ -1,4 +1,4 @@
-"""Deprecated names of arguments, attributes, settings and modules, supported until 0.3."""
+"""Deprecated names of arguments, attributes, settings, classes and modules, until 0.3."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _Target = TypeVar("_Target", bound="Callable[..., Any]")
 def notice(old: str, new: str) -> str:
     """Return the warning about a deprecated name."""
     return f"{old} is deprecated and will be removed in polymux 0.3: use {new}"
+
+
+def warn_of_old_name(module: str, old: str, new: str) -> None:
+    """Warn at the place that reads a deprecated name from a module with `__getattr__`."""
+    warnings.warn(notice(f"{module}.{old}", f"{module}.{new}"), DeprecationWarning, stacklevel=3)
 
 
 class RenamedAttribute:

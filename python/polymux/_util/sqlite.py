@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from polymux._util.text import display_name
-from polymux.errors import CatalogueError, PolymuxError
+from polymux.errors import PolymuxError, SongIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -135,7 +135,7 @@ class Connection:
         openings: How often it was opened. A read-only database is reopened after changes.
 
     Raises:
-        CatalogueError: It cannot be opened, or is not a database.
+        SongIndexError: It cannot be opened, or is not a database.
     """
 
     def __init__(self, path: Path, *, reads_only: bool = False) -> None:
@@ -183,15 +183,15 @@ class Connection:
         self.rows("PRAGMA locking_mode = EXCLUSIVE")
         try:
             found = self.rows("PRAGMA journal_mode = TRUNCATE")
-        except CatalogueError as error:
-            if error.code != "catalogue_busy":
+        except SongIndexError as error:
+            if error.code != "song_index_busy":
                 raise
             found = []
         if found != [("truncate",)]:
-            raise CatalogueError(
+            raise SongIndexError(
                 f"song index {self._name}: in use by another process, and apsw is missing here. "
                 "Run: pip install 'polymux[songs]', or wait for the end of that process",
-                code="catalogue_busy",
+                code="song_index_busy",
             )
         self.rows("PRAGMA locking_mode = NORMAL")
         # The next read releases the lock.
@@ -201,7 +201,7 @@ class Connection:
     def transaction(self) -> Iterator[None]:
         """Run the block in a write transaction, which is rolled back on exceptions."""
         if self.is_fixed:
-            raise CatalogueError(
+            raise SongIndexError(
                 f"song index {self._name}: cannot be written, because the disk or directory is "
                 "read-only for this process",
                 errno=errno.EROFS,
@@ -213,7 +213,7 @@ class Connection:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise CatalogueError(f"song index {self._name}: already closed", code="closed")
+            raise SongIndexError(f"song index {self._name}: already closed", code="closed")
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return all rows."""
@@ -270,9 +270,9 @@ class Connection:
         """Convert exceptions of SQLite and the operating system."""
         return reported(self._failed)
 
-    def _failed(self, failure: Failure, words: str, number: int | None) -> CatalogueError:
+    def _failed(self, failure: Failure, words: str, number: int | None) -> SongIndexError:
         if number is not None:
-            return CatalogueError(
+            return SongIndexError(
                 f"song index {self._name}: cannot be opened: {words}", errno=number
             )
         if failure is Failure.FULL:
@@ -282,11 +282,11 @@ class Connection:
         if failure is Failure.LOCKED:
             return is_busy(self._name, "database locked")
         if failure is Failure.UNFINISHED and self.is_fixed:
-            return CatalogueError(
+            return SongIndexError(
                 f"song index {self._name}: needs recovery after an interrupted write, but is "
                 "read-only here. Open it once with write access"
             )
-        return CatalogueError(f"song index {self._name}: cannot be used: {words}")
+        return SongIndexError(f"song index {self._name}: cannot be used: {words}")
 
 
 def _has_sound_log() -> bool:
@@ -366,28 +366,28 @@ def library() -> str:
     return f"apsw {apsw.sqlite_lib_version()}"
 
 
-def is_full(name: str) -> CatalogueError:
+def is_full(name: str) -> SongIndexError:
     """Return the error for a full disk. The failed transaction wrote nothing."""
-    return CatalogueError(
+    return SongIndexError(
         f"song index {name}: disk full. Free some space and try again; earlier changes are kept",
         code="storage_full",
         errno=errno.ENOSPC,
     )
 
 
-def is_damaged(name: str, words: str) -> CatalogueError:
+def is_damaged(name: str, words: str) -> SongIndexError:
     """Return the error for a damaged database."""
-    return CatalogueError(
+    return SongIndexError(
         f"song index {name}: damaged ({words}). Restore a backup, or move the index away and add "
         "the music again; nothing was deleted",
-        code="catalogue_damaged",
+        code="song_index_damaged",
     )
 
 
-def is_busy(name: str, holder: str) -> CatalogueError:
+def is_busy(name: str, holder: str) -> SongIndexError:
     """Return the error for an index that another process writes."""
-    return CatalogueError(
+    return SongIndexError(
         f"song index {name}: in use by another process ({holder}). Wait for its end; searches and "
         "recognition work in the meantime",
-        code="catalogue_busy",
+        code="song_index_busy",
     )

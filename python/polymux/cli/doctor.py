@@ -18,8 +18,8 @@ from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP, tried
 from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError, MissingDependencyError
-from polymux.models import catalogue
 from polymux.models import health as generation_health
+from polymux.models import registry
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
 from polymux.server.settings.settings import read_settings
@@ -80,7 +80,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "server": _has_module("fastapi") and _has_module("uvicorn"),
         "mcp": _has_module("mcp"),
         "downloads": downloads_health.downloads(),
-        "songs": reader.health(None if settings is None else settings.songs.catalogue),
+        "songs": reader.health(None if settings is None else settings.songs.index_dir),
         # Providers that settings can enable. None is used by default.
         "song_search": {
             "providers": list(SEARCH_PROVIDERS),
@@ -143,7 +143,7 @@ def _models_of(engine: str) -> dict[str, Any]:
     names = [
         one.name for one in ModelsFolder().installed() if one.family == engine and not one.problem
     ]
-    recommended = catalogue.recommended(engine)
+    recommended = registry.recommended(engine)
     return {"models": names, "pull": recommended and recommended.name}
 
 

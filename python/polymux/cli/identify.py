@@ -14,16 +14,16 @@ from polymux.cli.errors import ExitCode
 from polymux.cli.operation_arguments import extra_body_of, values_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_text
 from polymux.errors import InvalidRequestError, NoMatchError
-from polymux.songs.catalogue import Catalogue
 from polymux.songs.settings import served_folder
+from polymux.songs.song_index import SongIndex
 
 if TYPE_CHECKING:
     from polymux.cli.operation_arguments import Command
-    from polymux.songs.results import CatalogueSong, Match
+    from polymux.songs.results import IndexedSong, Match
 
 OPERATIONS = ("identify_song", "search_music")
 HELP = """\
-With --local, --catalogue or --listen, the command uses the local song index, which 'polymux songs
+With --local, --song-index or --listen, the command uses the local song index, which 'polymux songs
 add' creates. --json then prints all data of a song; identify-song adds offset_s, speed, tempo,
 pitch, confidence and runner_up.
 
@@ -34,7 +34,7 @@ _MAX_LISTENING_S = 600.0
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     """Add the options of the song index to an operation's arguments."""
     group = parser.add_argument_group("song index")
-    songs.add_catalogue_argument(group, "Directory of the song index to use")  # type: ignore[arg-type]
+    songs.add_song_index_argument(group, "Directory of the song index to use")
     if command.operation == "identify_song":
         group.add_argument(
             "--listen",
@@ -65,15 +65,16 @@ def _seconds(text: str) -> float:
 def run(command: Command, options: argparse.Namespace) -> int:
     """Use the local song index if requested, else a server. Return the exit code."""
     listens = getattr(options, "listen_s", None) is not None
-    if not (options.local or options.catalogue is not None or listens):
+    if not (options.local or options.song_index is not None or listens):
         if getattr(options, "min_confidence", None) is not None:
             raise InvalidRequestError(
-                "--min-confidence: requires the local song index. Add --local, --catalogue or "
+                "--min-confidence: requires the local song index. Add --local, --song-index or "
                 "--listen"
             )
         return calls.run(command, options)
+    folder = served_folder(options.song_index)
     # Without a song index, `Local` reports the alternatives.
-    if not listens and served_folder(options.catalogue) is None:
+    if not listens and folder is None:
         return calls.run(command, options)
     instead = "the local song index needs no server"
     if options.server is not None:
@@ -85,13 +86,13 @@ def run(command: Command, options: argparse.Namespace) -> int:
     errors.is_done_here()
     values = values_of(command, options)
     screen = Screen(quiet=options.quiet)
-    with Catalogue(options.catalogue) as catalogue:
+    with SongIndex(folder) as index:
         act = _identify if command.operation == "identify_song" else _search
-        return act(options, values, catalogue, screen)
+        return act(options, values, index, screen)
 
 
 def _identify(
-    options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
+    options: argparse.Namespace, values: dict[str, Any], index: SongIndex, screen: Screen
 ) -> int:
     source: Any = values.get("file")
     if (source is None) == (options.listen_s is None):
@@ -102,10 +103,10 @@ def _identify(
         source = recorded(options.listen_s, screen)
     elif isinstance(source, tuple):
         source = standard_input()
-    match = catalogue.identify(source, min_confidence=options.min_confidence)
+    match = index.identify(source, min_confidence=options.min_confidence)
     if match is None:
         words = "no song in the index matches"
-        if next(catalogue.songs(), None) is None:
+        if next(index.songs(), None) is None:
             words = "the song index is empty. Run 'polymux songs add DIR' to fill it"
         raise NoMatchError(words)
     if options.as_json:
@@ -116,7 +117,7 @@ def _identify(
     return ExitCode.SUCCESS
 
 
-def _show(song: CatalogueSong) -> None:
+def _show(song: IndexedSong) -> None:
     """Print a song like one from a server, with its file instead of a URL."""
     write_text(f"{printable(song.name)}\t{display_name(os.fsencode(song.path))}\n")
 
@@ -131,11 +132,11 @@ def _explain(match: Match, screen: Screen) -> None:
 
 
 def _search(
-    options: argparse.Namespace, values: dict[str, Any], catalogue: Catalogue, screen: Screen
+    options: argparse.Namespace, values: dict[str, Any], index: SongIndex, screen: Screen
 ) -> int:
     if "song" not in values:
         raise InvalidRequestError("SONG: missing. Pass a title, an artist, or both")
-    found = catalogue.search(values["song"], values.get("limit", 5))
+    found = index.search(values["song"], values.get("limit", 5))
     if options.as_json:
         write_json([song.to_dict() for song in found])
         return ExitCode.SUCCESS

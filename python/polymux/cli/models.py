@@ -15,7 +15,7 @@ from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.engines.registry import ENGINES
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.models import catalogue, download, import_local
+from polymux.models import download, import_local, registry
 from polymux.models.errors import ModelError
 from polymux.models.families import checked_name
 from polymux.models.folder import ModelsFolder
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from polymux.cli import Parser
-    from polymux.models.catalogue import Model
     from polymux.models.folder import Installed
+    from polymux.models.registry import Model
 
 FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _DRAW_EVERY_S = 0.1
@@ -142,7 +142,7 @@ def _state(plain: dict[str, Any]) -> str:
 
 
 def _info(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
-    installed, model = folder.find(options.name), catalogue.find(options.name)
+    installed, model = folder.find(options.name), registry.find(options.name)
     if installed is None and model is None:
         _wanted(options.name)
     if options.verify and installed is None:
@@ -219,7 +219,7 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
     """Return all models: installed ones by name, then the others in registry order."""
-    known = {one.name: one for one in catalogue.all_models()}
+    known = {one.name: one for one in registry.all_models()}
     here = folder.installed()
     found = [described(folder, one, known.pop(one.name, None)) for one in here]
     return found + [described(folder, None, one) for one in known.values()]
@@ -345,9 +345,9 @@ def _wanted(name: str) -> Model:
     Raises:
         InputNotFoundError: Unknown model; the message lists the known ones.
     """
-    found = catalogue.find(name)
+    found = registry.find(name)
     if found is None:
-        known = ", ".join(one.name for one in catalogue.all_models())
+        known = ", ".join(one.name for one in registry.all_models())
         raise InputNotFoundError(
             f"unknown model {display_name(name)} (known: {known}). Use 'polymux models add' for "
             "your own models"
@@ -475,7 +475,7 @@ def _print(
     several: bool = False,
 ) -> None:  # fmt: skip
     if options.as_json:
-        plain = [described(folder, one, catalogue.find(one.name), whole=True) for one in made]
+        plain = [described(folder, one, registry.find(one.name), whole=True) for one in made]
         write_json(plain if several else plain[0])
         return
     for one in made:

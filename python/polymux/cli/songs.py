@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, display_name, shown, size
 from polymux.cli import add_action
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
-from polymux.songs.catalogue import Catalogue
 from polymux.songs.export import pieces
+from polymux.songs.song_index import SongIndex
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from polymux.cli import Parser
-    from polymux.songs.results import AddProgress, AddReport, CatalogueSong
+    from polymux.songs.results import AddProgress, AddReport, IndexedSong
 
 WHERE = """\
-The song index is stored in the directory of --catalogue, else POLYMUX_CATALOGUE, else 'catalogue'
-in [songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or ~/.local/share.
+The song index is stored in the directory of --song-index, else POLYMUX_SONG_INDEX, else
+'index_dir' in [songs] of the configuration file, else polymux/songs in $XDG_DATA_HOME or
+~/.local/share.
 
 """
 _ADD_EPILOG = """\
@@ -71,19 +73,20 @@ def _add(
     parser = add_action(
         actions, name, partial(_run, act), said, more=more + WHERE, json_help="Print JSON"
     )
-    add_catalogue_argument(parser)
+    add_song_index_argument(parser)
     return parser
 
 
-def add_catalogue_argument(parser: argparse.ArgumentParser, words: str = "") -> None:
-    parser.add_argument(
-        "--catalogue", metavar="DIR", help=words or "Directory of the song index; see below"
+def add_song_index_argument(parser: argparse._ActionsContainer, words: str = "") -> None:
+    option = parser.add_argument(
+        "--song-index", metavar="DIR", help=words or "Directory of the song index; see below"
     )
+    add_old_option(parser, "--catalogue", option)
 
 
 def _run(act: Callable[..., int], options: argparse.Namespace) -> int:
-    with Catalogue(options.catalogue) as catalogue:
-        return act(options, catalogue, Screen(quiet=options.quiet))
+    with SongIndex(options.song_index) as index:
+        return act(options, index, Screen(quiet=options.quiet))
 
 
 def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
@@ -105,18 +108,18 @@ def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
     screen.draw(f"{now.done} of {now.total} files  {share:4.0%}{speed}")
 
 
-def _add_files(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    return _indexed(partial(catalogue.add, options.sources), options, screen)
+def _add_files(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
+    return _indexed(partial(index.add, options.sources), options, screen)
 
 
-def _rescan(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    return _indexed(catalogue.rescan, options, screen)
+def _rescan(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
+    return _indexed(index.rescan, options, screen)
 
 
-def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, screen: Screen) -> int:
+def _indexed(update: Callable[..., AddReport], options: argparse.Namespace, screen: Screen) -> int:
     """Update the index and report each file. Files that are not music do not count as failed."""
     try:
-        report = index(
+        report = update(
             workers=options.workers,
             on_progress=partial(_tell, screen, as_json=options.as_json),
         )
@@ -140,9 +143,9 @@ def _indexed(index: Callable[..., AddReport], options: argparse.Namespace, scree
     return ExitCode.FAILURE if report.failed else ExitCode.SUCCESS
 
 
-def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+def _list(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
     count = 0
-    for song in catalogue.songs():
+    for song in index.songs():
         count += 1
         if options.as_json:
             write_json(song.to_dict())
@@ -153,17 +156,17 @@ def _list(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> 
     return ExitCode.SUCCESS
 
 
-def line_of(song: CatalogueSong) -> str:
+def line_of(song: IndexedSong) -> str:
     """Return a line with number, duration, name and file of a song."""
     path = display_name(os.fsencode(song.path))
     return f"{song.id:>6}  {clock(song.duration_s):>7}  {song.name}  ({path})"
 
 
-def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+def _remove(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
     removed, code = 0, ExitCode.SUCCESS
     for one in options.songs:
         is_number = one.isascii() and one.isdigit() and not os.path.lexists(one)
-        count = catalogue.remove(int(one) if is_number else one)
+        count = index.remove(int(one) if is_number else one)
         removed += count
         if count == 0:
             screen.complain(f"polymux: song not found in the index: {shown(one)}")
@@ -175,8 +178,8 @@ def _remove(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -
     return code
 
 
-def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
-    report = catalogue.check()
+def _check(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
+    report = index.check()
     found = {
         "problems": list(report.problems),
         "damaged_segments": list(report.damaged_segments),
@@ -199,26 +202,26 @@ def _check(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) ->
     return ExitCode.SUCCESS if report.is_whole else ExitCode.FAILURE
 
 
-def _stats(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:  # noqa: ARG001
-    found = catalogue.stats()
+def _stats(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:  # noqa: ARG001
+    found = index.stats()
     if options.as_json:
         plain = {name: getattr(found, name) for name in found.__slots__}
-        write_json({"folder": display_name(os.fsencode(catalogue.path)), **plain})
+        write_json({"folder": display_name(os.fsencode(index.path)), **plain})
         return ExitCode.SUCCESS
-    write_line(f"directory   {display_name(os.fsencode(catalogue.path))}")
+    write_line(f"directory   {display_name(os.fsencode(index.path))}")
     write_line(f"songs       {found.songs} ({clock(found.duration_s)})")
     write_line(f"recordings  {found.recordings}, in {found.groups} groups")
     write_line(f"database    {size(found.database_bytes)}, {found.library}")
-    index = found.index
-    write_line(f"index       {size(index['bytes'])} in {index['segments']} segments")
+    native = found.index
+    write_line(f"index       {size(native['bytes'])} in {native['segments']} segments")
     return ExitCode.SUCCESS
 
 
-def _export(options: argparse.Namespace, catalogue: Catalogue, screen: Screen) -> int:
+def _export(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
     if options.file == "-":
-        for text in pieces(catalogue.songs(), options.format):
+        for text in pieces(index.songs(), options.format):
             write_text(text)
         return ExitCode.SUCCESS
-    catalogue.export(options.file, options.format, overwrite=options.overwrite)
+    index.export(options.file, options.format, overwrite=options.overwrite)
     screen.say(f"written: {display_name(options.file)}")
     return ExitCode.SUCCESS

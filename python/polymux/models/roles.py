@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
-from polymux.models import catalogue
+from polymux.models import registry
 from polymux.models.families import is_name
 from polymux.models.folder import ModelsFolder
 
@@ -194,7 +194,7 @@ def unfit(model: Installed, family: str) -> str:
 
 
 def _missing(name: str) -> str:
-    if catalogue.find(name) is not None:
+    if registry.find(name) is not None:
         return f"model {name} is not installed. Run 'polymux models pull {name}'"
     return (
         f"model {name} is not installed. Run 'polymux models add {name} FOLDER' to use your own "

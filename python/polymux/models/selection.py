@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.engines.registry import ENGINES
-from polymux.models import catalogue
+from polymux.models import registry
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
 from polymux.models.roles import assign_models, loras_of, needed_roles, possible, unfit
@@ -165,13 +165,13 @@ def _install(extra: str) -> str:
 
 
 def _pull(family: str) -> str:
-    model = catalogue.recommended(family)
+    model = registry.recommended(family)
     own = f"run 'polymux models add' to use your own ({FAMILIES[family].model_form})"
     return own if model is None else f"run 'polymux models pull {model.name}', or {own}"
 
 
 def _not_installed(family: str, wanted: str) -> str:
-    model = catalogue.find(wanted)
+    model = registry.find(wanted)
     if model is not None and model.family == family:
         return (
             f"{family} model {wanted} is not installed. Run 'polymux models pull {wanted}', then "

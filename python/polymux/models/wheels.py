@@ -30,7 +30,7 @@ from polymux.models.folder import pieces_of, write_new
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from polymux.models.catalogue import Part, Source
+    from polymux.models.registry import Part, Source
 
 _LOOK_EVERY_S = 0.1
 _END_S = 5.0

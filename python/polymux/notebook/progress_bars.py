@@ -63,7 +63,7 @@ class Bar:
         """Update the bar.
 
         Args:
-            told: A `polymux.Progress`, a `polymux.Prediction`, a progress value of `Catalogue.add`
+            told: A `polymux.Progress`, a `polymux.Prediction`, a progress value of `SongIndex.add`
                 or `polymux.batch`, or done and total in bytes as for `on_upload`.
 
         Raises:

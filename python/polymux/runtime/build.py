@@ -21,7 +21,7 @@ from polymux.runtime.settings import EngineSettings
 from polymux.runtime.upstream_settings import upstreams_of
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
-from polymux.songs.backend import CatalogueBackend
+from polymux.songs.backend import SongIndexBackend
 from polymux.songs.pages import SignedAddresses
 from polymux.songs.reader import Library
 from polymux.songs.settings import served_folder
@@ -91,10 +91,10 @@ def backends_of(
 
 def _songs(media: Backend, settings: ServiceSettings) -> Backend | None:
     """Create the music library for untrusted clients; None if not configured or missing."""
-    folder = served_folder(settings.songs.catalogue)
+    folder = served_folder(settings.songs.index_dir)
     if folder is None:
         return None
-    return CatalogueBackend(
+    return SongIndexBackend(
         Library(folder, min_confidence=settings.songs.min_confidence),
         media,
         lambda store: SignedAddresses(settings.base_url, store, settings.store.retention_s),

@@ -26,8 +26,9 @@ _NAME_BYTES = 20
 #: Name of a stored file; its folder is named after its first two characters.
 _NAME = re.compile(r"[0-9a-f]{40}\.[0-9a-z]+")
 _GROUP = re.compile(r"[0-9a-f]{2}")
-#: File name of the job database in the store's folder.
-CATALOGUE = "catalogue.db"
+#: File name of the job database in the store's folder. It has the name of 0.1, because an older
+#: polymux that did not find it would set all files aside instead of refusing a newer store.
+JOB_DATABASE = "catalogue.db"
 #: Media types and their file extensions.
 MEDIA_EXTENSIONS = {
     "audio/flac": ".flac",
@@ -57,7 +58,7 @@ def refuse_files_of_others(folder: Path) -> None:
         StoreError: The folder contains foreign files.
         OSError: The folder cannot be read.
     """
-    if _has_catalogue(folder):
+    if _has_job_database(folder):
         return
     for one in _files_of_others(folder):
         raise StoreError(
@@ -90,9 +91,9 @@ def _is_of_media(path: Path) -> bool:
     return bool(named) and (path.is_symlink() or not path.is_dir())
 
 
-def _has_catalogue(folder: Path) -> bool:
-    catalogue = folder / CATALOGUE
-    return catalogue.exists() and catalogue.stat().st_size > 0
+def _has_job_database(folder: Path) -> bool:
+    database = folder / JOB_DATABASE
+    return database.exists() and database.stat().st_size > 0
 
 
 def set_aside_files_of_none(folder: Path) -> None:
@@ -105,7 +106,7 @@ def set_aside_files_of_none(folder: Path) -> None:
         OSError: They cannot be moved.
     """
     media = folder / "media"
-    if _has_catalogue(folder):
+    if _has_job_database(folder):
         return
     if media.is_dir() and any(media.iterdir()):
         media.rename(folder / f"media.without-catalogue.{secrets.token_hex(4)}")

@@ -16,7 +16,7 @@ from polymux.service.database import Database
 from polymux.service.errors import StoreError
 from polymux.service.job_table import JobTable
 from polymux.service.media_store import (
-    CATALOGUE,
+    JOB_DATABASE,
     MediaStore,
     refuse_files_of_others,
     set_aside_files_of_none,
@@ -72,7 +72,7 @@ class Store:
         self._lock = _locked(folder)
         try:
             set_aside_files_of_none(folder)
-            self._database = Database(folder / CATALOGUE)
+            self._database = Database(folder / JOB_DATABASE)
             try:
                 self._ages = ages_of(self._database, self.clock)
                 self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
@@ -92,7 +92,7 @@ class Store:
         except BaseException:
             os.close(self._lock)
             raise
-        self._thread = ThreadPoolExecutor(1, "polymux-catalogue")
+        self._thread = ThreadPoolExecutor(1, "polymux-jobs")
 
     async def run(self, work: Callable[..., Result], *arguments: object) -> Result:
         """Run a function on the database thread.
@@ -193,7 +193,7 @@ class Store:
 
 
 #: Parts of a store that must be accessible if they exist.
-_OWN = (CATALOGUE, "link-secrets", "media", "drafts")
+_OWN = (JOB_DATABASE, "link-secrets", "media", "drafts")
 
 
 def _check_access(path: Path) -> None:

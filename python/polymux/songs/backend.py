@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from polymux.service.backend import ServiceAccess
     from polymux.service.model import OperationRequest
     from polymux.service.store import Store
-    from polymux.songs.catalogue import Catalogue
     from polymux.songs.pages import FileAddresses, SignedAddresses
     from polymux.songs.reader import Library
-    from polymux.songs.results import CatalogueSong, Match
+    from polymux.songs.results import IndexedSong, Match
+    from polymux.songs.song_index import SongIndex
 
 _log = logging.getLogger("polymux.songs")
 Result = TypeVar("Result")
@@ -44,7 +44,7 @@ class _Abandoned(Exception):  # noqa: N818 - not an error
     """The client no longer waits for the result."""
 
 
-class CatalogueBackend(Backend):
+class SongIndexBackend(Backend):
     """Answers `identify_song` and `search_music` from the music library first.
 
     If no song matches the recording, or the search finds fewer songs than requested, the request
@@ -106,7 +106,7 @@ class CatalogueBackend(Backend):
         Raises:
             NoMatchError: No song matches the recording.
             NoBackendError: The music library is empty, and there is no other backend.
-            CatalogueError: The music library cannot be read, and the client is its owner.
+            SongIndexError: The music library cannot be read, and the client is its owner.
             InternalServerError: The music library cannot be read, and the client is not its owner.
             PolymuxError: The recording cannot be opened, or the next backend failed.
         """
@@ -127,8 +127,8 @@ class CatalogueBackend(Backend):
     async def _search(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         text, limit = work.values["song"], int(work.values["limit"])
 
-        def search(catalogue: Catalogue) -> list[dict[str, str]]:
-            return [self._answer(song) for song in catalogue.search(text, limit)]
+        def search(index: SongIndex) -> list[dict[str, str]]:
+            return [self._answer(song) for song in index.search(text, limit)]
 
         own = await self._ask(search) or []
         sink.log(f"found {len(own)} songs in the music library")
@@ -169,8 +169,8 @@ class CatalogueBackend(Backend):
             if abandoned.is_set():
                 raise _Abandoned
 
-        def identify(catalogue: Catalogue) -> tuple[Match, dict[str, str]] | None:
-            match = catalogue.identify_query(query, go_on)
+        def identify(index: SongIndex) -> tuple[Match, dict[str, str]] | None:
+            match = index.identify_query(query, go_on)
             return None if match is None else (match, self._answer(match.song))
 
         try:
@@ -213,33 +213,33 @@ class CatalogueBackend(Backend):
         except (KeyError, TypeError, ValueError) as error:
             raise engine_failed("the media engine returned no fingerprint") from error
 
-    async def _ask(self, act: Callable[[Catalogue], Result]) -> Result | None:
+    async def _ask(self, act: Callable[[SongIndex], Result]) -> Result | None:
         """Call a function with the music library on a thread; None if there is no library."""
 
         def ask() -> Result | None:
-            catalogue = self._library.catalogue()
-            return None if catalogue is None else act(catalogue)
+            index = self._library.index()
+            return None if index is None else act(index)
 
         async with self._asking:
             try:
                 return await asyncio.to_thread(ask)
-            except errors.CatalogueError as error:
+            except errors.SongIndexError as error:
                 if self._is_own:
                     raise
                 # The message names the library's path, which clients must not see.
                 _log.error("%s", error)
                 raise _unreadable(error) from error
 
-    def _answer(self, song: CatalogueSong) -> dict[str, Any]:
+    def _answer(self, song: IndexedSong) -> dict[str, Any]:
         return {
             "song_name": song.name,
             "songid_url": self._addresses.page(song),
             "song_image": self._addresses.cover(song),
         }
 
-    async def song(self, number: int) -> CatalogueSong | None:
+    async def song(self, number: int) -> IndexedSong | None:
         """Return a song by its ID, or None if it does not exist."""
-        return await self._ask(lambda catalogue: catalogue.get(number))
+        return await self._ask(lambda index: index.get(number))
 
     def health(self) -> Health:
         """Return "idle" before the first request, then the number of songs at the last request."""
@@ -253,8 +253,8 @@ class CatalogueBackend(Backend):
         await self._media.close()
 
 
-def _unreadable(error: errors.CatalogueError) -> errors.APIStatusError:
-    if error.code == "catalogue_busy":
+def _unreadable(error: errors.SongIndexError) -> errors.APIStatusError:
+    if error.code == "song_index_busy":
         message = "the music library is being changed. Try again later"
         return status_error(errors.OverloadedError, message, retry_after_s=_BUSY_S)
     return engine_failed("the music library cannot be read. See the server log")

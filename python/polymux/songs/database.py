@@ -1,4 +1,4 @@
-"""The database of a music library: schema, migrations and connections."""
+"""The database of a song index: schema, migrations and connections."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.sqlite import Connection, is_damaged
 from polymux._util.text import display_name
-from polymux.errors import CatalogueError
+from polymux.errors import SongIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-#: "pmxs", the SQLite application ID of a music library.
+#: "pmxs", the SQLite application ID of a song index.
 APPLICATION_ID = 0x706D7873
 #: Error codes that do not mean that the database is damaged.
-_NO_DAMAGE = ("catalogue_busy", "storage_full", "closed")
+_NO_DAMAGE = ("song_index_busy", "storage_full", "closed")
 #: Statements that migrate the schema from each version to the next.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -99,7 +99,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class Database:
-    """The database of a music library, with one connection for writing and one for reading.
+    """The database of a song index, with one connection for writing and one for reading.
 
     Searches on the reading connection do not wait for a write in progress.
 
@@ -107,7 +107,7 @@ class Database:
         path: Database file; created if it does not exist.
 
     Raises:
-        CatalogueError: The file is damaged, not a music library, made by a newer polymux, or not
+        SongIndexError: The file is damaged, not a song index, made by a newer polymux, or not
             writable.
     """
 
@@ -125,17 +125,17 @@ class Database:
     def _open(self) -> None:
         version, application = self._version()
         if application not in (0, APPLICATION_ID) or (version > 0 and application == 0):
-            raise CatalogueError(
+            raise SongIndexError(
                 f"{self._name} is the database of another program. Use another directory"
             )
         if version > len(MIGRATIONS):
-            raise CatalogueError(
-                f"music library {self._name} has version {version}, but this polymux supports only "
+            raise SongIndexError(
+                f"song index {self._name} has version {version}, but this polymux supports only "
                 f"{len(MIGRATIONS)}. Use the newer polymux that made it, or another directory"
             )
         if version < len(MIGRATIONS) and self.writer.is_fixed:
-            raise CatalogueError(
-                f"music library {self._name} has version {version}, but this polymux needs "
+            raise SongIndexError(
+                f"song index {self._name} has version {version}, but this polymux needs "
                 f"{len(MIGRATIONS)}. Open it once with write permission to upgrade it"
             )
         if version < len(MIGRATIONS):
@@ -154,9 +154,9 @@ class Database:
         return read("PRAGMA user_version"), read("PRAGMA application_id")
 
     def _begin(self) -> None:
-        """Start the change numbers at the current time, which makes them unique per library.
+        """Start the change numbers at the current time, which makes them unique per index.
 
-        Index segments of another library in the directory are recognized by their numbers.
+        Segments of another index in the directory are recognized by their numbers.
         """
         if self.writer.value("SELECT value FROM facts WHERE name = 'first_sequence'") is not None:
             return
@@ -202,7 +202,7 @@ class Database:
         """Check the integrity of the complete database and return the problems.
 
         Raises:
-            CatalogueError: It cannot be read, is being written, or the disk is full.
+            SongIndexError: It cannot be read, is being written, or the disk is full.
         """
         found = [row[0] for row in self.writer.rows("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
@@ -214,7 +214,7 @@ class Database:
                 self.writer.rows(
                     f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608
                 )
-            except CatalogueError as error:
+            except SongIndexError as error:
                 if error.code in _NO_DAMAGE:
                     raise
                 problems.append(f"search by name ({table}): {error}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.results import IndexedSong
 
 FORMATS = ("json", "csv")
 COLUMNS = (
@@ -25,14 +25,14 @@ COLUMNS = (
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def pieces(songs: Iterable[CatalogueSong], kind: str) -> Iterator[str]:
+def pieces(songs: Iterable[IndexedSong], kind: str) -> Iterator[str]:
     """Yield the text of an export: a JSON array, or CSV (RFC 4180) with a header line."""
     if kind not in FORMATS:
         raise InvalidRequestError(f"unknown format {shown(kind)} (allowed: json, csv)")
     return _json(songs) if kind == "json" else _csv(songs)
 
 
-def _json(songs: Iterable[CatalogueSong]) -> Iterator[str]:
+def _json(songs: Iterable[IndexedSong]) -> Iterator[str]:
     before = "[\n"
     for song in songs:
         yield before + json.dumps(song.to_dict(), ensure_ascii=False)
@@ -47,7 +47,7 @@ class _Echo:
         return line
 
 
-def _csv(songs: Iterable[CatalogueSong]) -> Iterator[str]:
+def _csv(songs: Iterable[IndexedSong]) -> Iterator[str]:
     writer = csv.DictWriter(_Echo(), COLUMNS)
     yield writer.writeheader()
     for song in songs:
@@ -62,7 +62,7 @@ def _harmless(value: Any) -> Any:
 
 
 def export(
-    songs: Iterable[CatalogueSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
+    songs: Iterable[IndexedSong], path: str | os.PathLike[str], kind: str, *, overwrite: bool
 ) -> None:
     """Write an export to a file, which appears only when it is complete."""
     text = "".join(pieces(songs, kind))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from polymux.songs.database import Database
-    from polymux.songs.index import CatalogueIndex
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.fingerprint_index import FingerprintIndex
+    from polymux.songs.results import IndexedSong
     from polymux.songs.table import Part, SongTable
     from polymux.songs.tags import SongTags
 
@@ -86,7 +86,7 @@ class Addition:
         self,
         database: Database,
         table: SongTable,
-        index: CatalogueIndex,
+        index: FingerprintIndex,
         workers: int | None,
         on_progress: Callable[[AddProgress], object] | None,
         cancel: threading.Event | None,
@@ -136,7 +136,7 @@ class Addition:
             cancelled=self._cancel.is_set(),
         )
 
-    def _still_missing(self) -> list[CatalogueSong]:
+    def _still_missing(self) -> list[IndexedSong]:
         """Songs with missing files, except those found at another path in the meantime."""
         rows = (self._table.at(path) for path in self._missing)
         return [row.song() for row in rows if row is not None]

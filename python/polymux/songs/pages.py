@@ -20,7 +20,7 @@ from polymux.songs.tags import EMBEDDED, LARGEST_COVER_BYTES, read_start
 
 if TYPE_CHECKING:
     from polymux.service.store import Store
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.results import IndexedSong
 
 #: Paths of `SignedAddresses` after the base URL.
 PAGES = "/songs/"
@@ -67,15 +67,15 @@ POLICY = (
 )
 
 
-def song_page(song: CatalogueSong, cover: str) -> bytes:
+def song_page(song: IndexedSong, cover: str) -> bytes:
     """Return the song's page in UTF-8: title, artist, album, year and length, but no file path.
 
     Example:
         >>> import polymux
         >>> from polymux.songs.pages import song_page
-        >>> with polymux.Catalogue("songs") as catalogue:
-        ...     _ = catalogue.add("song.flac")
-        ...     page = song_page(catalogue.search("song")[0], "1/cover")
+        >>> with polymux.SongIndex("songs") as index:
+        ...     _ = index.add("song.flac")
+        ...     page = song_page(index.search("song")[0], "1/cover")
         >>> b"<h1>Song</h1>" in page
         True
     """
@@ -119,7 +119,7 @@ def picture_type(data: bytes) -> str | None:
     return "image/webp" if is_webp else None
 
 
-def cover_of(song: CatalogueSong) -> Picture:
+def cover_of(song: IndexedSong) -> Picture:
     """Return a song's current cover if it has at most 10 MiB, else a generated image.
 
     Never fails, even if the song's file or the cover file is missing or invalid.
@@ -132,7 +132,7 @@ def cover_of(song: CatalogueSong) -> Picture:
     return drawn(song) if cover is None or kind is None else Picture(kind, cover.data)
 
 
-def picture_beside(song: CatalogueSong) -> Path | None:
+def picture_beside(song: IndexedSong) -> Path | None:
     """Return the path of a song's cover if it is a separate image file that can be shown."""
     if song.cover is None or song.cover == EMBEDDED:
         return None
@@ -144,7 +144,7 @@ def picture_beside(song: CatalogueSong) -> Path | None:
         return None
 
 
-def drawn(song: CatalogueSong) -> Picture:
+def drawn(song: IndexedSong) -> Picture:
     """Generate a cover for a song without one: its initials on a color derived from its name."""
     digest = hashlib.sha256(song.name.encode("utf-8", "replace")).digest()
     colour = _COLOURS[digest[0] % len(_COLOURS)]
@@ -152,7 +152,7 @@ def drawn(song: CatalogueSong) -> Picture:
     return Picture(DRAWN, text.encode("utf-8", "replace"))
 
 
-def initials(song: CatalogueSong) -> str:
+def initials(song: IndexedSong) -> str:
     """Return the initials of the first two words of the artist, else of the title."""
     words = (song.artist or song.title).split()
     letters = [next((char for char in word if char.isalnum()), "") for word in words]
@@ -174,11 +174,11 @@ class SignedAddresses:
         self._store = store
         self._retention_s = retention_s
 
-    def page(self, song: CatalogueSong) -> str:
+    def page(self, song: IndexedSong) -> str:
         """URL at MusicBrainz if the tags have the recording's ID, else on this server."""
         return song.url if song.mbid else self._link(f"{PAGES}{song.id}")
 
-    def cover(self, song: CatalogueSong) -> str:
+    def cover(self, song: IndexedSong) -> str:
         """URL of the cover on this server, which generates missing covers."""
         return self._link(f"{PAGES}{song.id}{COVER}")
 
@@ -201,11 +201,11 @@ class FileAddresses:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def page(self, song: CatalogueSong) -> str:
+    def page(self, song: IndexedSong) -> str:
         """URL at MusicBrainz if the tags have the recording's ID, else of the file."""
         return song.url
 
-    def cover(self, song: CatalogueSong) -> str:
+    def cover(self, song: IndexedSong) -> str:
         """URL of the separate cover file, else a file with the embedded or generated cover."""
         beside = picture_beside(song)
         if beside is not None:
@@ -226,7 +226,7 @@ class FileAddresses:
         return path.as_uri()
 
 
-def _stem(song: CatalogueSong) -> str:
+def _stem(song: IndexedSong) -> str:
     """Return a file name that changes when the song's file, cover or name changes."""
     try:
         status = song.path.stat()

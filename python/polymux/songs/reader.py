@@ -1,4 +1,4 @@
-"""Read-only access to a music library in long-running processes."""
+"""Read-only access to a song index in long-running processes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from polymux.errors import CatalogueError, PolymuxError
-from polymux.songs.catalogue import Catalogue
-from polymux.songs.index import CatalogueIndex
+from polymux.errors import PolymuxError, SongIndexError
+from polymux.songs.fingerprint_index import FingerprintIndex
 from polymux.songs.settings import DATABASE, REMEDY, served_folder, told
+from polymux.songs.song_index import SongIndex
 from polymux.songs.write_lock import WritingLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from polymux._native._media import SongIndex
+    from polymux._native._media import SongIndex as NativeIndex
     from polymux.songs.database import Database
 
 _log = logging.getLogger("polymux.songs")
@@ -35,12 +35,12 @@ _MAX_SHUTDOWN_S = 2.0
 _GENTLE = 10
 
 
-class ReadCatalogue(Catalogue):
-    """A music library that other processes change.
+class ReadOnlySongIndex(SongIndex):
+    """A song index that other processes change.
 
     Each call sees the songs that other processes have added. This class never takes the write lock,
-    so it never blocks a process that adds songs. A missing or damaged index is therefore rebuilt in
-    memory only, until another process writes one by adding songs or with `Catalogue.check`.
+    so it never blocks a process that adds songs. Therefore, it rebuilds missing or damaged files in
+    memory only, until another process writes them by adding songs or with `SongIndex.check`.
 
     A background thread verifies the index files some seconds after the first search, and then once
     a day, because damage inside them has no other symptoms.
@@ -58,10 +58,10 @@ class ReadCatalogue(Catalogue):
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error
-    """The library was closed."""
+    """The index was closed."""
 
 
-class _VerifiedIndex(CatalogueIndex):
+class _VerifiedIndex(FingerprintIndex):
     """An index whose files are verified periodically after its first use."""
 
     def __init__(self, folder: Path, database: Database, writing: WritingLock) -> None:
@@ -73,7 +73,7 @@ class _VerifiedIndex(CatalogueIndex):
         #: Number of completed verifications.
         self.verified = 0
 
-    def current(self) -> SongIndex:
+    def current(self) -> NativeIndex:
         native = super().current()
         if self.verification is None and self._begun.acquire(blocking=False):
             self.verification = threading.Thread(
@@ -143,30 +143,30 @@ class _NeverWriting(WritingLock):
 
 
 class Library:
-    """The music library in a directory. It may be created, replaced or deleted at any time.
+    """The song index in a directory. It may be created, replaced or deleted at any time.
 
     Thread-safe.
 
     Args:
-        folder: Directory of the library; it may be empty or missing.
-        own: An open `Catalogue` to use instead. `close` does not close it. Default: None.
-        min_confidence: As for `Catalogue`; not used with `own`. Default: that of `Catalogue`.
+        folder: Directory of the index; it may be empty or missing.
+        own: An open `SongIndex` to use instead. `close` does not close it. Default: None.
+        min_confidence: As for `SongIndex`; not used with `own`. Default: that of `SongIndex`.
     """
 
     def __init__(
-        self, folder: Path, own: Catalogue | None = None, *, min_confidence: float | None = None
+        self, folder: Path, own: SongIndex | None = None, *, min_confidence: float | None = None
     ) -> None:
         self.folder = folder
         self._min_confidence = min_confidence
         self._own = own
         self._lock = threading.Lock()
-        self._opened: tuple[tuple[int, int], ReadCatalogue] | None = None
+        self._opened: tuple[tuple[int, int], ReadOnlySongIndex] | None = None
 
-    def catalogue(self) -> Catalogue | None:
-        """Return the current music library, or None if it does not exist.
+    def index(self) -> SongIndex | None:
+        """Return the current song index, or None if it does not exist.
 
         Raises:
-            CatalogueError: It cannot be opened.
+            SongIndexError: It cannot be opened.
         """
         if self._own is not None:
             return self._own
@@ -180,16 +180,16 @@ class Library:
             if self._opened is None or self._opened[0] != file:
                 # Threads that use the old one keep it; it closes after the last of them.
                 least = self._min_confidence
-                self._opened = (file, ReadCatalogue(self.folder, min_confidence=least))
+                self._opened = (file, ReadOnlySongIndex(self.folder, min_confidence=least))
             return self._opened[1]
 
     def count(self) -> int:
-        """Return the number of songs; 0 if there is no music library."""
-        found = self.catalogue()
+        """Return the number of songs; 0 if there is no song index."""
+        found = self.index()
         return 0 if found is None else found.count()
 
     def close(self) -> None:
-        """Close the library if it was opened here."""
+        """Close the index if it was opened here."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -209,7 +209,7 @@ def health(wanted: Path | None = None) -> dict[str, Any]:
         library = Library(folder)
         try:
             count = library.count()
-        except CatalogueError as error:
+        except SongIndexError as error:
             problem = str(error)
         finally:
             library.close()

@@ -27,7 +27,7 @@ _COVER_PX = 160
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueSong:
+class IndexedSong:
     """A song in the music library: one file.
 
     Attributes:
@@ -45,9 +45,9 @@ class CatalogueSong:
 
     Example:
         >>> import polymux
-        >>> with polymux.Catalogue("songs") as catalogue:
-        ...     _ = catalogue.add("song.flac")
-        ...     song = catalogue.search("song")[0]
+        >>> with polymux.SongIndex("songs") as index:
+        ...     _ = index.add("song.flac")
+        ...     song = index.search("song")[0]
         >>> song.name, round(song.duration_s), song.cover
         ('Song', 2, None)
     """
@@ -121,7 +121,7 @@ class RunnerUp(HtmlReprMixin):
         confidence: Confidence from 0 to 1.
     """
 
-    song: CatalogueSong
+    song: IndexedSong
     confidence: float
 
 
@@ -143,7 +143,7 @@ class Match:
             twelve best recordings are all of this song.
     """
 
-    song: CatalogueSong
+    song: IndexedSong
     offset_s: float
     speed: float
     tempo: float
@@ -175,7 +175,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class AddProgress(HtmlReprMixin):
-    """Progress of `Catalogue.add` or `Catalogue.rescan` after one file.
+    """Progress of `SongIndex.add` or `SongIndex.rescan` after one file.
 
     Attributes:
         path: Path of the file.
@@ -213,7 +213,7 @@ class FailedFile(HtmlReprMixin):
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """Report of `Catalogue.add` or `Catalogue.rescan`.
+    """Report of `SongIndex.add` or `SongIndex.rescan`.
 
     Attributes:
         added: Number of new songs.
@@ -234,7 +234,7 @@ class AddReport:
     moved: int = 0
     duplicates: int = 0
     unchanged: int = 0
-    missing: tuple[CatalogueSong, ...] = ()
+    missing: tuple[IndexedSong, ...] = ()
     failed: tuple[FailedFile, ...] = ()
     audio_s: float = 0.0
     elapsed_s: float = 0.0
@@ -254,7 +254,7 @@ class AddReport:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Report of `Catalogue.check`.
+    """Report of `SongIndex.check`.
 
     Attributes:
         problems: Problems of the database, or an empty tuple.
@@ -266,12 +266,12 @@ class CheckReport:
 
     problems: tuple[str, ...] = ()
     damaged_segments: tuple[str, ...] = ()
-    missing: tuple[CatalogueSong, ...] = ()
-    stale: tuple[CatalogueSong, ...] = ()
+    missing: tuple[IndexedSong, ...] = ()
+    stale: tuple[IndexedSong, ...] = ()
 
     @property
     def is_whole(self) -> bool:
-        """Whether the library has no problems. Missing files do not count as problems."""
+        """Whether the index has no problems. Missing files do not count as problems."""
         return not self.problems and not self.damaged_segments and not self.stale
 
     def _repr_html_(self) -> str:
@@ -287,8 +287,8 @@ class CheckReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueStatistics:
-    """Statistics of a music library.
+class SongIndexStatistics:
+    """Statistics of a song index.
 
     Attributes:
         songs: Number of songs (files).
@@ -297,7 +297,7 @@ class CatalogueStatistics:
         duration_s: Total duration of all songs in seconds.
         database_bytes: Size of the database in bytes.
         library: Name and version of the SQLite library in use.
-        index: Statistics of the song index: ``songs``, ``segments``, ``bytes``, ``memory_bytes``,
+        index: Statistics of the index files: ``songs``, ``segments``, ``bytes``, ``memory_bytes``,
             ``postings``.
     """
 
@@ -323,7 +323,7 @@ class CatalogueStatistics:
         )
 
 
-def _songs_html(words: str, songs: tuple[CatalogueSong, ...]) -> list[tuple[str, str]]:
+def _songs_html(words: str, songs: tuple[IndexedSong, ...]) -> list[tuple[str, str]]:
     rows = [(words, escaped(one.name)) for one in songs[:MAX_ROWS]]
     if len(songs) > MAX_ROWS:
         rows.append((words, f"and {len(songs) - MAX_ROWS} more"))

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from polymux.songs.results import CatalogueSong
+from polymux.songs.results import IndexedSong
 from polymux.songs.text_normalization import folded, spellings
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class SongRow(NamedTuple):
         """The state of the file when it was last read."""
         return FileState(self.size_bytes, self.mtime_ns)
 
-    def song(self) -> CatalogueSong:
-        return CatalogueSong(
+    def song(self) -> IndexedSong:
+        return IndexedSong(
             id=self.id,
             path=Path(os.fsdecode(self.path)),
             title=self.title,

@@ -12,7 +12,7 @@ from polymux.songs.text_normalization import tidy
 
 if TYPE_CHECKING:
     from polymux.media.results import Cover, MediaInfo
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.results import IndexedSong
 
 EMBEDDED = "embedded"
 LARGEST_COVER_BYTES = 10 << 20
@@ -97,7 +97,7 @@ def cover_beside(path: bytes) -> bytes | None:
     return None if best is None else os.path.join(folder, best)  # noqa: PTH118
 
 
-def read_cover(song: CatalogueSong) -> Cover | None:
+def read_cover(song: IndexedSong) -> Cover | None:
     """Read the cover image of a song; None if it is missing or larger than 10 MiB."""
     if song.cover is None:
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polymux._util.sqlite import Connection
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.results import IndexedSong
     from polymux.songs.table import SongTable
 
 _MAX_FOUND = 50
@@ -64,7 +64,7 @@ def search_text(text: str) -> str:
     return found
 
 
-def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> list[CatalogueSong]:
+def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> list[IndexedSong]:
     """Return songs that match a name, best first, without copies of the same song."""
     wanted = search_text(text)
     if not 1 <= integer("limit", limit) <= _MAX_FOUND:
@@ -175,7 +175,7 @@ def _matched(reader: Connection, table: str, query: str, title_weight: float = 1
     return {number: _names(*names) for number, *names in found}
 
 
-def without_copies(songs: Sequence[CatalogueSong]) -> list[CatalogueSong]:
+def without_copies(songs: Sequence[IndexedSong]) -> list[IndexedSong]:
     """Remove copies of earlier songs, keeping the order."""
     first = {(one.group_id, one.title, one.artist): one for one in reversed(songs)}
     return [one for one in songs if first[one.group_id, one.title, one.artist] is one]

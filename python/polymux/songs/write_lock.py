@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polymux._util.sqlite import is_busy
 from polymux._util.text import display_name
-from polymux.errors import CatalogueError
+from polymux.errors import SongIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WritingLock:
-    """The lock file of a music library. The lock ends with the process that holds it.
+    """The lock file of a song index. The lock ends with the process that holds it.
 
     The lock is reentrant. Threads of one process wait for each other; other processes get an error.
     """
@@ -34,7 +34,7 @@ class WritingLock:
         """Hold the lock while writing.
 
         Raises:
-            CatalogueError: Another process is writing (code ``catalogue_busy``).
+            SongIndexError: Another process is writing (code ``song_index_busy``).
         """
         with self._threads:
             if not self._acquired():
@@ -48,7 +48,7 @@ class WritingLock:
         """Acquire the lock if it is free and the lock file is writable, without waiting."""
         if not self._threads.acquire(blocking=False):
             return False
-        with suppress(CatalogueError):
+        with suppress(SongIndexError):
             if self._acquired():
                 return True
         self._threads.release()
@@ -77,8 +77,8 @@ class WritingLock:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
-            raise CatalogueError(
-                f"cannot lock the music library: {name}: {error.strerror}", errno=error.errno
+            raise SongIndexError(
+                f"cannot lock the song index: {name}: {error.strerror}", errno=error.errno
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -84,7 +84,7 @@ def test_a_file_that_is_wrong(
             client.free_chat("hello")
         assert not server.connections
         # Windows editors write a byte order mark and CRLF.
-        file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n[songs]\ncatalogue = "x"\n')
+        file.write_bytes(b'\xef\xbb\xbfchat_model = "m"\r\n[songs]\nindex_dir = "x"\n')
         server.script(FINE)
         assert client.free_chat("hello").text == "fine"
 

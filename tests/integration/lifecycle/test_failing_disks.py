@@ -136,6 +136,6 @@ def test_at_the_start(library: Path, place: Path, error: str, call: str) -> None
     for one in rounds(library, place, call, error, "lasting", "start"):
         check(one)
         said.add(one["opened"])
-        assert one["opened"] == "ok" or "store" in one["opened"] or "catalogue" in one["opened"]
+        assert one["opened"] == "ok" or "store" in one["opened"] or "database" in one["opened"]
         assert "Traceback" not in one["opened"]
     assert len(said) > 1, said

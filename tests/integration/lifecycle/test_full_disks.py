@@ -156,13 +156,13 @@ def test_many_small_results(tmp_path: Path, count: int) -> None:
         (folder / "media" / group).mkdir(exist_ok=True)
     for name in names:
         (folder / "media" / name[:2] / name).touch()
-    with closing(sqlite3.connect(folder / "catalogue.db")) as catalogue, catalogue:
-        catalogue.executemany(
+    with closing(sqlite3.connect(folder / "catalogue.db")) as database, database:
+        database.executemany(
             "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at) "
             "VALUES (?, ?, 'convert_to_mp3', 'succeeded', ?, ?, ?)",
             ((name, owner, record, now, now) for name in names),
         )
-        catalogue.executemany(
+        database.executemany(
             "INSERT INTO files VALUES (?, ?, ?, '', 0, 'audio/mpeg', 'a', ?, ?, '{}')",
             ((name, name, owner, now, now + 3600) for name in names),
         )
@@ -181,8 +181,8 @@ def test_many_small_results(tmp_path: Path, count: int) -> None:
         assert longest < 10
         assert max(swept) < 10
         assert started_s < 20 + count / 10_000
-    with closing(sqlite3.connect(folder / "catalogue.db")) as catalogue:
-        assert catalogue.execute("SELECT count(*) FROM files").fetchone() == (0,)
+    with closing(sqlite3.connect(folder / "catalogue.db")) as database:
+        assert database.execute("SELECT count(*) FROM files").fetchone() == (0,)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.models import catalogue, download
+from polymux.models import download, registry
 from support.commands import MAX_S, Shell
-from support.models import Catalogue, Home, contents, file, sha256
+from support.models import Home, Registry, contents, file, sha256
 from support.ranges import Ranged
 from support.repositories import COMMIT, NAME, described, hub, pipeline, safetensors
 from support.served import until
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.models.catalogue import Model
     from polymux.models.folder import ModelsFolder
+    from polymux.models.registry import Model
 
 DATA = b"GGUF" + bytes(range(241)) * 4000
 HALF = len(DATA) // 2
@@ -33,10 +33,10 @@ class Broken(Home):
     """A registry with one model, whose download stops halfway."""
 
     def __init__(self, folder: Path, web: Server, there: Ranged) -> None:
-        made = Catalogue()
+        made = Registry()
         made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", DATA))])
         made.url("u", web.url("/m.gguf"), "m.gguf", DATA)
-        super().__init__(folder / "home", made.write(folder / "catalogue.toml"))
+        super().__init__(folder / "home", made.write(folder / "registry.toml"))
         self.there = there
         self.pull = ["pull", "tiny", "--yes", "--allow-host", web.authority]
 
@@ -95,13 +95,13 @@ def test_ctrl_c_keeps_it_and_rm_removes_it(home: Broken) -> None:
 
 
 def at_an_address(tmp_path: Path, url: str) -> Model:
-    made = Catalogue()
+    made = Registry()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", DATA))])
     made.url("u", url, "m.gguf", DATA)
-    return catalogue.read(made.write(tmp_path / "catalogue.toml"))[0]
+    return registry.read(made.write(tmp_path / "registry.toml"))[0]
 
 
-def test_the_length_of_the_catalogue_binds(tmp_path: Path, folder: ModelsFolder) -> None:
+def test_the_length_of_the_registry_binds(tmp_path: Path, folder: ModelsFolder) -> None:
     """A file longer than the registry's length is rejected, also when a download is resumed."""
     there = Ranged(DATA, stops=[HALF])
     with Server(there) as web:
@@ -124,8 +124,8 @@ def test_a_file_of_a_repository(
     """Every request is redirected to another host, which stores the file."""
     weights = safetensors(a=(300, 500))
     files = pipeline() | {WEIGHTS: weights}
-    (tmp_path / "catalogue.toml").write_text(described())
-    model = catalogue.read(tmp_path / "catalogue.toml")[0]
+    (tmp_path / "registry.toml").write_text(described())
+    model = registry.read(tmp_path / "registry.toml")[0]
     there = Ranged(weights, stops=[100_000])
     with hub({NAME: files}) as found:
         monkeypatch.setenv("POLYMUX_MODELS_URL", f"{found.url}/")

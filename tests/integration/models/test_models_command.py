@@ -13,15 +13,15 @@ from support.commands import MAX_S, Shell
 from support.models import (
     GGUF,
     SPEECH,
-    Catalogue,
     Home,
+    Registry,
     contents,
     file,
     hold,
     index,
     joined,
     sha256,
-    speech_catalogue,
+    speech_registry,
 )
 from support.web import Exchange, Server
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    path, wheels = speech_catalogue(tmp_path / "made")
+    path, wheels = speech_registry(tmp_path / "made")
     made = Home(tmp_path / "home", path)
     with index(*wheels) as found:
         made.index = found
@@ -124,10 +124,10 @@ def test_the_question_on_a_terminal(home: Home, keys: str, code: int) -> None:
         await exchange.answer(200, GGUF)
 
     with Server(answer) as web:
-        made = Catalogue()
+        made = Registry()
         made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", GGUF))])
         made.url("u", web.url("/m.gguf"), "m.gguf", GGUF)
-        made.write(home.catalogue)
+        made.write(home.registry_file)
         with shell(home, "pull", "tiny", "--allow-host", web.authority) as terminal:
             terminal.wait_for(r"CC0-1\.0")
             terminal.wait_for(r"\[y/N\] ")
@@ -237,9 +237,9 @@ def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
     files["vae/diffusion_pytorch_model.bin"] = repositories.pickled({"w": (bytes(4), (1,))})
     weights = "diffusion_pytorch_model.safetensors"
     del files[f"vae/{weights}"]
-    catalogue = home.folder / "catalogue.toml"
-    catalogue.write_text(repositories.described(name="painter"))
-    home.catalogue = catalogue
+    registry_file = home.folder / "registry.toml"
+    registry_file.write_text(repositories.described(name="painter"))
+    home.registry_file = registry_file
     with repositories.hub({repositories.NAME: files}) as hub:
         home.more = {"POLYMUX_MODELS_URL": hub.url}
         (one,) = home.json("list")

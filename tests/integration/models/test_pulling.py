@@ -13,13 +13,13 @@ from polymux.errors import (
     OutputExistsError,
     OutputFailedError,
 )
-from polymux.models import catalogue, download
+from polymux.models import download, registry
 from polymux.models.errors import ModelError
 from support.models import (
     GGUF,
     SPEECH,
-    Catalogue,
     Index,
+    Registry,
     build_wheel,
     contents,
     cut,
@@ -27,24 +27,24 @@ from support.models import (
     flood,
     index,
     joined,
-    speech_catalogue,
+    speech_registry,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux.models.catalogue import Model
     from polymux.models.folder import ModelsFolder
+    from polymux.models.registry import Model
 
 
 @pytest.fixture
 def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Index, Model]]:
     """An index, and a model that consists of two of its wheels."""
-    path, made = speech_catalogue(tmp_path / "made")
+    path, made = speech_registry(tmp_path / "made")
     with index(*made) as found:
         use(found, monkeypatch)
-        yield found, catalogue.read(path)[0]
+        yield found, registry.read(path)[0]
 
 
 def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +54,10 @@ def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **said: Any) -> Model:
     """A chat model that is one member of a wheel."""
-    made = Catalogue()
+    made = Registry()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", member, GGUF))])
     made.wheel("w", path, **said)
-    return catalogue.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
+    return registry.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
 
 
 def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolder) -> None:

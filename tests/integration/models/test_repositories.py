@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.errors import URLRefusedError
 from polymux.fetch.fetcher import FetchPolicy
-from polymux.models import catalogue, download, repositories
+from polymux.models import download, registry, repositories
 from polymux.models.errors import ModelError
 from support.models import contents, sha256
 from support.repositories import COMMIT, NAME, Hub, described, hub, pickled, pipeline, safetensors
@@ -18,8 +18,8 @@ from support.repositories import COMMIT, NAME, Hub, described, hub, pickled, pip
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from polymux.models.catalogue import Model
     from polymux.models.folder import Installed, ModelsFolder
+    from polymux.models.registry import Model
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 
@@ -36,7 +36,7 @@ def model(tmp_path: Path, wanted: str = "", files: str = "") -> Model:
     text = described(wanted, files)
     path = tmp_path / f"{sha256(text.encode())}.toml"
     path.write_text(text)
-    return catalogue.read(path)[0]
+    return registry.read(path)[0]
 
 
 def pull(found: Hub, one: Model, folder: ModelsFolder) -> Installed:
@@ -87,9 +87,7 @@ def test_half_precision_is_taken_where_both_are(
     assert sorted(offered.asked) == sorted(half)
 
 
-def test_what_the_catalogue_knows_counts(
-    offered: Hub, folder: ModelsFolder, tmp_path: Path
-) -> None:
+def test_what_the_registry_knows_counts(offered: Hub, folder: ModelsFolder, tmp_path: Path) -> None:
     """Pinned files are compared with the repository's list before any download."""
 
     def pinned(data: bytes) -> str:

@@ -224,7 +224,7 @@ def test_only_what_belongs_there_stays(place: Place, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "file").write_bytes(b"somebody's")
-    (place.unfinished / "old").write_bytes(b"of another catalogue")
+    (place.unfinished / "old").write_bytes(b"of another registry")
     (place.unfinished / "link").symlink_to(victim)
     (place.unfinished / "folder").mkdir()
     kept = place.unfinished / sha256(DATA)

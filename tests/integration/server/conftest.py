@@ -17,7 +17,7 @@ NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def song_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A song index of four songs. Tests must not change it."""
     return made(tmp_path_factory.mktemp("songs"))
 

@@ -229,6 +229,6 @@ def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
         with polymux.Client(url, key, retry=0) as client:
             for name in done:
                 assert client.predictions.get(name).status == "succeeded"
-    (catalogue,) = (tmp_path / "state").rglob("catalogue.db")
-    with closing(sqlite3.connect(catalogue)) as connection:
+    (database,) = (tmp_path / "state").rglob("catalogue.db")
+    with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import polymux
 import pytest
-from support import catalogue_songs
+from support import generated_songs
 from support.served_songs import MARKUP, MBID, SEARCH, got, served
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def server(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with served(tmp_path_factory.mktemp("server"), catalogue) as running:
+def server(song_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with served(tmp_path_factory.mktemp("server"), song_index) as running:
         yield running
 
 
@@ -121,11 +121,11 @@ def test_only_by_the_link(server: PolymuxServer) -> None:
 @pytest.fixture
 def changing(tmp_path: Path) -> Iterator[tuple[PolymuxServer, Path]]:
     music = tmp_path / "music"
-    catalogue_songs.song(music / "a.mp3", 5, title="Alone", artist="The Band")
+    generated_songs.song(music / "a.mp3", 5, title="Alone", artist="The Band")
     (music / "cover.jpg").write_bytes(b"\xff\xd8\xff\xe0 a picture")
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(music)
-    with served(tmp_path, tmp_path / "catalogue") as server:
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(music)
+    with served(tmp_path, tmp_path / "index") as server:
         yield server, music / "cover.jpg"
 
 
@@ -159,7 +159,7 @@ def test_a_song_that_is_removed_has_no_page(
     shutil.rmtree(cover.parent)
     assert got(server, song["songid_url"]).status == 200
     assert got(server, song["song_image"]).status == 200
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.remove(cover.parent)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.remove(cover.parent)
     assert got(server, song["songid_url"]).status == 404
     assert got(server, song["song_image"]).status == 404

@@ -13,7 +13,7 @@ import numpy
 import polymux
 import pytest
 from polymux.errors import NoMatchError
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 from support.commands import run
 from support.served_songs import SEARCH, UNKNOWN, ask, served
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from support.polymux_server import PolymuxServer
 
 NAME = "Blue Danube - Strauss"
-RATE = catalogue_songs.RATE
+RATE = generated_songs.RATE
 
 
 @pytest.fixture(scope="module")
 def piece(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six seconds of the song `NAME`."""
-    return catalogue_songs.snippet(tmp_path_factory.mktemp("piece"), 2)
+    return generated_songs.snippet(tmp_path_factory.mktemp("piece"), 2)
 
 
 @pytest.fixture(scope="module")
-def server(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
-    with served(tmp_path_factory.mktemp("server"), catalogue) as running:
+def server(song_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    with served(tmp_path_factory.mktemp("server"), song_index) as running:
         yield running
 
 
@@ -62,18 +62,18 @@ def test_every_way_gives_the_same(server: PolymuxServer, piece: Path, tmp_path: 
 
 
 def test_what_no_song_is_like(server: PolymuxServer, tmp_path: Path) -> None:
-    answer = ask(server, catalogue_songs.snippet(tmp_path, UNKNOWN))
+    answer = ask(server, generated_songs.snippet(tmp_path, UNKNOWN))
     assert (answer.status, answer.json()["code"]) == (404, "no_match")
     with polymux.Client(server.url, server.key) as client, pytest.raises(NoMatchError):
-        client.identify_song(catalogue_songs.snippet(tmp_path, UNKNOWN))
+        client.identify_song(generated_songs.snippet(tmp_path, UNKNOWN))
 
 
 def test_what_nobody_can_know(server: PolymuxServer, tmp_path: Path) -> None:
     """Silence, noise and half a second of audio (V30)."""
     noise = numpy.random.default_rng(1).normal(0, 0.2, 8 * RATE).clip(-1, 1)
-    half = catalogue_songs.sound(2)[RATE : RATE + RATE // 2]
+    half = generated_songs.sound(2)[RATE : RATE + RATE // 2]
     for sound in (numpy.zeros(5 * RATE), noise, half):
-        answer = ask(server, catalogue_songs.write(tmp_path / "a.wav", sound))
+        answer = ask(server, generated_songs.write(tmp_path / "a.wav", sound))
         assert (answer.status, answer.json()["code"]) == (404, "no_match")
 
 
@@ -151,12 +151,12 @@ def test_texts_that_mean_something_to_databases(
 
 
 def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) -> None:
-    place, music = tmp_path / "catalogue", tmp_path / "music"
+    place, music = tmp_path / "index", tmp_path / "music"
     for seed in (2, 12, 13):
-        catalogue_songs.song(music / f"{seed}.flac", seed, title=f"Number {seed}")
-    with polymux.Catalogue(place) as catalogue:
-        catalogue.add(music / "2.flac")
-    words = ("songs", "add", os.fspath(music), "--catalogue", os.fspath(place), "--workers", "1")
+        generated_songs.song(music / f"{seed}.flac", seed, title=f"Number {seed}")
+    with polymux.SongIndex(place) as index:
+        index.add(music / "2.flac")
+    words = ("songs", "add", os.fspath(music), "--song-index", os.fspath(place), "--workers", "1")
     with served(tmp_path, place) as server:
         assert ask(server, piece).json()["song_name"] == "Number 2"
         adding = subprocess.Popen([sys.executable, "-m", "polymux", *words, "--quiet"])
@@ -164,14 +164,14 @@ def test_songs_that_another_process_adds_meanwhile(tmp_path: Path, piece: Path) 
             assert ask(server, piece).json()["song_name"] == "Number 2"
             assert server.json(SEARCH, {"song": "number"}).status == 200
         assert adding.returncode == 0
-        fresh = ask(server, catalogue_songs.snippet(tmp_path, 13))
+        fresh = ask(server, generated_songs.snippet(tmp_path, 13))
         assert (fresh.status, fresh.json()["song_name"]) == (200, "Number 13")
         assert len(server.json(SEARCH, {"song": "number", "limit": 50}).json()) == 3
         ready = server.ask("GET", "/readyz").json()["backends"]["songs"]
         assert ready == {"state": "ready", "detail": "3 songs"}
 
 
-def test_a_damaged_catalogue_is_the_operators_affair(
+def test_a_damaged_index_is_the_operators_affair(
     tmp_path: Path, piece: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "place-7"

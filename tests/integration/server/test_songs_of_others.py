@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux.service.routes import Route
-from servers.song_catalogues import SongCatalogues
+from servers.song_providers import SongProviders
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
-from support import catalogue_songs
+from support import generated_songs
 from support.served_songs import SEARCH, UNKNOWN, ask, served
 from support.song_searches import ITUNES
 
@@ -29,8 +29,8 @@ def recogniser() -> Iterator[SongRecogniser]:
 
 
 @pytest.fixture
-def catalogues() -> Iterator[SongCatalogues]:
-    with SongCatalogues() as running:
+def providers() -> Iterator[SongProviders]:
+    with SongProviders() as running:
         yield running
 
 
@@ -40,65 +40,65 @@ async def refused(exchange: Exchange) -> None:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return catalogue_songs.snippet(tmp_path_factory.mktemp("known"), 2)
+    return generated_songs.snippet(tmp_path_factory.mktemp("known"), 2)
 
 
 @pytest.fixture(scope="module")
 def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return catalogue_songs.snippet(tmp_path_factory.mktemp("unknown"), UNKNOWN)
+    return generated_songs.snippet(tmp_path_factory.mktemp("unknown"), UNKNOWN)
 
 
 def test_others_are_asked_for_songs_that_are_not_ones_own(
-    catalogue: Path, recogniser: SongRecogniser, tmp_path: Path, known: Path, unknown: Path
+    song_index: Path, recogniser: SongRecogniser, tmp_path: Path, known: Path, unknown: Path
 ) -> None:
     """The provider may not find the song either. Its failure is an error and not "no match"."""
     settings = recogniser.settings()
-    with served(tmp_path, catalogue, song_recognition=settings) as server:
+    with served(tmp_path, song_index, song_recognition=settings) as server:
         assert ask(server, known).json()["song_name"] == OWN
         assert recogniser.asked == []
         answer = ask(server, unknown)
         assert (answer.status, answer.json()) == (200, SONG)
         assert "polymux-metrics" not in answer.headers
         assert len(recogniser.asked) == 1
-    with polymux.Local(engines={}, catalogue=catalogue, song_recognition=settings) as here:
+    with polymux.Local(engines={}, song_index=song_index, song_recognition=settings) as here:
         assert here.identify_song(known).name == OWN
         assert here.identify_song(unknown).json() == SONG
     recogniser.answer = NO_MATCH
     songs = {"empty_when_unknown": False}
-    with served(tmp_path / "2", catalogue, songs=songs, song_recognition=settings) as server:
+    with served(tmp_path / "2", song_index, songs=songs, song_recognition=settings) as server:
         answer = ask(server, unknown)
         assert (answer.status, answer.json()["code"]) == (404, "no_match")
     recogniser.instead = refused
-    with served(tmp_path / "3", catalogue, song_recognition=settings) as server:
+    with served(tmp_path / "3", song_index, song_recognition=settings) as server:
         assert ask(server, unknown).status == 502
         assert ask(server, known).json()["song_name"] == OWN
 
 
-def test_others_are_asked_at_once_without_a_catalogue(
-    catalogue: Path,
+def test_others_are_asked_at_once_without_an_index(
+    song_index: Path,
     recogniser: SongRecogniser,
-    catalogues: SongCatalogues,
+    providers: SongProviders,
     tmp_path: Path,
     known: Path,
 ) -> None:
     """Without an index, and with an index that the routes exclude."""
     settings = {
         "song_recognition": recogniser.settings(),
-        "song_search": catalogues.settings("itunes"),
+        "song_search": providers.settings("itunes"),
     }
     with served(tmp_path, tmp_path / "nowhere", **settings) as server:
         assert ask(server, known).json() == SONG
         found = server.json(SEARCH, {"song": "Blue Danube", "limit": "1"})
         assert (found.status, found.json()) == (200, [ITUNES])
     routes = {"identify_song": (Route("song_recognition"),)}
-    with served(tmp_path / "2", catalogue, routes=routes, **settings) as server:
+    with served(tmp_path / "2", song_index, routes=routes, **settings) as server:
         assert ask(server, known).json() == SONG
 
 
 def test_a_search_is_filled_up_by_others(
-    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+    song_index: Path, providers: SongProviders, tmp_path: Path
 ) -> None:
-    with served(tmp_path, catalogue, song_search=catalogues.settings("itunes")) as server:
+    with served(tmp_path, song_index, song_search=providers.settings("itunes")) as server:
 
         def names(limit: int) -> list[str]:
             answer = server.json(SEARCH, {"song": "Blue Danube", "limit": limit})
@@ -106,23 +106,23 @@ def test_a_search_is_filled_up_by_others(
             return [one["song_name"] for one in answer.json()]
 
         assert names(1) == [OWN]
-        assert catalogues.asked == []
+        assert providers.asked == []
         assert names(3) == [OWN, ITUNES["song_name"], ITUNES["song_name"].replace(" 0", " 1")]
-        catalogues.instead["itunes"] = refused
+        providers.instead["itunes"] = refused
         assert names(4) == [OWN]
         answer = server.json(SEARCH, {"song": "entirely something else"})
         assert answer.status in (429, 502)
 
 
 def test_a_proxy_must_be_allowed_where_others_may_be_asked(
-    catalogue: Path, catalogues: SongCatalogues, tmp_path: Path
+    song_index: Path, providers: SongProviders, tmp_path: Path
 ) -> None:
     wanted = {"song": "Blue Danube", "limit": "1", "proxy": "http://proxy.example:3128"}
-    settings = catalogues.settings("itunes")
-    with served(tmp_path, catalogue, song_search=settings) as server:
+    settings = providers.settings("itunes")
+    with served(tmp_path, song_index, song_search=settings) as server:
         answer = server.json(SEARCH, wanted)
         assert (answer.status, answer.json()["code"]) == (400, "url_refused")
-    settings = catalogues.settings("itunes", allowed_proxies=("http://proxy.example:3128",))
-    with served(tmp_path / "2", catalogue, song_search=settings) as server:
+    settings = providers.settings("itunes", allowed_proxies=("http://proxy.example:3128",))
+    with served(tmp_path / "2", song_index, song_search=settings) as server:
         answer = server.json(SEARCH, wanted)
         assert (answer.status, answer.json()[0]["song_name"]) == (200, OWN)

@@ -15,22 +15,22 @@ def polymux(*words: str | Path, stdin: bytes = b"", **environment: str) -> tuple
 
 
 def test_songs_are_listed_counted_checked_exported(filled: Path) -> None:
-    code, told, _ = polymux("songs", "list", "--json", "--catalogue", filled)
+    code, told, _ = polymux("songs", "list", "--json", "--song-index", filled)
     listed = [json.loads(line) for line in told.splitlines()]
     assert (code, {one["title"] for one in listed}) == (0, {f"Title {n}" for n in range(4)})
-    code, told, _ = polymux("songs", "stats", "--json", POLYMUX_CATALOGUE=str(filled))
+    code, told, _ = polymux("songs", "stats", "--json", POLYMUX_SONG_INDEX=str(filled))
     assert (code, json.loads(told)["songs"]) == (0, 4)
-    assert polymux("songs", "check", "--catalogue", filled)[0] == 0
-    code, told, _ = polymux("songs", "export", "-", "--format", "csv", "--catalogue", filled)
+    assert polymux("songs", "check", "--song-index", filled)[0] == 0
+    code, told, _ = polymux("songs", "export", "-", "--format", "csv", "--song-index", filled)
     assert (code, len(told.splitlines())) == (0, 5)
 
 
-def test_the_configuration_names_the_catalogue(filled: Path, tmp_path: Path) -> None:
+def test_the_configuration_names_the_index(filled: Path, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    file.write_text(f'[songs]\ncatalogue = "{filled}"\n')
+    file.write_text(f'[songs]\nindex_dir = "{filled}"\n')
     code, told, _ = polymux("songs", "list", POLYMUX_CONFIG=str(file))
     assert (code, len(told.splitlines())) == (0, 4)
-    file.write_text("[songs]\ncatalogue = 5\n")
+    file.write_text("[songs]\nindex_dir = 5\n")
     assert polymux("songs", "list", POLYMUX_CONFIG=str(file))[0] == 2
 
 
@@ -38,33 +38,33 @@ def test_songs_are_added_removed_and_scanned(
     filled_from_music: Path, tmp_path: Path, music: Path
 ) -> None:
     filled = filled_from_music
-    code, told, _ = polymux("songs", "add", music, "--json", "--catalogue", tmp_path / "new")
+    code, told, _ = polymux("songs", "add", music, "--json", "--song-index", tmp_path / "new")
     assert (code, json.loads(told.splitlines()[-1])["added"]) == (0, 4), told
-    assert polymux("songs", "rm", music / "song 1.mp3", "--catalogue", filled)[0] == 0
-    code, _, said = polymux("songs", "rm", "99", "--catalogue", filled)
+    assert polymux("songs", "rm", music / "song 1.mp3", "--song-index", filled)[0] == 0
+    code, _, said = polymux("songs", "rm", "99", "--song-index", filled)
     assert code == 5
     assert "99" in said
-    code, told, _ = polymux("songs", "rescan", "--json", "--catalogue", filled)
+    code, told, _ = polymux("songs", "rescan", "--json", "--song-index", filled)
     summary = json.loads(told.splitlines()[-1])
     assert (code, summary["added"], summary["unchanged"]) == (0, 1, 3)
     (music / "bad.mp3").write_text("no music")
-    code, _, said = polymux("songs", "add", music, "--catalogue", filled)
+    code, _, said = polymux("songs", "add", music, "--song-index", filled)
     assert code == 1
     assert "bad.mp3" in said
 
 
 def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
-    code, told, _ = polymux("identify-song", snippets[2], "--catalogue", filled)
+    code, told, _ = polymux("identify-song", snippets[2], "--song-index", filled)
     assert (code, told.split("\t")[0]) == (0, "Title 2 - Artist 2")
     code, told, _ = polymux(
         "songid", "-", "--local", "--json",
-        stdin=snippets[0].read_bytes(), POLYMUX_CATALOGUE=str(filled),
+        stdin=snippets[0].read_bytes(), POLYMUX_SONG_INDEX=str(filled),
     )  # fmt: skip
     assert (code, json.loads(told)["song"]["title"]) == (0, "Title 0")
-    code, told, _ = polymux("identify-song", snippets[4], "--catalogue", filled)
+    code, told, _ = polymux("identify-song", snippets[4], "--song-index", filled)
     assert (code, told) == (5, "")
-    assert polymux("identify-song", "--catalogue", filled)[0] == 2
-    code, _, said = polymux("identify-song", "x", "--catalogue", filled, "--server", "http://x")
+    assert polymux("identify-song", "--song-index", filled)[0] == 2
+    code, _, said = polymux("identify-song", "x", "--song-index", filled, "--server", "http://x")
     assert (code, "--server" in said) == (2, True)
 
 
@@ -72,21 +72,21 @@ def test_songs_are_identified(filled: Path, snippets: list[Path]) -> None:
     ("words", "how", "option"),
     [
         (("identify-song", "x"), ("--local",), ("--timeout", "5")),
-        (("search-music", "x"), ("--catalogue", "."), ("--server-proxy", "http://x")),
+        (("search-music", "x"), ("--song-index", "."), ("--server-proxy", "http://x")),
     ],
 )
-def test_options_that_the_catalogue_has_no_use_for(
+def test_options_that_the_index_has_no_use_for(
     filled: Path, words: tuple[str, ...], how: tuple[str, ...], option: tuple[str, str]
 ) -> None:
-    code, told, said = polymux(*words, *how, *option, POLYMUX_CATALOGUE=str(filled))
+    code, told, said = polymux(*words, *how, *option, POLYMUX_SONG_INDEX=str(filled))
     assert (code, told) == (2, "")
     assert ("usage: " in said, option[0] in said) == (False, True)
 
 
 def test_songs_are_searched(filled: Path, tmp_path: Path) -> None:
-    code, told, _ = polymux("search-music", "titel 3", "--limit", "1", "--catalogue", filled)
+    code, told, _ = polymux("search-music", "titel 3", "--limit", "1", "--song-index", filled)
     assert (code, told.split("\t")[0]) == (0, "Title 3 - Artist 3")
-    code, told, said = polymux("search-music", "x", "--catalogue", tmp_path / "empty")
+    code, told, said = polymux("search-music", "x", "--song-index", tmp_path / "empty")
     assert (code, told) == (0, "")
     assert said.count("\n") == 1
 
@@ -124,7 +124,7 @@ def test_listening_with_any_recorder(
         return begin + act.format(heard=snippets[2])
 
     path = recorders(tmp_path / "bin", {name: script(name, act) for name, act in programs.items()})
-    code, told, said = polymux("identify-song", "--listen", "1", "--catalogue", filled, PATH=path)
+    code, told, said = polymux("identify-song", "--listen", "1", "--song-index", filled, PATH=path)
     assert (code, told.split("\t")[0]) == (0, "Title 2 - Artist 2"), said
     for name in programs:
         words = (tmp_path / f"{name}.words").read_text().splitlines()
@@ -133,7 +133,7 @@ def test_listening_with_any_recorder(
 
 
 def test_listening_that_nobody_can(filled: Path, tmp_path: Path) -> None:
-    words = ("identify-song", "--listen", "1", "--catalogue", filled)
+    words = ("identify-song", "--listen", "1", "--song-index", filled)
     code, _, said = polymux(*words, PATH=recorders(tmp_path / "none", {}))
     assert code == 3
     assert "arecord" in said

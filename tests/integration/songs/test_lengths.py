@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy
 import polymux
 import pytest
-from support import catalogue_songs, programs
-from support.catalogue_songs import RATE
+from support import generated_songs, programs
+from support.generated_songs import RATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,14 +29,14 @@ def written(path: Path, pieces: Iterable[numpy.ndarray]) -> Path:
 
 
 def mix(path: Path, pieces: int) -> Path:
-    sounds = (catalogue_songs.sound(1_000 + seed, PIECE_S) for seed in range(pieces))
+    sounds = (generated_songs.sound(1_000 + seed, PIECE_S) for seed in range(pieces))
     return written(path, sounds)
 
 
 def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
-    samples = catalogue_songs.sound(seed, PIECE_S)
+    samples = generated_songs.sound(seed, PIECE_S)
     piece = samples[int(begin_s * RATE) : int((begin_s + length_s) * RATE)]
-    return catalogue_songs.write(folder / f"{seed}-{begin_s}.wav", piece)
+    return generated_songs.write(folder / f"{seed}-{begin_s}.wav", piece)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def cut(folder: Path, seed: int, begin_s: float, length_s: float) -> Path:
 def test_a_mix(tmp_path: Path, minutes: int) -> None:
     """Snippets are located within 0.1 s. Five hours are stored as two segments of one song."""
     path = mix(tmp_path / "mix.wav", minutes)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(path).added == 1
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add(path).added == 1
         path.unlink()
         for minute in {0, minutes // 2, minutes - 1}:
-            match = catalogue.identify(cut(tmp_path, 1_000 + minute, 21.7, 6.0))
+            match = index.identify(cut(tmp_path, 1_000 + minute, 21.7, 6.0))
             assert match is not None
             assert match.song.duration_s == pytest.approx(minutes * 60, abs=0.1)
             assert match.offset_s == pytest.approx(minute * 60 + 21.7, abs=0.1)
-        assert catalogue.identify(cut(tmp_path, 1, 21.7, 6.0)) is None
+        assert index.identify(cut(tmp_path, 1, 21.7, 6.0)) is None
 
 
 def test_a_long_recording_is_written_without_apsw(
@@ -63,25 +63,25 @@ def test_a_long_recording_is_written_without_apsw(
     """The transaction exceeds the connection's cache, which would block readers."""
     monkeypatch.setattr("polymux._util.sqlite.apsw", None)
     path = mix(tmp_path / "mix.wav", 2)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.stats().library.startswith("sqlite3")
-        catalogue._database.writer.rows("PRAGMA cache_size = 4")
-        assert catalogue.add(path).added == 1
-        assert catalogue.identify(cut(tmp_path, 1_001, 21.7, 6.0)) is not None
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.stats().library.startswith("sqlite3")
+        index._database.writer.rows("PRAGMA cache_size = 4")
+        assert index.add(path).added == 1
+        assert index.identify(cut(tmp_path, 1_001, 21.7, 6.0)) is not None
 
 
 @pytest.mark.parametrize("length_s", [1.0, 3.5])
 def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
     """A second is too short for certainty: it may stay unnamed, but must not match another."""
     jingles = [
-        catalogue_songs.write(
-            tmp_path / f"jingle {seed}.wav", catalogue_songs.sound(2_000 + seed, length_s)
+        generated_songs.write(
+            tmp_path / f"jingle {seed}.wav", generated_songs.sound(2_000 + seed, length_s)
         )
         for seed in range(6)
     ]
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(jingles).added == 6
-        named = [catalogue.identify(one) for one in jingles]
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add(jingles).added == 6
+        named = [index.identify(one) for one in jingles]
     right = [
         one is not None and one.song.path == path for one, path in zip(named, jingles, strict=True)
     ]
@@ -90,15 +90,15 @@ def test_a_jingle_is_added_and_named(tmp_path: Path, length_s: float) -> None:
 
 
 def test_a_snippet_that_is_longer_than_its_jingle_names_it(tmp_path: Path) -> None:
-    jingle = catalogue_songs.sound(2_100, 4.0)
-    path = catalogue_songs.write(tmp_path / "jingle.wav", jingle)
+    jingle = generated_songs.sound(2_100, 4.0)
+    path = generated_songs.write(tmp_path / "jingle.wav", jingle)
     around = numpy.zeros(5 * RATE)
-    longer = catalogue_songs.write(
+    longer = generated_songs.write(
         tmp_path / "longer.wav", numpy.concatenate([around, jingle, around])
     )
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(path)
-        match = catalogue.identify(longer)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(path)
+        match = index.identify(longer)
     assert match is not None
     assert match.offset_s == pytest.approx(-5.0, abs=0.1)
 
@@ -108,24 +108,24 @@ def test_of_a_long_upload_ten_minutes_are_heard(
     tmp_path: Path, begin_s: float, is_heard: bool
 ) -> None:
     """Audio after the first ten minutes of an upload is ignored (V30)."""
-    song = catalogue_songs.sound(3)
+    song = generated_songs.sound(3)
     before, after = (numpy.zeros(int(seconds * RATE)) for seconds in (begin_s, 120))
     path = written(tmp_path / "long.wav", (before, song, after))
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(catalogue_songs.write(tmp_path / "song.wav", song))
-        match = catalogue.identify(path)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(generated_songs.write(tmp_path / "song.wav", song))
+        match = index.identify(path)
     assert (match is not None) == is_heard
 
 
 def test_a_file_whose_channels_are_opposite_is_added(tmp_path: Path) -> None:
     """The mono mix of its channels is silent, so the index must use a single channel."""
-    plain = catalogue_songs.write(tmp_path / "plain.wav", catalogue_songs.sound(2))
+    plain = generated_songs.write(tmp_path / "plain.wav", generated_songs.sound(2))
     opposite = tmp_path / "opposite.mp3"
     programs.ffmpeg("-i", plain, "-af", "pan=stereo|c0=c0|c1=-1*c0", opposite)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(opposite).added == 1
-        for snippet in (catalogue_songs.snippet(tmp_path, 2), opposite):
-            match = catalogue.identify(snippet)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add(opposite).added == 1
+        for snippet in (generated_songs.snippet(tmp_path, 2), opposite):
+            match = index.identify(snippet)
             assert match is not None
             assert match.song.path == opposite
 
@@ -134,8 +134,8 @@ def test_a_file_whose_channels_are_opposite_is_added(tmp_path: Path) -> None:
 def test_a_file_with_next_to_no_sound_is_no_song_to_be_found(
     tmp_path: Path, seconds: float
 ) -> None:
-    path = catalogue_songs.write(tmp_path / "short.wav", numpy.zeros(int(seconds * RATE)))
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        report = catalogue.add(path)
+    path = generated_songs.write(tmp_path / "short.wav", numpy.zeros(int(seconds * RATE)))
+    with polymux.SongIndex(tmp_path / "index") as index:
+        report = index.add(path)
         assert report.added + len(report.failed) == 1
-        assert catalogue.identify(cut(tmp_path, 3, 1.0, 4.0)) is None
+        assert index.identify(cut(tmp_path, 3, 1.0, 4.0)) is None

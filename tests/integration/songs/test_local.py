@@ -13,7 +13,7 @@ import polymux
 import pytest
 from polymux.cli.doctor import findings
 from polymux.errors import BadRequestError, NoBackendError, NoMatchError
-from support import catalogue_songs, served_songs
+from support import generated_songs, served_songs
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return served_songs.made(tmp_path_factory.mktemp("songs"))
 
 
-def local(catalogue: Any) -> polymux.Local:
-    return polymux.Local(engines={}, catalogue=catalogue)
+def local(index: Any) -> polymux.Local:
+    return polymux.Local(engines={}, song_index=index)
 
 
 def file_of(url: str) -> Path:
@@ -33,7 +33,7 @@ def file_of(url: str) -> Path:
 
 def test_a_piece_of_a_song_is_named(folder: Path, snippets: list[Path]) -> None:
     async def asynchronously() -> Any:
-        async with polymux.AsyncLocal(engines={}, catalogue=folder) as here:
+        async with polymux.AsyncLocal(engines={}, song_index=folder) as here:
             return (await here.identify_song(snippets[2])).json(), (
                 await here.search_music("blue danube")
             ).json()
@@ -69,7 +69,7 @@ def test_covers_are_files_that_can_be_shown(folder: Path, snippets: list[Path]) 
     assert not drawn.exists()
 
 
-def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) -> None:
+def test_what_is_no_song_of_the_index(folder: Path, snippets: list[Path]) -> None:
     with local(folder) as here:
         with pytest.raises(NoMatchError):
             here.identify_song(snippets[4])
@@ -80,9 +80,7 @@ def test_what_is_no_song_of_the_catalogue(folder: Path, snippets: list[Path]) ->
             here.search_music(" \t ")
 
 
-def test_a_catalogue_that_is_not_there_yet(
-    folder: Path, tmp_path: Path, snippets: list[Path]
-) -> None:
+def test_an_index_that_is_not_there_yet(folder: Path, tmp_path: Path, snippets: list[Path]) -> None:
     place = tmp_path / "later"
     with local(place) as here:
         with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
@@ -93,23 +91,23 @@ def test_a_catalogue_that_is_not_there_yet(
         shutil.move(place, tmp_path / "gone")
         with pytest.raises(NoBackendError):
             here.identify_song(snippets[2])
-        source = catalogue_songs.song(tmp_path / "other.flac", 2, title="Other")
-        with polymux.Catalogue(place) as catalogue:
-            catalogue.add(source)
+        source = generated_songs.song(tmp_path / "other.flac", 2, title="Other")
+        with polymux.SongIndex(place) as index:
+            index.add(source)
         assert here.identify_song(snippets[2]).name == "Other"
 
 
-def test_the_default_catalogue(
+def test_the_default_index(
     folder: Path, tmp_path: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("POLYMUX_CATALOGUE", str(tmp_path / "none"))
+    monkeypatch.setenv("POLYMUX_SONG_INDEX", str(tmp_path / "none"))
     with local(None) as here, pytest.raises(NoBackendError) as caught:
         here.identify_song(snippets[2])
     for word in ("polymux songs add FOLDER", "[song_recognition]"):
         assert word in str(caught.value)
     assert findings()["songs"]["ok"] is False
     assert not (tmp_path / "none").exists()
-    monkeypatch.setenv("POLYMUX_CATALOGUE", str(folder))
+    monkeypatch.setenv("POLYMUX_SONG_INDEX", str(folder))
     with local(None) as here:
         assert here.identify_song(snippets[2]).name == "Blue Danube - Strauss"
     assert findings()["songs"]["songs"] == 4
@@ -118,7 +116,7 @@ def test_the_default_catalogue(
 def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
     tmp_path: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("POLYMUX_CATALOGUE", raising=False)
+    monkeypatch.delenv("POLYMUX_SONG_INDEX", raising=False)
     monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "wrong.toml"))
     (tmp_path / "wrong.toml").write_text("[songs\n")
     with local(None) as here:
@@ -136,7 +134,7 @@ def test_its_owner_is_told_what_is_wrong_with_it(
         connection.close()
     else:
         (place / "songs.sqlite3").write_bytes(b"this is no database, and long enough" * 200)
-    with local(place) as here, pytest.raises(polymux.CatalogueError, match="place-7"):
+    with local(place) as here, pytest.raises(polymux.SongIndexError, match="place-7"):
         here.identify_song(snippets[2])
 
 
@@ -150,7 +148,7 @@ def test_it_is_never_written(folder: Path, tmp_path: Path, snippets: list[Path])
         assert here.identify_song(snippets[2]).name == "Blue Danube - Strauss"
         assert not (place / "lock").exists()
         assert not any((place / "segments").iterdir())
-        with polymux.Catalogue(place) as catalogue:
-            catalogue.remove(catalogue.search("blue danube")[0])
+        with polymux.SongIndex(place) as index:
+            index.remove(index.search("blue danube")[0])
         with pytest.raises(NoMatchError):
             here.identify_song(snippets[2])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux._native import media
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 from support.commands import call
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ def strange(tmp_path: Path, originals: Path) -> Iterator[Path]:
     at = wav.index(b"data")
     wav[at + 4 : at + 8] = struct.pack("<I", 300 << 20)
     (folder / "lying.wav").write_bytes(wav)
-    samples = catalogue_songs.sound(5, 4.0)
-    catalogue_songs.write(folder / "silence.wav", 0 * samples)
-    catalogue_songs.write(folder / "moment.wav", samples[: catalogue_songs.RATE // 2])
+    samples = generated_songs.sound(5, 4.0)
+    generated_songs.write(folder / "silence.wav", 0 * samples)
+    generated_songs.write(folder / "moment.wav", samples[: generated_songs.RATE // 2])
     return folder
 
 
 def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Path]) -> None:
-    place = ("--catalogue", str(tmp_path / "catalogue"))
+    place = ("--song-index", str(tmp_path / "index"))
     done = call("songs", "add", "strange", "--json", *place, cwd=tmp_path, code=1)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     outcomes = {Path(one["path"]).name: one["status"] for one in lines[:-1]}
@@ -77,26 +77,26 @@ def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Pa
     shown = call("songs", "list", *place, cwd=tmp_path).stdout.decode()
     assert len(shown.splitlines()) == 5
     assert "\x1b" not in shown
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        lengths = {os.fsencode(one.path.name): one.duration_s for one in catalogue.songs()}
+    with polymux.SongIndex(tmp_path / "index") as index:
+        lengths = {os.fsencode(one.path.name): one.duration_s for one in index.songs()}
         assert lengths[b"lying.wav"] == pytest.approx(12, abs=0.1)
         assert lengths[b"film.mp4"] == pytest.approx(12, abs=0.2)
         for number, name in ((0, ODD), (1, b"film.mp4"), (3, b"lying.wav")):
-            match = catalogue.identify(snippets[number])
+            match = index.identify(snippets[number])
             assert match is not None
             assert os.fsencode(match.song.path.name) == name
-        match = catalogue.identify(strange / "film.mp4")
+        match = index.identify(strange / "film.mp4")
         assert match is not None
         assert match.song.path.name == "film.mp4"
         # Silence and very short audio must not match the silent and very short songs in the index.
-        assert catalogue.identify(strange / "silence.wav") is None
-        assert catalogue.identify(strange / "moment.wav") is None
-        assert catalogue.remove(strange) == 5
+        assert index.identify(strange / "silence.wav") is None
+        assert index.identify(strange / "moment.wav") is None
+        assert index.remove(strange) == 5
 
 
 def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    place = ("--catalogue", str(tmp_path / "catalogue"))
+    place = ("--song-index", str(tmp_path / "index"))
     done = call("songs", "add", "empty", *place, cwd=tmp_path)
     assert done.stderr.count(b"\n") == 1
     done = call("identify-song", "empty", *place, cwd=tmp_path, code=1)
@@ -109,8 +109,8 @@ def test_folders_that_cannot_be_read_are_told(
     """A path may be too long for the system or not readable."""
     deep(music)
     told: list[AddProgress] = []
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        report = catalogue.add(music, on_progress=told.append)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        report = index.add(music, on_progress=told.append)
         assert report.added == 4
         (failed,) = report.failed
         assert isinstance(failed.error, polymux.InputUnreadableError)
@@ -119,7 +119,7 @@ def test_folders_that_cannot_be_read_are_told(
         assert {one.total for one in told} == {5}
         assert told[-1].done == 5
         # Every rescan reports the folder. Songs added from it before remain.
-        assert len(catalogue.rescan().failed) == 1
+        assert len(index.rescan().failed) == 1
         (music / "locked").mkdir()
         scandir = os.scandir
 
@@ -129,7 +129,7 @@ def test_folders_that_cannot_be_read_are_told(
             return scandir(path)
 
         monkeypatch.setattr(os, "scandir", forbidden)
-        failures = {one.path.name[:6]: str(one.error) for one in catalogue.rescan().failed}
+        failures = {one.path.name[:6]: str(one.error) for one in index.rescan().failed}
         assert "Permission denied" in failures["locked"]
         assert len(failures) == 2
 
@@ -145,34 +145,34 @@ def test_a_renamed_file_keeps_its_number_and_is_not_listened_to(
         return fingerprint(source, *given)
 
     monkeypatch.setattr(media, "fingerprint_song", counted)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.add(music).added == 4
-        before = {song.title: song.id for song in catalogue.songs()}
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.add(music).added == 4
+        before = {song.title: song.id for song in index.songs()}
         (music / "sub").mkdir()
         for one in [*music.iterdir()]:
             if one.is_file():
                 one.rename(music / "sub" / f"new {one.name}")
-        report = catalogue.rescan()
+        report = index.rescan()
         assert (report.moved, report.added, report.missing, report.audio_s) == (4, 0, (), 0.0)
         (music / "sub").rename(music / "other")
-        assert catalogue.add(music).moved == 4
-        assert {song.title: song.id for song in catalogue.songs()} == before
-        assert catalogue.search("Title 1")[0].path == music / "other" / "new song 1.mp3"
+        assert index.add(music).moved == 4
+        assert {song.title: song.id for song in index.songs()} == before
+        assert index.search("Title 1")[0].path == music / "other" / "new song 1.mp3"
         assert len(listened) == 4
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_catalogue_in_the_midst_of_the_music_is_none_of_it(
+def test_an_index_in_the_midst_of_the_music_is_none_of_it(
     tmp_path: Path, music: Path, inside: bool
 ) -> None:
     """The index's own files are not reported as failures. Songs next to them are added."""
-    folder = music / "catalogue" if inside else music
+    folder = music / "index" if inside else music
     for _ in range(2):
-        with polymux.Catalogue(folder) as catalogue:
-            report = catalogue.add(music)
+        with polymux.SongIndex(folder) as index:
+            report = index.add(music)
             assert report.failed == ()
             assert report.added + report.unchanged == 4
-            assert catalogue.rescan().failed == ()
+            assert index.rescan().failed == ()
 
 
 def test_an_empty_path_is_not_the_current_folder(
@@ -180,20 +180,20 @@ def test_an_empty_path_is_not_the_current_folder(
 ) -> None:
     """It comes from an unset variable and would add or remove all files of the current folder."""
     monkeypatch.chdir(music)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+    with polymux.SongIndex(tmp_path / "index") as index:
         for nothing in ("", [""]):
             with pytest.raises(polymux.InvalidRequestError, match=r"(?i)empty"):
-                catalogue.add(nothing)
-        assert catalogue.add(".").added == 4
+                index.add(nothing)
+        assert index.add(".").added == 4
         with pytest.raises(polymux.InvalidRequestError, match=r"(?i)empty"):
-            catalogue.remove("")
-        assert catalogue.count() == 4
-        assert catalogue.remove(".") == 4
+            index.remove("")
+        assert index.count() == 4
+        assert index.remove(".") == 4
 
 
-def test_a_catalogue_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_an_index_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
     """SQLite only supports UTF-8 paths. Music files may have any name."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
-    with pytest.raises(polymux.CatalogueError, match="UTF-8"):
-        polymux.Catalogue(folder)
+    with pytest.raises(polymux.SongIndexError, match="UTF-8"):
+        polymux.SongIndex(folder)
     assert not folder.exists()

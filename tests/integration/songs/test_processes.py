@@ -15,7 +15,7 @@ from shlex import quote
 
 import polymux
 import pytest
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 TESTS = Path(__file__).parents[2]
 
@@ -33,32 +33,32 @@ def adding(folder: Path, music: Path, *before: str, library: str = "apsw") -> su
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     for seed in range(100, 112):
-        samples = catalogue_songs.sound(seed, 6)
-        catalogue_songs.write(folder / f"Many - Song {seed}.wav", samples)
+        samples = generated_songs.sound(seed, 6)
+        generated_songs.write(folder / f"Many - Song {seed}.wav", samples)
     return folder
 
 
 def test_many_ask_while_one_adds(
     tmp_path: Path, music: Path, many: Path, snippets: list[Path]
 ) -> None:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(music)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(music)
         over = threading.Event()
         wrong: list[str] = []
 
         def ask(number: int) -> None:
             while not over.is_set():
-                match = catalogue.identify(snippets[number])
+                match = index.identify(snippets[number])
                 if match is None or match.song.title != f"Title {number}":
                     wrong.append(f"{number}: {match}")
-                if not catalogue.search(f"Title {number}"):
+                if not index.search(f"Title {number}"):
                     wrong.append(f"{number} is not found by name")
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in (0, 1)]
         for one in threads:
             one.start()
         try:
-            report = catalogue.add(many)
+            report = index.add(many)
         finally:
             over.set()
             for one in threads:
@@ -70,10 +70,10 @@ def check_whole(folder: Path, acknowledged: set[str]) -> None:
     with sqlite3.connect(f"file:{folder}/songs.sqlite3?mode=ro", uri=True) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
-    with polymux.Catalogue(folder) as catalogue:
-        assert acknowledged <= {song.path.name for song in catalogue.songs()}
-        assert catalogue.check().is_whole
-        assert catalogue.stats().index["songs"] == catalogue.stats().recordings
+    with polymux.SongIndex(folder) as index:
+        assert acknowledged <= {song.path.name for song in index.songs()}
+        assert index.check().is_whole
+        assert index.stats().index["songs"] == index.stats().recordings
 
 
 def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
@@ -99,19 +99,19 @@ def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
                 line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added ")
             }
         check_whole(folder, acknowledged)
-        with polymux.Catalogue(folder) as catalogue:
-            report = catalogue.add(music)
+        with polymux.SongIndex(folder) as index:
+            report = index.add(music)
             assert report.added + report.unchanged == 12, f"seed {seed}, round {number}"
             assert report.unchanged >= len(acknowledged)
 
 
 def test_killed_while_it_adds(tmp_path: Path, many: Path) -> None:
-    kill_rounds(tmp_path / "catalogue", many, 2, 1)
+    kill_rounds(tmp_path / "index", many, 2, 1)
 
 
 @pytest.mark.long
 def test_killed_two_hundred_times(tmp_path: Path, many: Path) -> None:
-    kill_rounds(tmp_path / "catalogue", many, 200, random.SystemRandom().randrange(1 << 32))
+    kill_rounds(tmp_path / "index", many, 200, random.SystemRandom().randrange(1 << 32))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) ->
         f'"$@"; code=$?; cp -r {quote(str(folder))} {quote(str(kept))}; exit $code'
     )
     before = (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
-    with adding(folder / "catalogue", many, *before, library=library) as process:
+    with adding(folder / "index", many, *before, library=library) as process:
         told, said = process.communicate(timeout=120)
     acknowledged = {line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added")}
     if process.returncode != 0:
@@ -143,9 +143,9 @@ def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) ->
         assert len(acknowledged) == 12
     if size_kib == 60:
         assert not acknowledged
-    check_whole(kept / "catalogue", acknowledged)
-    with polymux.Catalogue(kept / "catalogue") as catalogue:
-        assert catalogue.add(many).added == 12 - len(acknowledged)
+    check_whole(kept / "index", acknowledged)
+    with polymux.SongIndex(kept / "index") as index:
+        assert index.add(many).added == 12 - len(acknowledged)
 
 
 @pytest.mark.parametrize("damage", ["garbage", "gone", "manifest"])
@@ -162,27 +162,27 @@ def test_damaged_segments_are_made_anew(filled: Path, snippets: list[Path], dama
         for one in set(segments.iterdir()) - set(files):
             one.write_bytes(b"garbage")
     for _ in range(2):
-        with polymux.Catalogue(filled) as catalogue:
+        with polymux.SongIndex(filled) as index:
             for number in range(4):
-                match = catalogue.identify(snippets[number])
+                match = index.identify(snippets[number])
                 assert match is not None
                 assert match.song.title == f"Title {number}"
-    with polymux.Catalogue(filled) as catalogue:
-        assert catalogue.check().is_whole
-        assert catalogue.stats().index["memory_bytes"] == 0
+    with polymux.SongIndex(filled) as index:
+        assert index.check().is_whole
+        assert index.stats().index["memory_bytes"] == 0
 
 
-def test_segments_of_another_catalogue_are_not_used(
+def test_segments_of_another_index_are_not_used(
     filled: Path, tmp_path: Path, music: Path, snippets: list[Path]
 ) -> None:
     other = tmp_path / "other"
-    with polymux.Catalogue(other) as catalogue:
-        catalogue.add(music / "song 3.wav")
+    with polymux.SongIndex(other) as index:
+        index.add(music / "song 3.wav")
     shutil.rmtree(other / "segments")
     shutil.copytree(filled / "segments", other / "segments")
-    with polymux.Catalogue(other) as catalogue:
-        assert catalogue.identify(snippets[0]) is None
-        match = catalogue.identify(snippets[3])
+    with polymux.SongIndex(other) as index:
+        assert index.identify(snippets[0]) is None
+        match = index.identify(snippets[3])
         assert match is not None
         assert match.song.title == "Title 3"
 
@@ -200,29 +200,29 @@ def test_a_damaged_database_is_refused_and_stays(filled: Path, damage: str) -> N
     left = path.read_bytes()
 
     def use() -> None:
-        with polymux.Catalogue(filled) as catalogue:
-            report = catalogue.check()
+        with polymux.SongIndex(filled) as index:
+            report = index.check()
             if not report.is_whole:
-                raise polymux.CatalogueError(report.problems[0], code="catalogue_damaged")
+                raise polymux.SongIndexError(report.problems[0], code="song_index_damaged")
 
-    with pytest.raises(polymux.CatalogueError) as caught:
+    with pytest.raises(polymux.SongIndexError) as caught:
         use()
-    assert caught.value.code == "catalogue_damaged", caught.value
+    assert caught.value.code == "song_index_damaged", caught.value
     assert len(path.read_bytes()) == len(left)
 
 
 def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list[Path]) -> None:
     os.truncate(filled / "songs.sqlite3", 0)
-    with polymux.Catalogue(filled) as catalogue:
-        assert catalogue.identify(snippets[0]) is None
-        assert catalogue.add(music).added == 4
-        assert catalogue.identify(snippets[0]) is not None
+    with polymux.SongIndex(filled) as index:
+        assert index.identify(snippets[0]) is None
+        assert index.add(music).added == 4
+        assert index.identify(snippets[0]) is not None
 
 
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("PRAGMA application_id = 7", "catalogue"),
+        ("PRAGMA application_id = 7", "index"),
         ("PRAGMA user_version = 99", "99"),
     ],
 )
@@ -232,5 +232,5 @@ def test_another_program_s_database_and_a_newer_one_are_refused(
     with sqlite3.connect(filled / "songs.sqlite3") as connection:
         connection.execute(statement)
     connection.close()
-    with pytest.raises(polymux.CatalogueError, match=told):
-        polymux.Catalogue(filled)
+    with pytest.raises(polymux.SongIndexError, match=told):
+        polymux.SongIndex(filled)

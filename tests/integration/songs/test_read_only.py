@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from polymux.songs.reader import ReadCatalogue
-from support import catalogue_songs, programs
+from polymux.songs.reader import ReadOnlySongIndex
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 TESTS = Path(__file__).parents[2]
 ALL = [
-    "named Title 1", "found Title 2", "whole True 4", "refused catalogue_failed",
-    "refused catalogue_failed", "memory False", "local Title 1 - Artist 1",
+    "named Title 1", "found Title 2", "whole True 4", "refused song_index_failed",
+    "refused song_index_failed", "memory False", "local Title 1 - Artist 1",
 ]  # fmt: skip
 
 
@@ -75,11 +75,11 @@ def test_it_is_asked_and_not_changed(
     library: str,
     place: Callable[[Path], tuple[str, ...]],
 ) -> None:
-    folder = tmp_path / "catalogue"
+    folder = tmp_path / "index"
     if made_by == "sqlite3":
         monkeypatch.setattr("polymux._util.sqlite.apsw", None)
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music, workers=1)
+    with polymux.SongIndex(folder) as index:
+        index.add(music, workers=1)
     before = written(folder)
     done = asked(place(folder), library, folder, snippets[1])
     folder.chmod(0o755)
@@ -99,9 +99,9 @@ def test_what_a_killed_writer_left_is_read_or_told(
 ) -> None:
     """Committed songs are in the write-ahead log, useless without its shared memory file."""
     copy = tmp_path / "copy"
-    with polymux.Catalogue(filled) as catalogue:
-        with catalogue._database.transaction():
-            catalogue._database.writer.rows("UPDATE songs SET title = 'In the log' WHERE id = 2")
+    with polymux.SongIndex(filled) as index:
+        with index._database.transaction():
+            index._database.writer.rows("UPDATE songs SET title = 'In the log' WHERE id = 2")
         shutil.copytree(filled, copy)
     assert (copy / "songs.sqlite3-wal").stat().st_size > 0
     expected = [line.replace("Title 1", "In the log") for line in ALL]
@@ -110,7 +110,7 @@ def test_what_a_killed_writer_left_is_read_or_told(
     (copy / "songs.sqlite3-shm").unlink()
     done = asked(mounted(copy), library, copy, snippets[1])
     assert done.returncode != 0
-    assert "CatalogueError" in done.stderr
+    assert "SongIndexError" in done.stderr
 
 
 @pytest.mark.parametrize("library", ["apsw", "sqlite3"])
@@ -122,16 +122,16 @@ def test_somebody_else_may_change_it(
     library: str,
 ) -> None:
     """Changes while the index is open and afterwards, also if it is read without locks."""
-    added = catalogue_songs.song(tmp_path / "added.flac", 77, title="Added")
+    added = generated_songs.song(tmp_path / "added.flac", 77, title="Added")
     with monkeypatch.context() as patched:
         patched.setattr("polymux._util.sqlite._is_fixed", lambda _: True)
         if library == "sqlite3":
             patched.setattr("polymux._util.sqlite.apsw", None)
-        reader = ReadCatalogue(filled)
+        reader = ReadOnlySongIndex(filled)
         assert reader.identify(snippets[4]) is None
     monkeypatch.setattr("polymux.songs.write_lock.WritingLock.try_acquire", lambda _: False)
     with reader:
-        with polymux.Catalogue(filled) as owner:
+        with polymux.SongIndex(filled) as owner:
             owner.add(added)
             for _ in range(2):
                 match = reader.identify(snippets[4])
@@ -139,7 +139,7 @@ def test_somebody_else_may_change_it(
                 assert match.song.title == "Added"
                 assert reader.count() == 5
         assert reader.search("added")[0].title == "Added"
-        with polymux.Catalogue(filled) as owner:
+        with polymux.SongIndex(filled) as owner:
             owner.remove(added)
         assert reader.identify(snippets[4]) is None
         assert reader.search("added") == []

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 from support.cache import digest
 
-from benchmarks.song import catalogue, scorer, snippets, text_search
+from benchmarks.song import scorer, snippets, song_set, text_search
 from benchmarks.song.conditions import BY_NAME
 from benchmarks.song.recognisers import ours
 
 if TYPE_CHECKING:
     from support.corpus import Corpus
 
-    from benchmarks.song.catalogue import SongSet
     from benchmarks.song.scorer import Row
+    from benchmarks.song.song_set import SongSet
 
 SEED = 77
 SHARE = 0.5
@@ -56,9 +56,9 @@ class Size:
 
     def make(self, folder: Path) -> None:
         """Write the index's files and all snippets, which takes minutes."""
-        songs = catalogue.generate(folder, SEED, self.tracks, SHARE)
+        songs = song_set.generate(folder, SEED, self.tracks, SHARE)
         source = snippets.Snippets(songs, folder / "snippets")
-        with multiprocessing.get_context("fork").Pool(catalogue.PROCESSES) as pool:
+        with multiprocessing.get_context("fork").Pool(song_set.PROCESSES) as pool:
             pool.map(source.content, self.cases(songs), chunksize=4)
         for needless in ("masters", "beds"):
             shutil.rmtree(folder / needless)
@@ -78,10 +78,10 @@ def size(request: pytest.FixtureRequest) -> Size:
 
 @pytest.fixture(scope="module")
 def rows(corpus: Corpus, size: Size) -> list[Row]:
-    makers = sorted(Path(catalogue.__file__).parent.glob("*.py"))
+    makers = sorted(Path(song_set.__file__).parent.glob("*.py"))
     recipe = f"{SEED} {SHARE} {size} {[digest(one) for one in makers]}"
     folder = corpus.cache.make(f"songs-{size.tracks}", "", recipe, size.make)
-    songs = catalogue.SongSet(folder)
+    songs = song_set.SongSet(folder)
     source = snippets.Snippets(songs, folder / "snippets")
     return scorer.score(source, ours(songs), size.cases(songs))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def more(tmp_path: Path) -> Path:
     folder = tmp_path / "more"
     folder.mkdir()
     for seed in range(200, 204):
-        catalogue_songs.write(folder / f"{seed}.wav", catalogue_songs.sound(seed, 6))
+        generated_songs.write(folder / f"{seed}.wav", generated_songs.sound(seed, 6))
     return folder
 
 
@@ -53,12 +53,12 @@ def test_one_writes_others_ask_and_a_second_writer_is_refused(
     writer = started("write", filled, more)
     try:
         assert [line_of(one) for one in (*asking, writer)] == ["asking", "asking", "writing"]
-        with polymux.Catalogue(filled) as second:
-            with pytest.raises(polymux.CatalogueError) as caught:
+        with polymux.SongIndex(filled) as second:
+            with pytest.raises(polymux.SongIndexError) as caught:
                 second.add(more)
-            assert caught.value.code == "catalogue_busy"
+            assert caught.value.code == "song_index_busy"
             assert str(writer.pid) in str(caught.value)
-            with pytest.raises(polymux.CatalogueError):
+            with pytest.raises(polymux.SongIndexError):
                 second.remove(1)
             # A writer does not block readers.
             match = second.identify(snippets[2])
@@ -78,8 +78,8 @@ def test_one_writes_others_ask_and_a_second_writer_is_refused(
 def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
     tmp_path: Path, more: Path
 ) -> None:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder):
+    folder = tmp_path / "index"
+    with polymux.SongIndex(folder):
         pass
     part = folder / "segments" / "000000000001.segment.part"
     part.parent.mkdir()
@@ -101,9 +101,9 @@ def test_a_signal_while_segments_are_written_gives_the_lock_back_afterwards(
     finally:
         process.kill()
         process.wait()
-    with polymux.Catalogue(folder) as catalogue:
-        assert catalogue.stats().songs == catalogue.stats().index["songs"] == 4
-        assert catalogue.check().is_whole
+    with polymux.SongIndex(folder) as index:
+        assert index.stats().songs == index.stats().index["songs"] == 4
+        assert index.check().is_whole
 
 
 def await_that(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -126,7 +126,7 @@ def is_free(lock: Any) -> bool:
 def test_want_of_open_files_is_no_damage(filled: Path, snippets: list[Path]) -> None:
     script = f"""
 import os, resource, polymux
-with polymux.Catalogue({str(filled)!r}) as catalogue:
+with polymux.SongIndex({str(filled)!r}) as index:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     from polymux._native import media  # Loading its libraries opens files, too.
     query = media.song_query(("path", {str(snippets[0])!r}.encode(), "a"), media.Limits())["query"]
@@ -135,13 +135,13 @@ with polymux.Catalogue({str(filled)!r}) as catalogue:
     # One file may be open: the manifest. Segments are closed after they are mapped.
     resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
     try:
-        catalogue.identify_query(query)
+        index.identify_query(query)
         print("named")
-    except polymux.CatalogueError as error:
+    except polymux.SongIndexError as error:
         print(error.errno, "oo many " in str(error))
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    print(catalogue.identify_query(query) is not None, catalogue.stats().index["memory_bytes"])
-    print(catalogue._index.damaged)
+    print(index.identify_query(query) is not None, index.stats().index["memory_bytes"])
+    print(index._index.damaged)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines() == [f"{errno.EMFILE} True", "True 0", "[]"], done.stderr

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy
 import polymux
 import pytest
-from support import catalogue_songs
-from support.catalogue_songs import RATE
+from support import generated_songs
+from support.generated_songs import RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,10 +63,10 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Minutes of audio with content everywhere."""
     samples = numpy.random.default_rng(5).normal(0, 0.2, LENGTH_S * RATE)
     path = tmp_path_factory.mktemp("noise") / "noise.wav"
-    return catalogue_songs.write(path, numpy.clip(samples, -1, 1))
+    return generated_songs.write(path, numpy.clip(samples, -1, 1))
 
 
 def test_while_a_file_is_added_and_identified(noise: Path, tmp_path: Path) -> None:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        check_released(lambda: catalogue.add(noise, workers=1))
-        check_released(lambda: catalogue.identify(noise))
+    with polymux.SongIndex(tmp_path / "index") as index:
+        check_released(lambda: index.add(noise, workers=1))
+        check_released(lambda: index.identify(noise))

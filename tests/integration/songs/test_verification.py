@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.songs import reader as songs_reader
-from polymux.songs.reader import ReadCatalogue
+from polymux.songs.reader import ReadOnlySongIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +37,14 @@ def flip(folder: Path, *, in_place: bool = False) -> None:
                 file.write(bytes(byte ^ 0xFF for byte in content[first:last]))
 
 
-def named(catalogue: polymux.Catalogue, snippets: list[Path]) -> list[str]:
-    matches = [catalogue.identify(snippet) for snippet in snippets[:4]]
+def named(index: polymux.SongIndex, snippets: list[Path]) -> list[str]:
+    matches = [index.identify(snippet) for snippet in snippets[:4]]
     return [match.song.title for match in matches if match is not None]
 
 
-def await_verified(catalogue: ReadCatalogue, times: int = 1) -> None:
+def await_verified(index: ReadOnlySongIndex, times: int = 1) -> None:
     for _ in range(round(MAX_S / 0.01)):
-        if catalogue._index.verified >= times:
+        if index._index.verified >= times:
             return
         time.sleep(0.01)
     pytest.fail("the files were not read")
@@ -61,13 +61,13 @@ def test_a_reader_finds_damage_inside_of_a_file(
 ) -> None:
     flip(filled)
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         # Before the verification, songs are missing.
         assert named(reader, snippets) != ALL
         assert reader.stats().index["memory_bytes"] == 0
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     files = {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()}
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         reader.identify(snippets[0])
         await_verified(reader)
         assert named(reader, snippets) == ALL
@@ -76,9 +76,9 @@ def test_a_reader_finds_damage_inside_of_a_file(
         assert "polymux songs check" in caplog.text
         # A reader writes nothing. The next writer repairs the index.
         assert {path: path.stat().st_mtime_ns for path in (filled / "segments").iterdir()} == files
-        with polymux.Catalogue(filled) as catalogue:
-            assert catalogue.check().damaged_segments
-            assert catalogue.check().is_whole
+        with polymux.SongIndex(filled) as index:
+            assert index.check().damaged_segments
+            assert index.check().is_whole
         assert named(reader, snippets) == ALL
         assert reader.stats().index["memory_bytes"] == 0
 
@@ -91,7 +91,7 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
 ) -> None:
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     monkeypatch.setattr(songs_reader, "VERIFIED_EVERY_S", 1.0)
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         assert named(reader, snippets) == ALL
         await_verified(reader)
         assert not caplog.records
@@ -105,7 +105,7 @@ def test_damage_that_comes_later_is_found_by_the_next_look(
         assert reader.stats().index["memory_bytes"] > 0
     # Without another verification the damage remains.
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", MAX_S)
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         assert named(reader, snippets) != ALL
 
 
@@ -128,14 +128,14 @@ class Slow:
 def test_closing_ends_it(
     filled: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         assert named(reader, snippets) == ALL
         assert reader._index.verification is not None
         assert reader._index.verification.is_alive()
     assert not reader._index.verification.is_alive()
     monkeypatch.setattr(songs_reader, "VERIFIED_AFTER_S", 0)
     slow = Slow()
-    with ReadCatalogue(filled) as reader:
+    with ReadOnlySongIndex(filled) as reader:
         native = reader._index.current
         own = threading.get_ident()
         monkeypatch.setattr(

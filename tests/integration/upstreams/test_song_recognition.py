@@ -18,7 +18,7 @@ from polymux.errors import (
     NoMatchError,
 )
 from polymux.fetch.fetcher import FetchPolicy
-from servers import song_catalogues as said
+from servers import song_providers as said
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support.commands import run
 from support.polymux_server import form

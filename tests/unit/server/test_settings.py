@@ -264,12 +264,12 @@ def test_a_chat_engine_reads_as_much_as_its_context(
 
 def test_settings_of_songs(tmp_path: Path) -> None:
     text = (
-        f"[songs]\ncatalogue = '{tmp_path}/music'\nempty_when_unknown = true\n"
+        f"[songs]\nindex_dir = '{tmp_path}/music'\nempty_when_unknown = true\n"
         "min_confidence = 0.9\n"
         "[song_recognition]\nproviders = ['shazam']\n[limits]\nsong_bytes = 5\n"
     )
     settings = read_settings(written(tmp_path, text))
-    assert settings.songs.catalogue == tmp_path / "music"
+    assert settings.songs.index_dir == tmp_path / "music"
     assert settings.songs.empty_when_unknown is True
     assert settings.songs.min_confidence == 0.9
     assert settings.song_recognition.providers == ("shazam",)

@@ -215,14 +215,14 @@ def test_a_full_disk_is_no_reason_not_to_start(
     keep = ClockSkewTracker._keep
 
     def full(*_: object) -> None:
-        raise storage_full("the disk of the catalogue is full")
+        raise storage_full("the disk of the job database is full")
 
     monkeypatch.setattr(ClockSkewTracker, "_keep", full)
     store = machine.open()
     machine.pass_(DAY_S + 1)
     assert store.sweep() == 3
     assert store.media.find(file.name) is None
-    assert "the disk of the catalogue is full" in caplog.text
+    assert "the disk of the job database is full" in caplog.text
     monkeypatch.setattr(ClockSkewTracker, "_keep", keep)
     store.sweep()
     with closing(sqlite3.connect(tmp_path / "s/catalogue.db")) as database:

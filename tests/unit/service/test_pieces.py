@@ -130,7 +130,7 @@ async def test_what_a_door_keeps(tmp_path: Path) -> None:
         assert (await service.jobs.find(first.id, "alice")).asked == asked
 
 
-def test_a_catalogue_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_database_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of version 1 have no metadata."""
     with monkeypatch.context() as before:
         before.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])

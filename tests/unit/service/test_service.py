@@ -289,7 +289,7 @@ async def test_nobody_is_told_of_an_end_before_it_is_written_down(
                 written.append(job.status)
                 free.wait(10)
                 if fails and len(written) == 1:
-                    raise storage_full("the disk of the catalogue is full")
+                    raise storage_full("the disk of the job database is full")
             update(job)
 
         written: list[str] = []

@@ -148,16 +148,16 @@ STRANGERS = (
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-@pytest.mark.parametrize("catalogue", ["none", "empty"])
+@pytest.mark.parametrize("job_database", ["none", "empty"])
 def test_a_folder_with_files_of_others_is_no_store(
-    tmp_path: Path, stranger: str, catalogue: str
+    tmp_path: Path, stranger: str, job_database: str
 ) -> None:
     """Nothing in it is removed, moved or added."""
     folder = tmp_path / "mine"
     path = folder / stranger
     path.parent.mkdir(parents=True)
     path.write_bytes(b"mine")
-    if catalogue == "empty":
+    if job_database == "empty":
         (folder / "catalogue.db").touch()
     before = tree(folder)
     with pytest.raises(StoreError) as refused:
@@ -168,7 +168,7 @@ def test_a_folder_with_files_of_others_is_no_store(
 
 
 @pytest.mark.parametrize("how", ["gone", "empty"])
-def test_files_whose_catalogue_is_gone_are_set_aside(
+def test_files_whose_job_database_is_gone_are_set_aside(
     tmp_path: Path, opened: Opener, how: str
 ) -> None:
     """A full disk leaves an empty job database."""
@@ -200,7 +200,7 @@ def test_files_whose_catalogue_is_gone_are_set_aside(
         lambda whole: whole[:4096] + bytes(len(whole) - 4096),
     ],
 )
-def test_a_damaged_catalogue_is_refused_with_advice(
+def test_a_damaged_job_database_is_refused_with_advice(
     tmp_path: Path, damaged: Callable[[bytes], bytes], opened: Opener
 ) -> None:
     """Every file stays in its place."""
@@ -253,7 +253,7 @@ def test_a_store_of_another_account_is_refused(tmp_path: Path) -> None:
     assert [one.read_bytes() for one in media] == [b"bytes"] * len(folders)
 
 
-def test_a_newer_catalogue_is_refused(tmp_path: Path, opened: Opener) -> None:
+def test_a_newer_job_database_is_refused(tmp_path: Path, opened: Opener) -> None:
     opened().close()
     connection = sqlite3.connect(tmp_path / "s" / "catalogue.db")
     connection.execute("PRAGMA user_version = 99")
@@ -379,7 +379,7 @@ def test_on_a_full_disk_files_make_the_room_to_forget_them(
 
     def full(statement: str, *values: Any) -> int:
         if statement.startswith("DELETE") and (room == "none" or any(map(Path.exists, paths))):
-            raise storage_full("the disk of the catalogue is full")
+            raise storage_full("the disk of the job database is full")
         return execute(statement, *values)
 
     if how == "sweep":

@@ -7,8 +7,8 @@ import pytest
 from polymux.upstreams.error_mapping import retry_after_s
 from polymux.upstreams.song_recognition.shazam import ShazamRecognition
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
 from polymux.upstreams.song_search.songs import Song
 from support.moved_clock import MovedClock
@@ -79,7 +79,7 @@ def test_who_leaves_the_queue_costs_no_turn_and_lets_nobody_through_early() -> N
         (ShazamRecognition.rate, 60, 5),
     ],
 )
-def test_no_catalogue_is_asked_more_often_than_it_allows(
+def test_no_provider_is_asked_more_often_than_it_allows(
     rate: Rate, window_s: float, most: int
 ) -> None:
     """This holds in every window; MusicBrainz counts both ends of its second."""
@@ -105,7 +105,7 @@ def test_pauses_grow_and_end() -> None:
     assert pause.left_s == 2
 
 
-def test_pauses_are_of_random_length_and_as_long_as_the_catalogue_asks_for() -> None:
+def test_pauses_are_of_random_length_and_as_long_as_the_provider_asks_for() -> None:
     lengths = []
     for chance in (0.0, 0.25, 1.0):
         clock = MovedClock()

@@ -5,7 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from polymux.songs.backend import CatalogueBackend
+from polymux.songs.backend import SongIndexBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,28 +30,28 @@ class Library:
     def __init__(self, found: Endless) -> None:
         self.found = found
 
-    def catalogue(self) -> Endless:
+    def index(self) -> Endless:
         return self.found
 
 
-class Described(CatalogueBackend):
+class Described(SongIndexBackend):
     async def _query(self, work: Any) -> bytes:
         return b"query"
 
 
 def test_a_question_that_is_given_up_ends() -> None:
-    catalogue = Endless()
+    index = Endless()
     nothing: Any = None
 
     async def main() -> None:
-        library: Any = Library(catalogue)
+        library: Any = Library(index)
         backend = Described(library, nothing, lambda _: nothing)
         task = asyncio.ensure_future(backend._identify(nothing, nothing))
-        assert await asyncio.to_thread(catalogue.begun.wait, 60)
-        assert not catalogue.ended.is_set()
+        assert await asyncio.to_thread(index.begun.wait, 60)
+        assert not index.ended.is_set()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(catalogue.ended.wait, 60)
+        assert await asyncio.to_thread(index.ended.wait, 60)
 
     asyncio.run(main())

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import pytest
 from polymux.media.results import Cover, MediaInfo, StreamInfo
 from polymux.songs.pages import DRAWN, cover_of, drawn, initials, picture_type, song_page
-from polymux.songs.results import CatalogueSong
+from polymux.songs.results import IndexedSong
 from polymux.songs.tags import SongTags, cover_beside, named, tags_of
 
 
-def song(title: str = "Title", artist: str = "", cover: str | None = None) -> CatalogueSong:
-    return CatalogueSong(1, Path("/music/a.mp3"), title, artist, "", None, 61.0, "", cover, 1)
+def song(title: str = "Title", artist: str = "", cover: str | None = None) -> IndexedSong:
+    return IndexedSong(1, Path("/music/a.mp3"), title, artist, "", None, 61.0, "", cover, 1)
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,11 @@ SONGS = [
 
 
 @pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
+def index(tmp_path_factory: pytest.TempPathFactory) -> polymux.SongIndex:
     return filled(tmp_path_factory.mktemp("names"), SONGS)
 
 
-def filled(folder: Path, songs: list[tuple[str, str]]) -> polymux.Catalogue:
+def filled(folder: Path, songs: list[tuple[str, str]]) -> polymux.SongIndex:
     database = Database(folder / "songs.sqlite3")
     table = SongTable(database)
     with database.transaction():
@@ -47,11 +47,11 @@ def filled(folder: Path, songs: list[tuple[str, str]]) -> polymux.Catalogue:
             path = os.fsencode(f"/music/{number}")
             table.add(path, FileState(0, 0), b"", tags, recording, None)
     database.close()
-    return polymux.Catalogue(folder)
+    return polymux.SongIndex(folder)
 
 
 @pytest.fixture(scope="module")
-def full_of_alike(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue:
+def full_of_alike(tmp_path_factory: pytest.TempPathFactory) -> polymux.SongIndex:
     """Songs that share words with more songs than a search looks at."""
     wanted = [
         ("Burning / Tape Loop #9", "The Lanterns"),
@@ -75,7 +75,7 @@ def full_of_alike(tmp_path_factory: pytest.TempPathFactory) -> polymux.Catalogue
         ("tree by !!?", "Tree"),
     ],
 )
-def test_found_among_those_alike(full_of_alike: polymux.Catalogue, text: str, title: str) -> None:
+def test_found_among_those_alike(full_of_alike: polymux.SongIndex, text: str, title: str) -> None:
     assert title in [song.title for song in full_of_alike.search(text)][:5]
 
 
@@ -100,16 +100,16 @@ def test_found_among_those_alike(full_of_alike: polymux.Catalogue, text: str, ti
         ("99luftballons", "99 Luftballons"),
     ],
 )
-def test_found_first(catalogue: polymux.Catalogue, text: str, title: str) -> None:
-    assert [song.title for song in catalogue.search(text)][:1] == [title]
+def test_found_first(index: polymux.SongIndex, text: str, title: str) -> None:
+    assert [song.title for song in index.search(text)][:1] == [title]
 
 
-def test_nothing_is_found(catalogue: polymux.Catalogue) -> None:
+def test_nothing_is_found(index: polymux.SongIndex) -> None:
     for text in ("completely other words", "zzzzzz", "qxq"):
-        assert catalogue.search(text) == []
+        assert index.search(text) == []
 
 
-def test_hostile_texts_are_texts(catalogue: polymux.Catalogue) -> None:
+def test_hostile_texts_are_texts(index: polymux.SongIndex) -> None:
     """Texts are never read as SQL or as full-text query syntax."""
     for text in (
         '"; DROP TABLE songs; --', "title:x", "NEAR(a b)", "a AND", "OR", "NOT", "*", "^", "(((",
@@ -117,21 +117,21 @@ def test_hostile_texts_are_texts(catalogue: polymux.Catalogue) -> None:
         "e" + "\u0301" * 200, "🎵", "\u0301",
         "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 5,
     ):  # fmt: skip
-        catalogue.search(text)
-        assert catalogue.search("bohemian rhapsody")
+        index.search(text)
+        assert index.search("bohemian rhapsody")
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\x00", "a" * 301, "word " * 200_000])
-def test_texts_that_are_refused(catalogue: polymux.Catalogue, text: str) -> None:
+def test_texts_that_are_refused(index: polymux.SongIndex, text: str) -> None:
     with pytest.raises(polymux.InvalidRequestError):
-        catalogue.search(text)
+        index.search(text)
 
 
 @pytest.mark.parametrize("limit", [0, 51, -1])
-def test_limits(catalogue: polymux.Catalogue, limit: int) -> None:
+def test_limits(index: polymux.SongIndex, limit: int) -> None:
     with pytest.raises(polymux.InvalidRequestError):
-        catalogue.search("queen", limit)
-    assert len(catalogue.search("queen", 1)) == 1
+        index.search("queen", limit)
+    assert len(index.search("queen", 1)) == 1
 
 
 def test_a_song_that_is_renamed_or_removed(tmp_path: Path) -> None:
@@ -145,11 +145,11 @@ def test_a_song_that_is_renamed_or_removed(tmp_path: Path) -> None:
     assert row is not None
     with database.transaction():
         table.replace(row, b"/a", FileState(1, 1), b"", new, recording)
-    with polymux.Catalogue(tmp_path) as catalogue:
-        assert catalogue.search("harbour") == []
-        assert [song.id for song in catalogue.search("mountian")] == [number]
-        assert catalogue.remove(number) == 1
-        assert catalogue.search("mountain") == []
+    with polymux.SongIndex(tmp_path) as index:
+        assert index.search("harbour") == []
+        assert [song.id for song in index.search("mountian")] == [number]
+        assert index.remove(number) == 1
+        assert index.search("mountain") == []
         assert database.problems() == []
     database.close()
 

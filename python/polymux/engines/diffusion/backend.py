@@ -21,7 +21,7 @@ from polymux.engines.media.backend import (
     upload_of,
 )
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
-from polymux.models import catalogue
+from polymux.models import registry
 from polymux.models.roles import assign_models, needed_roles
 from polymux.service.errors import status_error
 from polymux.service.model import Estimate, buffered_sink, unseen_sink
@@ -103,7 +103,7 @@ class DiffusionBackend(MediaDelegatingBackend):
         if role not in self._cast.models:
             return self._cast.problems.get(role, f"no model is assigned to role {role}")
         name = self._cast.models[role]["name"]
-        known = catalogue.find(name)
+        known = registry.find(name)
         if known is None or "-NC" not in known.license or self._non_commercial:
             return ""
         return (

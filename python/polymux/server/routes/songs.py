@@ -11,13 +11,13 @@ from urllib.parse import parse_qsl
 from polymux import errors
 from polymux.server.routes.endpoint import Endpoint
 from polymux.service.errors import status_error
-from polymux.songs.backend import CatalogueBackend
+from polymux.songs.backend import SongIndexBackend
 from polymux.songs.pages import COVER, PAGES, POLICY, cover_of, signature, song_page
 
 if TYPE_CHECKING:
     from polymux.server.http.responses import Scope
     from polymux.server.routes.endpoint import RequestContext
-    from polymux.songs.results import CatalogueSong
+    from polymux.songs.results import IndexedSong
 
 _NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 #: The link grants access: do not leak it through Referer, and prevent content sniffing.
@@ -34,7 +34,7 @@ class _SongEndpoint(Endpoint):
     methods = ("GET", "HEAD")
     public = True
 
-    async def song(self, scope: Scope, suffix: str = "") -> CatalogueSong:
+    async def song(self, scope: Scope, suffix: str = "") -> IndexedSong:
         """Return the song of a valid link; all other links get the same error."""
         number = scope["path_params"]["id"]
         given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
@@ -44,7 +44,7 @@ class _SongEndpoint(Endpoint):
         )
         if good and _NUMBER.fullmatch(number):
             for backend in service.backends.values():
-                if isinstance(backend, CatalogueBackend):
+                if isinstance(backend, SongIndexBackend):
                     song = await backend.song(int(number))
                     if song is not None:
                         return song

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.upstreams.song_search.rate_limit import Rate
 from polymux.upstreams.song_search.songs import Song, not_the_interface, song
-from polymux.upstreams.song_search.source import USER_AGENT, CatalogueServer, member, with_query
+from polymux.upstreams.song_search.source import USER_AGENT, ProviderClient, member, with_query
 
 if TYPE_CHECKING:
     from polymux.upstreams.client import GuardedWay
@@ -68,7 +68,7 @@ class ShazamRecognition:
         self, base_url: str, timeout_s: float, country: str, language: str, way: GuardedWay
     ) -> None:
         nobody: frozenset[int] = frozenset()
-        self._server = CatalogueServer(base_url, timeout_s, USER_AGENT, nobody, nobody, way)
+        self._client = ProviderClient(base_url, timeout_s, USER_AGENT, nobody, nobody, way)
         self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
 
     async def recognise(self, signature: Signature) -> Song | None:
@@ -81,10 +81,10 @@ class ShazamRecognition:
         ids = f"{uuid.uuid4()}/{uuid.uuid4()}".upper()
         path = with_query(f"{self._place}/{ids}", _QUERY)
         body = json.dumps(_asked(signature)).encode()
-        return _song(await self._server.ask(path, body, _HEADERS))
+        return _song(await self._client.ask(path, body, _HEADERS))
 
     def close(self) -> None:
-        self._server.close()
+        self._client.close()
 
 
 def _asked(signature: Signature) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Song search by name in external catalogs: disabled unless configured (`contracts.md` 3)."""
+"""Song search by name with online services: disabled unless configured (`contracts.md` 3)."""

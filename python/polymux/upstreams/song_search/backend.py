@@ -1,4 +1,4 @@
-"""The `search_music` backend that uses external catalogs."""
+"""The `search_music` backend that uses online services."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
 from polymux.service.model import OperationResult
 from polymux.upstreams.song_search.cache import SongCache
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.scheduler import ProviderScheduler
 from polymux.upstreams.song_search.settings import proxy_place
 from polymux.upstreams.song_search.songs import search_text
@@ -28,12 +28,12 @@ _log = logging.getLogger("polymux.song_search")
 
 #: Name in settings and logs.
 NAME = "song_search"
-#: Most requests only wait; `ProviderScheduler` limits requests to the catalogs.
+#: Most requests only wait; `ProviderScheduler` limits requests to the services.
 _SLOTS = 64
 
 
 class SongSearch(ProviderScheduler[SongSource]):
-    """Searches several catalogs."""
+    """Searches several services."""
 
     async def search(self, text: str, limit: int, proxy: str = "") -> Found:
         """Search songs by name.
@@ -48,11 +48,11 @@ class SongSearch(ProviderScheduler[SongSource]):
         def ask(source: SongSource) -> Awaitable[list[Song]]:
             return source.search(text, limit, proxy)
 
-        return await self.first(text, limit, ask, "song catalog", private=bool(proxy))
+        return await self.first(text, limit, ask, "song search service", private=bool(proxy))
 
 
 class SongSearchBackend(Backend):
-    """Runs `search_music` on external catalogs.
+    """Runs `search_music` with online services.
 
     Args:
         search: Sends the requests. Default: made from the settings.
@@ -85,10 +85,10 @@ class SongSearchBackend(Backend):
             )
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        """Search the catalogs in their order.
+        """Search the services in their order.
 
         Raises:
-            APIStatusError: No catalog responded.
+            APIStatusError: No service responded.
         """
         limit = int(work.values["limit"])
         text = search_text(work.values["song"])

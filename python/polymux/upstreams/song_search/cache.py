@@ -1,4 +1,4 @@
-"""An LRU cache of song catalog answers."""
+"""An LRU cache of answers of song search services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Kept(NamedTuple):
 
 
 class SongCache:
-    """Caches songs by catalog, text and limit; ignores case in the text.
+    """Caches songs by service, text and limit; ignores case in the text.
 
     Args:
         max_bytes: Approximate memory; 0 disables the cache.

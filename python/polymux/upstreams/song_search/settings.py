@@ -55,7 +55,7 @@ def _proxy(proxy: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SongSearchSettings:
-    """External catalogs for `search_music`.
+    """Online services for `search_music`.
 
     Attributes:
         providers: Services to search, in this order: ``"itunes"``, ``"musicbrainz"``,
@@ -115,7 +115,7 @@ class SongSearchSettings:
 
 #: How to enable it, for users who find it disabled.
 REMEDY = (
-    "enable an external song catalog in the settings, for example "
+    "enable a song search service in the settings, for example "
     '[song_search] providers = ["itunes"], or with polymux.Local(song_search=...) (see '
     "docs/guides/recognize-and-search-songs.md)"
 )

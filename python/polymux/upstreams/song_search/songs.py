@@ -13,7 +13,7 @@ from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Maximum length of a search text; no song name in the catalogs is longer.
+#: Maximum length of a search text; no song name at the services is longer.
 MAX_SEARCH_CHARACTERS = 300
 _MAX_PART_CHARACTERS = 250
 _MAX_URL_CHARACTERS = 2000

@@ -1,4 +1,4 @@
-"""Base of external song catalogs: requests, rate limits and parsing of answers."""
+"""Base of song search services: requests, rate limits and parsing of answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USER_AGENT = f"polymux/{__version__}"
 _OK = 200
 _TOO_MANY = 429
 _REFUSED = 403
-#: Statuses by which a catalog rejects a search text.
+#: Statuses by which a service rejects a search text.
 _REFUSALS = frozenset({400, 414, 422})
 _CONNECT_MS = 5000
 #: After this idle time, the server may have closed the connection.
@@ -43,8 +43,8 @@ _IDLE_S = 1.0
 _MAX_ANSWER_BYTES = 4 << 20
 
 
-class CatalogueServer:
-    """Sends requests to a catalog over the native transport. Belongs to no event loop.
+class ProviderClient:
+    """Sends requests to a service over the native transport. Belongs to no event loop.
 
     Does not follow redirects and does not retry; `rate_limit` controls the frequency.
 
@@ -186,7 +186,7 @@ class CatalogueServer:
 
 
 class SongSource(ABC):
-    """A song catalog.
+    """A song search service.
 
     Attributes:
         name: Name in settings and logs.
@@ -194,7 +194,7 @@ class SongSource(ABC):
         limited: Statuses, besides 429, that mean rate limited.
 
     Args:
-        country: Two-letter country code; empty if the catalog does not distinguish countries.
+        country: Two-letter country code; empty if the service does not distinguish countries.
     """
 
     name: ClassVar[str]
@@ -205,15 +205,15 @@ class SongSource(ABC):
         self, base_url: str, timeout_s: float, country: str = "", *, agent: str = USER_AGENT
     ) -> None:
         self._country = country.upper()
-        self._server = CatalogueServer(base_url, timeout_s, agent, self.limited)
+        self._client = ProviderClient(base_url, timeout_s, agent, self.limited)
 
     async def search(self, text: str, limit: int, proxy: str = "") -> list[Song]:
         """Search songs by name, best first; an empty list if nothing was found.
 
         Raises:
-            ProviderError: The catalog did not respond, or its response is invalid.
+            ProviderError: The service did not respond, or its response is invalid.
         """
-        answer = await self._server.ask(self.path(text, limit), proxy=proxy)
+        answer = await self._client.ask(self.path(text, limit), proxy=proxy)
         return self.songs(answer, limit)
 
     @abstractmethod
@@ -229,7 +229,7 @@ class SongSource(ABC):
         """
 
     def close(self) -> None:
-        self._server.close()
+        self._client.close()
 
 
 def with_query(path: str, query: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux.models import catalogue
+from polymux.models import registry
 from polymux.runtime.settings import EngineSettings
 from servers import media
 from support.polymux_server import PolymuxServer
@@ -54,7 +54,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]
 def test_it_says_what_to_pull(
     client: polymux.Client, operation: str, field: str, choice: str | None, model: str
 ) -> None:
-    known = catalogue.find(model)
+    known = registry.find(model)
     assert known is not None
     assert known.license
     first: Any = PNG if operation == "upscale_image" else "x"

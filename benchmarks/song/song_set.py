@@ -1,4 +1,4 @@
-"""A set on disk: masters, the encoded files of the catalog, and a manifest of both."""
+"""A set on disk: masters, the encoded files to index, and a manifest of both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMAT = 1  # of the manifest and of the generator's output for a seed
 PROCESSES = 2
 BED_S = 60
 BEDS = 4  # per kind
-# Encodings of the catalog: file extension, ffmpeg's arguments.
+# Encodings of the indexed files: file extension, ffmpeg's arguments.
 CODECS: dict[str, tuple[str, ...]] = {
     "mp3-128": ("mp3", "-c:a", "libmp3lame", "-b:a", "128k"),
     "mp3-192": ("mp3", "-c:a", "libmp3lame", "-b:a", "192k"),
@@ -45,14 +45,14 @@ class Track:
         name: Unique name, which a recognizer returns.
         style: Key of `styles.STYLES`.
         relation: `song`, `sibling`, `live`, `loop`, `remaster` or `edit`; whether it is in the
-            catalog is `inside`.
+            index is `inside`.
         partner: Related track, or empty.
         group: Name of the recording: remasters and edits have that of their source.
-        inside: Whether it is in the catalog.
+        inside: Whether it is in the index.
         seconds: Length.
         channels: 1 or 2.
         master: File of its samples below the set's folder.
-        encoded: File in the catalog; empty if it is outside.
+        encoded: Indexed file; empty if it is outside.
         codec: Codec of that file.
         title: Title tag.
         artist: Artist tag.
@@ -88,7 +88,7 @@ class SongSet:
 
     Example:
         >>> songs = SongSet(Path("set"))  # doctest: +SKIP
-        >>> songs.master(songs.catalogue[0]).shape  # doctest: +SKIP
+        >>> songs.master(songs.indexed[0]).shape  # doctest: +SKIP
         (1984500, 2)
     """
 
@@ -100,12 +100,12 @@ class SongSet:
         self.by_name = {one.name: one for one in self.tracks}
 
     @property
-    def catalogue(self) -> list[Track]:
-        """Return the tracks in the catalog, in order."""
+    def indexed(self) -> list[Track]:
+        """Return the tracks in the index, in order."""
         return [one for one in self.tracks if one.inside]
 
     def outside(self, relation: str) -> list[Track]:
-        """Return the tracks outside the catalog with this relation; `song` is an unrelated song."""
+        """Return the tracks outside the index with this relation; `song` is an unrelated song."""
         return [one for one in self.tracks if not one.inside and one.relation == relation]
 
     def master(self, track: Track) -> npt.NDArray[np.int16]:
@@ -125,7 +125,7 @@ def generate(folder: Path, seed: int, count: int, share: float = 1.0) -> SongSet
     Args:
         folder: Output directory; created if missing.
         seed: Seed of the whole set.
-        count: Tracks in the catalog, including related ones; at least 15.
+        count: Tracks in the index, including related ones; at least 15.
         share: Share of the normal track length of 60 to 120 s.
 
     Raises:
@@ -141,7 +141,7 @@ def generate(folder: Path, seed: int, count: int, share: float = 1.0) -> SongSet
             )
         return SongSet(folder)
     plans = tracks.drawn_up(seed, count, share)
-    for name in ("masters", "catalogue", "beds"):
+    for name in ("masters", "indexed", "beds"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     described = [
         describe(seed, number, one, tags)
@@ -176,7 +176,7 @@ def describe(seed: int, number: int, plan: Plan, tags: names.Tags) -> Track:
     return Track(
         plan.name, plan.style, plan.relation, plan.partner, plan.partner if same else plan.name,
         plan.inside, plan.seconds, plan.channels, f"masters/{plan.name}.npy",
-        f"catalogue/{plan.name}.{ending}" if plan.inside else "", codec if plan.inside else "",
+        f"indexed/{plan.name}.{ending}" if plan.inside else "", codec if plan.inside else "",
         tags.title, tags.artist, tags.album, tags.year,
     )  # fmt: skip
 
@@ -211,7 +211,7 @@ def make_master(folder: Path, sources: dict[str, Plan], plan: Plan) -> None:
 
 
 def encode(folder: Path, track: Track) -> None:
-    """Encode a master as a file of the catalog, with tags. Most files have 44.1 kHz."""
+    """Encode a master as a file to index, with tags. Most files have 44.1 kHz."""
     target = folder / track.encoded
     if target.exists():
         return

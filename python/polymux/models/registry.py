@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: The registry file of this package.
-FILE = Path(__file__).with_name("catalogue.toml")
+FILE = Path(__file__).with_name("registry.toml")
 #: Name of the registry file with the diffusion models, in the same directory.
-FURTHER = "catalogue-diffusion.toml"
+FURTHER = "registry-diffusion.toml"
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 _MAX_FOLDERS = 4
@@ -244,7 +244,7 @@ def is_plain_path(text: str) -> bool:
     """Whether a text is a relative path of at most four safe components.
 
     Example:
-        >>> from polymux.models.catalogue import is_plain_path
+        >>> from polymux.models.registry import is_plain_path
         >>> is_plain_path("unet/config.json"), is_plain_path("../config.json")
         (True, False)
     """

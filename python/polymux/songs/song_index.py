@@ -1,4 +1,4 @@
-"""`polymux.Catalogue`: the music library, searchable by sound and by name."""
+"""`polymux.SongIndex`: the index over a music library, searched by sound and by name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from polymux.media.options import flag, integer, native_limits
 from polymux.songs import text_search
 from polymux.songs.database import Database
 from polymux.songs.export import export
-from polymux.songs.index import CatalogueIndex
+from polymux.songs.fingerprint_index import FingerprintIndex
 from polymux.songs.indexer import Addition, is_there
-from polymux.songs.results import CatalogueSong, CatalogueStatistics, CheckReport, Match, RunnerUp
+from polymux.songs.results import CheckReport, IndexedSong, Match, RunnerUp, SongIndexStatistics
 from polymux.songs.scanner import absolute_path, files_of, named_path, several
-from polymux.songs.settings import catalogue_folder, checked_confidence, made_folder
+from polymux.songs.settings import checked_confidence, index_folder, made_folder
 from polymux.songs.table import SongTable
 from polymux.songs.write_lock import WritingLock
 
@@ -38,31 +38,31 @@ if TYPE_CHECKING:
 _MAX_TRIES = 5
 
 
-class Catalogue:
-    """A music library on this machine, which identifies recordings and finds songs by name.
+class SongIndex:
+    """The index over a music library, which identifies recordings and finds songs by name.
 
-    The library is a directory with a database, which is the source of truth, and a song index made
-    from it. Any number of threads and processes can search and identify while one process adds
-    songs; they see the new songs at their next call. After a fork, open a new `Catalogue` in the
-    child process.
+    The index is a directory with a database, which is the source of truth, and files for the search
+    by sound, which are made from it. Any number of threads and processes can search and identify
+    while one process adds songs; they see the new songs at their next call. After a fork, open a
+    new `SongIndex` in the child process.
 
     Args:
-        path: Directory of the library; created if it does not exist. Default:
-            ``POLYMUX_CATALOGUE``, else ``catalogue`` in ``[songs]`` of the configuration file, else
-            ``polymux/songs`` in the XDG data directory.
+        path: Directory of the index; created if it does not exist. Default: ``POLYMUX_SONG_INDEX``,
+            else ``index_dir`` in ``[songs]`` of the configuration file, else ``polymux/songs`` in
+            the XDG data directory.
         min_confidence: Minimum confidence of a match in `identify`, 0.5 to 0.99. A higher value
             gives fewer wrong matches, but also fewer correct ones. Default: 0.85.
 
     Raises:
-        CatalogueError: The library cannot be opened or created, is damaged, or was made by a newer
+        SongIndexError: The index cannot be opened or created, is damaged, or was made by a newer
             polymux.
         InvalidRequestError: The configuration file is invalid, or the confidence is out of range.
 
     Example:
         >>> import polymux
-        >>> with polymux.Catalogue("songs") as catalogue:
-        ...     report = catalogue.add("song.flac")
-        ...     [song.title for song in catalogue.search("sogn")]
+        >>> with polymux.SongIndex("songs") as index:
+        ...     report = index.add("song.flac")
+        ...     [song.title for song in index.search("sogn")]
         ['Song']
     """
 
@@ -75,12 +75,12 @@ class Catalogue:
     ) -> None:
         self._process = os.getpid()
         self._min_confidence = checked_confidence(min_confidence)
-        #: Directory of the library.
-        self.path: Path = made_folder(catalogue_folder(path))
+        #: Directory of the index.
+        self.path: Path = made_folder(index_folder(path))
         self._writing = WritingLock(self.path / "lock")
         self._database = Database(self.path / "songs.sqlite3")
         self._table = SongTable(self._database)
-        self._index = CatalogueIndex(self.path / "segments", self._database, self._writing)
+        self._index = FingerprintIndex(self.path / "segments", self._database, self._writing)
 
     def add(
         self,
@@ -113,14 +113,14 @@ class Catalogue:
             InputNotFoundError: A source does not exist.
             InputUnreadableError: A source cannot be read.
             InvalidRequestError: A source is an empty string.
-            CatalogueError: Another process is adding songs, the disk is full, or the database is
+            SongIndexError: Another process is adding songs, the disk is full, or the database is
                 damaged.
             MissingDependencyError: This installation has no media support.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("music") as catalogue:
-            ...     catalogue.add(["song.flac", "talk.mp4"]).added
+            >>> with polymux.SongIndex("music") as index:
+            ...     index.add(["song.flac", "talk.mp4"]).added
             2
         """
         self._check_process()
@@ -155,13 +155,13 @@ class Catalogue:
             A report on all files.
 
         Raises:
-            CatalogueError: As for `add`.
+            SongIndexError: As for `add`.
             MissingDependencyError: This installation has no media support.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("music") as catalogue:
-            ...     catalogue.rescan().failed
+            >>> with polymux.SongIndex("music") as index:
+            ...     index.rescan().failed
             ()
         """
         self._check_process()
@@ -171,43 +171,43 @@ class Catalogue:
             begun = Addition(self._database, self._table, self._index, workers, on_progress, cancel)
             return begun.run(*files_of(paths, self.path))
 
-    def remove(self, song: int | CatalogueSong | FilePath) -> int:
-        """Remove a song, or all songs of a directory, from the library. Files are not deleted.
+    def remove(self, song: int | IndexedSong | FilePath) -> int:
+        """Remove a song, or all songs of a directory, from the index. Files are not deleted.
 
         Args:
             song: ID of the song, the song itself, the path of its file, or the path of a directory.
 
         Returns:
-            The number of removed songs; 0 if the ID or path is not in the library.
+            The number of removed songs; 0 if the ID or path is not in the index.
 
         Raises:
             InvalidRequestError: The path is an empty string.
-            CatalogueError: Another process is adding songs, the disk is full, or the database is
+            SongIndexError: Another process is adding songs, the disk is full, or the database is
                 damaged.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("songs") as catalogue:
-            ...     _ = catalogue.add("song.flac")
-            ...     catalogue.remove("song.flac"), catalogue.remove("song.flac")
+            >>> with polymux.SongIndex("songs") as index:
+            ...     _ = index.add("song.flac")
+            ...     index.remove("song.flac"), index.remove("song.flac")
             (1, 0)
         """
         self._check_process()
         with self._writing.held(), self._database.transaction():
-            if not isinstance(song, (int, CatalogueSong)):
+            if not isinstance(song, (int, IndexedSong)):
                 return self._table.remove_path(absolute_path(song))
             row = self._table.get(song if isinstance(song, int) else song.id)
             if row is not None:
                 self._table.remove(row)
             return int(row is not None)
 
-    def get(self, number: int) -> CatalogueSong | None:
+    def get(self, number: int) -> IndexedSong | None:
         """Return a song by its ID, or None if it does not exist."""
         self._check_process()
         row = self._table.get(integer("number", number))
         return None if row is None else row.song()
 
-    def songs(self) -> Iterator[CatalogueSong]:
+    def songs(self) -> Iterator[IndexedSong]:
         """Iterate over all songs in the order of their IDs. Songs are read lazily."""
         self._check_process()
         return (row.song() for row in self._table.every())
@@ -230,7 +230,7 @@ class Catalogue:
             source: A path, a bytes-like object or a binary file object with any audio or video
                 file.
             limits: Limits on the input. Default: `polymux.Limits()`.
-            min_confidence: Minimum confidence of the match. Default: that of this `Catalogue`.
+            min_confidence: Minimum confidence of the match. Default: that of this `SongIndex`.
 
         Returns:
             The match, or None if no song matches or if the recording is shorter than a second.
@@ -245,13 +245,13 @@ class Catalogue:
             EncryptedMediaError: The input is protected by DRM or encryption.
             LimitExceededError: The input exceeds a limit.
             InvalidRequestError: The confidence is out of range.
-            CatalogueError: The library cannot be read.
+            SongIndexError: The index cannot be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("nothing") as catalogue:
-            ...     catalogue.identify("song.flac") is None
+            >>> with polymux.SongIndex("nothing") as index:
+            ...     index.identify("song.flac") is None
             True
         """
         self._check_process()
@@ -275,7 +275,7 @@ class Catalogue:
             min_confidence: As for `identify`.
 
         Raises:
-            CatalogueError: The library cannot be read.
+            SongIndexError: The index cannot be read.
         """
         self._check_process()
         least = self._min_confidence if min_confidence is None else min_confidence
@@ -298,7 +298,7 @@ class Catalogue:
             gone.append(found["song_id"])
         return None
 
-    def _song(self, recording: int) -> CatalogueSong | None:
+    def _song(self, recording: int) -> IndexedSong | None:
         """Return the oldest song in the group of a recording.
 
         A noisy recording may match any of several files of the same song. This always returns the
@@ -307,7 +307,7 @@ class Catalogue:
         row = self._table.first_like(recording)
         return None if row is None else row.song()
 
-    def _runner_up(self, others: list[dict[str, Any]], song: CatalogueSong) -> RunnerUp | None:
+    def _runner_up(self, others: list[dict[str, Any]], song: IndexedSong) -> RunnerUp | None:
         """Return the best match that is not another file of the same recording."""
         for found in others:
             other = self._song(found["song_id"])
@@ -315,7 +315,7 @@ class Catalogue:
                 return RunnerUp(other, found["confidence"])
         return None
 
-    def search(self, text: str, limit: int = 5) -> list[CatalogueSong]:
+    def search(self, text: str, limit: int = 5) -> list[IndexedSong]:
         """Find songs by title, artist, or both, in any order and with typing errors.
 
         Args:
@@ -327,33 +327,33 @@ class Catalogue:
 
         Raises:
             InvalidRequestError: The text is blank or too long, or the limit is out of range.
-            CatalogueError: The library cannot be read.
+            SongIndexError: The index cannot be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("songs") as catalogue:
-            ...     _ = catalogue.add("song.flac")
-            ...     len(catalogue.search("song")), catalogue.search("Beethoven")
+            >>> with polymux.SongIndex("songs") as index:
+            ...     _ = index.add("song.flac")
+            ...     len(index.search("song")), index.search("Beethoven")
             (1, [])
         """
         self._check_process()
         return text_search.songs_like(self._database.reader, self._table, text, limit)
 
     def check(self) -> CheckReport:
-        """Check the database, the song index and the files. This reads the complete database.
+        """Check the database, the index files and the songs. This reads the complete database.
 
         Returns:
             The problems. Damaged index segments are rebuilt by this call.
 
         Raises:
-            CatalogueError: The database is too damaged to be read.
+            SongIndexError: The database is too damaged to be read.
             MissingDependencyError: This installation has no media support.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("songs") as catalogue:
-            ...     catalogue.check().is_whole
+            >>> with polymux.SongIndex("songs") as index:
+            ...     index.check().is_whole
             True
         """
         self._check_process()
@@ -367,24 +367,24 @@ class Catalogue:
         """Return the number of songs.
 
         Raises:
-            CatalogueError: The library cannot be read.
+            SongIndexError: The index cannot be read.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("nothing") as catalogue:
-            ...     catalogue.count()
+            >>> with polymux.SongIndex("nothing") as index:
+            ...     index.count()
             0
         """
         self._check_process()
         return self._table.count()
 
-    def stats(self) -> CatalogueStatistics:
-        """Return statistics on songs, recordings, the database and the song index.
+    def stats(self) -> SongIndexStatistics:
+        """Return statistics on songs, recordings, the database and the index files.
 
         Example:
             >>> import polymux
-            >>> with polymux.Catalogue("nothing") as catalogue:
-            ...     catalogue.stats().songs
+            >>> with polymux.SongIndex("nothing") as index:
+            ...     index.stats().songs
             0
         """
         self._check_process()
@@ -392,7 +392,7 @@ class Catalogue:
         files = (self.path / f"songs.sqlite3{end}" for end in ("", "-wal"))
         taken = sum(one.stat().st_size for one in files if one.exists())
         index = self._index.statistics()
-        return CatalogueStatistics(songs, recordings, groups, duration_s, taken, library(), index)
+        return SongIndexStatistics(songs, recordings, groups, duration_s, taken, library(), index)
 
     def export(
         self,
@@ -417,8 +417,8 @@ class Catalogue:
         Example:
             >>> import polymux
             >>> from pathlib import Path
-            >>> with polymux.Catalogue("nothing") as catalogue:
-            ...     catalogue.export("songs.json")
+            >>> with polymux.SongIndex("nothing") as index:
+            ...     index.export("songs.json")
             >>> Path("songs.json").read_text()
             '[]\n'
         """
@@ -432,7 +432,7 @@ class Catalogue:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise InvalidRequestError(
-                "this Catalogue was opened before a fork. Open a new one in the child process"
+                "this SongIndex was opened before a fork. Open a new one in the child process"
             )
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
-from polymux.models import catalogue, manifest
+from polymux.models import manifest, registry
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.roles import ROLES
@@ -17,8 +17,8 @@ from support.weights import folder_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-MODELS = {one.name: one for one in catalogue.all_models()}
-FILES = (catalogue.FILE, catalogue.FILE.with_name(catalogue.FURTHER))
+MODELS = {one.name: one for one in registry.all_models()}
+FILES = (registry.FILE, registry.FILE.with_name(registry.FURTHER))
 SHA256 = re.compile("[0-9a-f]{64}")
 #: Forms of the values in sources: pip and repositories use them in commands and URLs.
 FORMS = {
@@ -162,10 +162,10 @@ wanted = [
 """
 
 
-def read(tmp_path: Path, text: str) -> tuple[catalogue.Model, ...]:
+def read(tmp_path: Path, text: str) -> tuple[registry.Model, ...]:
     path = tmp_path / f"{sha256(text.encode())}.toml"
     path.write_text(text)
-    return catalogue.read(path)
+    return registry.read(path)
 
 
 def test_a_good_one(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_named(
 
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nothing\.toml"):
-        catalogue.read(tmp_path / "nothing.toml")
+        registry.read(tmp_path / "nothing.toml")
 
 
 def test_repositories(tmp_path: Path) -> None:

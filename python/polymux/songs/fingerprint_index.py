@@ -1,4 +1,4 @@
-"""The song index: a search by sound that is derived from the database of a music library."""
+"""The index for the search by sound, which is derived from the database of a song index."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from polymux._native import media
 from polymux._util.sqlite import is_full
 from polymux._util.text import display_name
-from polymux.errors import CatalogueError, MissingDependencyError, PolymuxError
+from polymux.errors import MissingDependencyError, PolymuxError, SongIndexError
 from polymux.songs.table import signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from polymux._native._media import SongIndex
+    from polymux._native._media import SongIndex as NativeIndex
     from polymux.songs.database import Database
     from polymux.songs.write_lock import WritingLock
 
@@ -34,18 +34,18 @@ _MAX_REBUILDS = 3
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-class CatalogueIndex:
-    """The native index of a music library. Each use updates it from the database.
+class FingerprintIndex:
+    """The native index of all fingerprints. Each use updates it from the database.
 
     The segments on disk contain the database up to some change. Later changes by any process are
     read from the database into memory. Segments are rebuilt from the database if they are missing
-    or damaged, or if they belong to another library or other parameters.
+    or damaged, or if they belong to another song index or other parameters.
 
-    Thread-safe. Errors of the native core and of the system are raised as `CatalogueError`.
+    Thread-safe. Errors of the native core and of the system are raised as `SongIndexError`.
 
     Args:
         folder: Directory of the segments.
-        database: Database of the library, the source of truth.
+        database: Database of the song index, the source of truth.
         writing: Lock that is held while segments are written.
     """
 
@@ -54,17 +54,17 @@ class CatalogueIndex:
         self._database = database
         self._writing = writing
         self._lock = threading.Lock()
-        self._native: SongIndex | None = None
+        self._native: NativeIndex | None = None
         self._parameters = 0
         self._seen: Any = None
         self._covered = 0
         self._delta_bytes = 0
         self._must_publish = False
-        self._anew: SongIndex | None = None
+        self._anew: NativeIndex | None = None
         #: Descriptions of damaged files since the last `verify`.
         self.damaged: list[str] = []
 
-    def current(self) -> SongIndex:
+    def current(self) -> NativeIndex:
         """Return the native index, updated with all changes in the database."""
         with self._lock, self._reported():
             try:
@@ -74,7 +74,7 @@ class CatalogueIndex:
                 self._native = self._anew = None
                 raise
 
-    def _brought_up(self) -> SongIndex:
+    def _brought_up(self) -> NativeIndex:
         native = self._native
         if native is None or self._has_news(native):
             native = self._opened()
@@ -95,7 +95,7 @@ class CatalogueIndex:
         self._native = native
         return native
 
-    def _has_news(self, native: SongIndex) -> bool:
+    def _has_news(self, native: NativeIndex) -> bool:
         """Check whether another process has published. Read errors are only logged."""
         try:
             return native.refresh()
@@ -107,12 +107,12 @@ class CatalogueIndex:
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except (CatalogueError, MissingDependencyError):
+        except (SongIndexError, MissingDependencyError):
             raise
         except (PolymuxError, OSError) as error:
             name = display_name(self._folder.parent.as_posix())
             words = error if isinstance(error, PolymuxError) else error.strerror
-            raise CatalogueError(
+            raise SongIndexError(
                 f"the song index of {name} cannot be used: {words}",
                 errno=getattr(error, "errno", None),
             ) from error
@@ -149,7 +149,7 @@ class CatalogueIndex:
     def statistics(self) -> dict[str, int]:
         return dict(self.current().statistics())
 
-    def _opened(self) -> SongIndex:
+    def _opened(self) -> NativeIndex:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -182,7 +182,7 @@ class CatalogueIndex:
         self._anew = media.SongIndex(str(self._folder))
         self._anew.reset()
 
-    def _caught_up(self, native: SongIndex) -> None:
+    def _caught_up(self, native: NativeIndex) -> None:
         while True:
             changes = self._database.reader.rows(
                 "SELECT sequence, removed FROM changes WHERE sequence > ? ORDER BY sequence "
@@ -204,7 +204,7 @@ class CatalogueIndex:
                 if self._anew is not None:
                     return
 
-    def _add(self, native: SongIndex, first: int, last: int) -> None:
+    def _add(self, native: NativeIndex, first: int, last: int) -> None:
         """Add the recordings of a range of changes, except those removed since."""
         tracks = self._database.reader.rows(
             "SELECT recording, first_frame, frames, peaks_1, peaks_2 FROM fingerprints "
@@ -216,7 +216,7 @@ class CatalogueIndex:
             native.add(tracks, last)
             self._delta_bytes += sum(len(one[3]) + len(one[4]) for one in tracks)
 
-    def _publish_if_free(self, native: SongIndex) -> None:
+    def _publish_if_free(self, native: NativeIndex) -> None:
         """Write a segment, which saves later processes work. Errors do not affect searches."""
         if self._writing.try_acquire():
             try:
@@ -228,7 +228,7 @@ class CatalogueIndex:
             finally:
                 self._writing.release()
 
-    def _publish(self, native: SongIndex) -> None:
+    def _publish(self, native: NativeIndex) -> None:
         try:
             native.publish(self._covered)
         except (PolymuxError, OSError) as error:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from polymux.upstreams.song_search.catalogues import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
+from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.songs import Song
-from servers.song_catalogues import RECORDING, RELEASE, catalogue_song, itunes_song, recording
+from servers.song_providers import RECORDING, RELEASE, itunes_song, recording, shazam_song
 
 if TYPE_CHECKING:
     from polymux.upstreams.song_search.source import SongSource
@@ -40,7 +40,7 @@ def framed(source: SongSource, entries: Any) -> Any:
 
 
 def entry(source: SongSource) -> dict[str, Any]:
-    made = {"itunes": itunes_song, "musicbrainz": recording, "shazam": catalogue_song}
+    made = {"itunes": itunes_song, "musicbrainz": recording, "shazam": shazam_song}
     return made[source.name](7)
 
 

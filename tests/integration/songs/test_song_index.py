@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polymux
 import pytest
 from polymux._util import sqlite
-from support import catalogue_songs, programs
+from support import generated_songs, programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,29 +22,27 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def catalogue(request: pytest.FixtureRequest) -> Iterator[polymux.Catalogue]:
+def index(request: pytest.FixtureRequest) -> Iterator[polymux.SongIndex]:
     """An index of `music` if the test uses it, otherwise of files that never change."""
     has_music = "music" in request.fixturenames
     name = "filled_from_music" if has_music else "filled"
-    with polymux.Catalogue(request.getfixturevalue(name)) as catalogue:
-        yield catalogue
+    with polymux.SongIndex(request.getfixturevalue(name)) as index:
+        yield index
 
 
-def titles(catalogue: polymux.Catalogue) -> dict[str, int]:
-    return {song.title: song.id for song in catalogue.songs()}
+def titles(index: polymux.SongIndex) -> dict[str, int]:
+    return {song.title: song.id for song in index.songs()}
 
 
-def named(catalogue: polymux.Catalogue, snippet: Path) -> polymux.CatalogueSong:
-    match = catalogue.identify(snippet)
+def named(index: polymux.SongIndex, snippet: Path) -> polymux.IndexedSong:
+    match = index.identify(snippet)
     assert match is not None
     return match.song
 
 
-def test_songs_are_named_by_pieces_of_them(
-    catalogue: polymux.Catalogue, snippets: list[Path]
-) -> None:
+def test_songs_are_named_by_pieces_of_them(index: polymux.SongIndex, snippets: list[Path]) -> None:
     for number in range(4):
-        match = catalogue.identify(snippets[number])
+        match = index.identify(snippets[number])
         assert match is not None
         assert match.song.title == f"Title {number}"
         assert match.song.artist == f"Artist {number}"
@@ -54,19 +52,19 @@ def test_songs_are_named_by_pieces_of_them(
         assert match.speed == pytest.approx(1, abs=0.01)
         assert 0.5 < match.confidence <= 1
         assert match.runner_up is None or match.runner_up.confidence < match.confidence
-    assert catalogue.identify(snippets[4]) is None
+    assert index.identify(snippets[4]) is None
     with snippets[1].open("rb") as file:
-        match = catalogue.identify(file)
+        match = index.identify(file)
     assert match is not None
     assert match.to_dict()["song"]["title"] == "Title 1"
 
 
-def test_a_second_pass_listens_to_nothing(catalogue: polymux.Catalogue, music: Path) -> None:
-    report = catalogue.add(music)
+def test_a_second_pass_listens_to_nothing(index: polymux.SongIndex, music: Path) -> None:
+    report = index.add(music)
     assert (report.added, report.unchanged, report.audio_s) == (0, 4, 0.0)
     for one in music.iterdir():
         os.utime(one, ns=(1, 1))
-    report = catalogue.add([music, music / "song 0.flac"])
+    report = index.add([music, music / "song 0.flac"])
     assert (report.unchanged, report.updated, report.audio_s) == (4, 0, 0.0)
 
 
@@ -76,17 +74,17 @@ def test_files_that_are_no_music_stop_nothing(tmp_path: Path, music: Path) -> No
     (music / "cover.jpg").write_bytes(b"picture")
     (music / ".hidden.mp3").write_text("hidden")
     os.mkfifo(music / "fifo.mp3")
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        report = catalogue.add(music)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        report = index.add(music)
         assert report.added == 4
         failed = {one.path.name: one.error for one in report.failed}
         assert set(failed) == {"text.mp3", "empty.flac"}
         assert isinstance(failed["text.mp3"], polymux.UnsupportedMediaError)
-        report = catalogue.add(music / "cover.jpg")
+        report = index.add(music / "cover.jpg")
         assert [one.path.name for one in report.failed] == ["cover.jpg"]
         with pytest.raises(polymux.InputNotFoundError):
-            catalogue.add(music / "nothing.mp3")
-        assert {Path(song.cover or "").name for song in catalogue.songs()} == {"cover.jpg"}
+            index.add(music / "nothing.mp3")
+        assert {Path(song.cover or "").name for song in index.songs()} == {"cover.jpg"}
 
 
 def test_names_of_any_bytes_are_exported_and_removed(tmp_path: Path, originals: Path) -> None:
@@ -95,100 +93,98 @@ def test_names_of_any_bytes_are_exported_and_removed(tmp_path: Path, originals: 
     odd = os.fsencode(music) + b"/\xff\xfe odd \n.flac"
     shutil.copy(originals / "song 0.flac", odd)
     shutil.copy(originals / "song 1.mp3", music / "日本語 ünï.mp3")
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        report = catalogue.add(music.parent)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        report = index.add(music.parent)
         assert (report.added, report.duplicates, report.failed) == (2, 0, ())
-        assert os.fsencode(catalogue.search("Title 0")[0].path) == odd
-        catalogue.export(tmp_path / "songs.json")
-        catalogue.export(tmp_path / "songs.csv", "csv")
+        assert os.fsencode(index.search("Title 0")[0].path) == odd
+        index.export(tmp_path / "songs.json")
+        index.export(tmp_path / "songs.csv", "csv")
         assert len(json.loads((tmp_path / "songs.json").read_text())) == 2
         with (tmp_path / "songs.csv").open(newline="") as file:
             assert {one["title"] for one in csv.DictReader(file)} == {"Title 0", "Title 1"}
-        assert catalogue.remove(os.fsdecode(odd)) == 1
+        assert index.remove(os.fsdecode(odd)) == 1
 
 
 def test_other_tags_are_the_same_recording(
-    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+    index: polymux.SongIndex, music: Path, snippets: list[Path]
 ) -> None:
-    number = titles(catalogue)["Title 0"]
+    number = titles(index)["Title 0"]
     path, again = music / "song 0.flac", music / "again.flac"
     programs.ffmpeg("-i", path, "-c", "copy", "-metadata", "title=Renamed", again)
     again.replace(path)
-    report = catalogue.add(path)
+    report = index.add(path)
     assert (report.updated, report.added) == (1, 0)
-    assert titles(catalogue)["Renamed"] == number
-    assert catalogue.stats().recordings == 4
-    assert catalogue.search("Title 0")[:1] != catalogue.search("Renamed")[:1]
-    assert named(catalogue, snippets[0]).title == "Renamed"
+    assert titles(index)["Renamed"] == number
+    assert index.stats().recordings == 4
+    assert index.search("Title 0")[:1] != index.search("Renamed")[:1]
+    assert named(index, snippets[0]).title == "Renamed"
 
 
 def test_another_recording_in_the_place_of_a_file(
-    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+    index: polymux.SongIndex, music: Path, snippets: list[Path]
 ) -> None:
     """The file keeps its ID and leaves the group of its former copy."""
-    number = titles(catalogue)["Title 0"]
+    number = titles(index)["Title 0"]
     shutil.copy(music / "song 0.flac", music / "zz copy.flac")
-    catalogue.add(music)
-    assert len({song.group_id for song in catalogue.songs()}) == 4
-    catalogue_songs.song(music / "song 0.flac", 77, title="Another")
-    assert catalogue.rescan().updated == 1
-    assert titles(catalogue)["Another"] == number
-    assert len({song.group_id for song in catalogue.songs()}) == 5
-    assert named(catalogue, snippets[0]).path.name == "zz copy.flac"
-    assert named(catalogue, snippets[4]).id == number
+    index.add(music)
+    assert len({song.group_id for song in index.songs()}) == 4
+    generated_songs.song(music / "song 0.flac", 77, title="Another")
+    assert index.rescan().updated == 1
+    assert titles(index)["Another"] == number
+    assert len({song.group_id for song in index.songs()}) == 5
+    assert named(index, snippets[0]).path.name == "zz copy.flac"
+    assert named(index, snippets[4]).id == number
 
 
-def test_copies_are_one_group(
-    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
-) -> None:
-    first = titles(catalogue)["Title 2"]
+def test_copies_are_one_group(index: polymux.SongIndex, music: Path, snippets: list[Path]) -> None:
+    first = titles(index)["Title 2"]
     shutil.copy(music / "song 2.ogg", music / "copy.ogg")
-    report = catalogue.rescan()
+    report = index.rescan()
     assert (report.duplicates, report.added) == (1, 0)
-    assert len({song.group_id for song in catalogue.songs()}) == 4
-    assert len(catalogue.search("Title 2", 50)) == len(catalogue.search("Title 1", 50))
-    assert named(catalogue, snippets[2]).id == first
-    assert catalogue.remove(first) == 1
-    copy = named(catalogue, snippets[2])
+    assert len({song.group_id for song in index.songs()}) == 4
+    assert len(index.search("Title 2", 50)) == len(index.search("Title 1", 50))
+    assert named(index, snippets[2]).id == first
+    assert index.remove(first) == 1
+    copy = named(index, snippets[2])
     assert copy.path.name == "copy.ogg"
-    assert catalogue.remove(copy) == 1
-    assert catalogue.identify(snippets[2]) is None
+    assert index.remove(copy) == 1
+    assert index.identify(snippets[2]) is None
 
 
 def test_files_that_are_gone_stay_until_they_are_removed(
-    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+    index: polymux.SongIndex, music: Path, snippets: list[Path]
 ) -> None:
-    before = titles(catalogue)
+    before = titles(index)
     (music / "song 3.wav").unlink()
-    report = catalogue.rescan()
+    report = index.rescan()
     assert [song.title for song in report.missing] == ["Title 3"]
-    assert [song.title for song in catalogue.check().missing] == ["Title 3"]
-    assert catalogue.identify(snippets[3]) is not None
-    assert catalogue.remove(music) == 4
-    assert catalogue.identify(snippets[3]) is None
-    assert catalogue.rescan().added == 0
-    assert catalogue.check().is_whole
-    catalogue.add(music)
-    assert min(titles(catalogue).values()) > max(before.values())  # IDs are never reused.
+    assert [song.title for song in index.check().missing] == ["Title 3"]
+    assert index.identify(snippets[3]) is not None
+    assert index.remove(music) == 4
+    assert index.identify(snippets[3]) is None
+    assert index.rescan().added == 0
+    assert index.check().is_whole
+    index.add(music)
+    assert min(titles(index).values()) > max(before.values())  # IDs are never reused.
 
 
 def test_a_folder_that_is_not_there_now_is_no_failure(
-    catalogue: polymux.Catalogue, music: Path, snippets: list[Path]
+    index: polymux.SongIndex, music: Path, snippets: list[Path]
 ) -> None:
     """For example on an unmounted disk: songs remain, are reported missing and return later."""
     away = music.rename(music.with_name("unmounted"))
-    report = catalogue.rescan()
+    report = index.rescan()
     assert (len(report.missing), report.failed) == (4, ())
-    assert catalogue.identify(snippets[3]) is not None
+    assert index.identify(snippets[3]) is not None
     away.rename(music)
-    report = catalogue.rescan()
+    report = index.rescan()
     assert (report.unchanged, report.missing, report.failed) == (4, (), ())
 
 
 def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
+    with polymux.SongIndex(tmp_path / "index") as index:
         cancel = threading.Event()
-        report = catalogue.add(music, workers=1, cancel=cancel, on_progress=lambda _: cancel.set())
+        report = index.add(music, workers=1, cancel=cancel, on_progress=lambda _: cancel.set())
         assert report.cancelled
         assert 1 <= report.added < 4
 
@@ -197,8 +193,8 @@ def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            catalogue.add(music, on_progress=refuse)
-        report = catalogue.add(music)
+            index.add(music, on_progress=refuse)
+        report = index.add(music)
         assert report.added + report.unchanged == 4
         assert report.unchanged >= 2
 
@@ -206,13 +202,13 @@ def test_it_goes_on_from_where_it_was_ended(tmp_path: Path, music: Path) -> None
 def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
     programs.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=16x16", "-frames:v", "1", picture)
-    catalogue_songs.song(tmp_path / "plain.flac", 5)
+    generated_songs.song(tmp_path / "plain.flac", 5)
     programs.ffmpeg("-i", tmp_path / "plain.flac", "-i", picture, "-map", "0", "-map", "1",
                     "-c", "copy", "-disposition:v", "attached_pic",
                     tmp_path / "music.flac")  # fmt: skip
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(tmp_path / "music.flac")
-        (song,) = catalogue.songs()
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(tmp_path / "music.flac")
+        (song,) = index.songs()
         assert song.cover == "embedded"
         cover = song.read_cover()
         assert cover is not None
@@ -222,39 +218,39 @@ def test_a_cover_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
 def test_the_older_library_keeps_no_log(
     tmp_path: Path, music: Path, snippets: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        catalogue.add(music / "song 0.flac")
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(music / "song 0.flac")
     monkeypatch.setattr("polymux._util.sqlite.apsw", None)
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.stats().library.startswith("sqlite3")
-        assert catalogue.add(music).added == 3
-        assert not (tmp_path / "catalogue" / "songs.sqlite3-wal").exists()
-        assert catalogue.identify(snippets[2]) is not None
-        assert catalogue.search("titel 3")
-        assert catalogue.check().is_whole
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.stats().library.startswith("sqlite3")
+        assert index.add(music).added == 3
+        assert not (tmp_path / "index" / "songs.sqlite3-wal").exists()
+        assert index.identify(snippets[2]) is not None
+        assert index.search("titel 3")
+        assert index.check().is_whole
     monkeypatch.undo()
-    with polymux.Catalogue(tmp_path / "catalogue") as catalogue:
-        assert catalogue.search("Title 3")
-        assert catalogue.check().is_whole
+    with polymux.SongIndex(tmp_path / "index") as index:
+        assert index.search("Title 3")
+        assert index.check().is_whole
 
 
-def test_a_child_opens_its_own(catalogue: polymux.Catalogue) -> None:
+def test_a_child_opens_its_own(index: polymux.SongIndex) -> None:
     child = os.fork()
     if child == 0:
         try:
-            catalogue.search("title")
+            index.search("title")
         except polymux.InvalidRequestError:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert catalogue.search("title 1")
+    assert index.search("title 1")
 
 
 @pytest.fixture
 def of_one(tmp_path: Path, music: Path) -> Path:
-    folder = tmp_path / "catalogue"
-    with polymux.Catalogue(folder) as catalogue:
-        catalogue.add(music / "song 0.flac")
+    folder = tmp_path / "index"
+    with polymux.SongIndex(folder) as index:
+        index.add(music / "song 0.flac")
     return folder
 
 
@@ -265,11 +261,11 @@ def test_who_writes_meanwhile_is_no_damage(
     if library == "sqlite3":
         monkeypatch.setattr(sqlite, "apsw", None)
     monkeypatch.setattr(sqlite, "_MAX_WAIT_MS", 50)
-    with polymux.Catalogue(of_one) as catalogue, polymux.Catalogue(of_one) as other:
-        assert catalogue.check().is_whole
+    with polymux.SongIndex(of_one) as index, polymux.SongIndex(of_one) as other:
+        assert index.check().is_whole
         with other._database.transaction():
             other._database.writer.rows("UPDATE songs SET year = 1999")
-            with pytest.raises(polymux.CatalogueError) as caught:
-                catalogue.check()
-        assert caught.value.code == "catalogue_busy"
-        assert catalogue.check().is_whole
+            with pytest.raises(polymux.SongIndexError) as caught:
+                index.check()
+        assert caught.value.code == "song_index_busy"
+        assert index.check().is_whole

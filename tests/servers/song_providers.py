@@ -34,14 +34,14 @@ Said = Callable[[Exchange], Awaitable[None]]
 class Asked:
     """A received request."""
 
-    catalogue: str
+    provider: str
     query: dict[str, str]
     headers: dict[str, str]
     path: str
 
 
 @dataclass
-class SongCatalogues:
+class SongProviders:
     """All three on one server. Use it as a context manager."""
 
     instead: dict[str, Said] = field(default_factory=dict)
@@ -66,30 +66,30 @@ class SongCatalogues:
         given = {"contact": "music@site.example", **urls, **more}
         return SongSearchSettings(providers or ("itunes",), **given)
 
-    def count(self, catalogue: str) -> int:
-        return sum(one.catalogue == catalogue for one in self.asked)
+    def count(self, provider: str) -> int:
+        return sum(one.provider == provider for one in self.asked)
 
     async def _answer(self, exchange: Exchange) -> None:
         parts = urlsplit(exchange.target)
         query = {name: one[0] for name, one in parse_qs(parts.query, strict_parsing=True).items()}
         headers = {name.lower(): value for name, value in exchange.headers}
         steps = parts.path.split("/")[1:]
-        catalogue, say = "", _unknown
+        provider, say = "", _unknown
         if steps == ["search"]:
-            catalogue, say = "itunes", _itunes
+            provider, say = "itunes", _itunes
         elif steps == ["ws", "2", "recording"]:
-            catalogue, say = "musicbrainz", _musicbrainz
+            provider, say = "musicbrainz", _musicbrainz
         elif steps[:4] == ["services", "amapi", "v1", "catalog"] and steps[5:] == ["search"]:
-            catalogue, say = "shazam", _shazam
-        one = Asked(catalogue, query, headers, parts.path)
+            provider, say = "shazam", _shazam
+        one = Asked(provider, query, headers, parts.path)
         self.asked.append(one)
-        if catalogue in self.instead:
-            await self.instead[catalogue](exchange)
+        if provider in self.instead:
+            await self.instead[provider](exchange)
             return
         status, value = say(one)
         # iTunes sends line ends before its answer and labels it as JavaScript.
-        body = b"\n\n\n" * (catalogue == "itunes") + json.dumps(value).encode()
-        kind = "Content-Type: text/javascript; charset=utf-8" if catalogue == "itunes" else JSON
+        body = b"\n\n\n" * (provider == "itunes") + json.dumps(value).encode()
+        kind = "Content-Type: text/javascript; charset=utf-8" if provider == "itunes" else JSON
         await exchange.answer(status, body, kind, CLOSE)
 
 
@@ -166,11 +166,11 @@ def _shazam(asked: Asked) -> tuple[int, Any]:
         return 400, {"errors": [{"code": "40005", "status": "400", "title": "Invalid Parameter"}]}
     if not 1 <= int(query.get("limit", "5")) <= 25:
         return 400, {"errors": [{"code": "40005", "status": "400", "title": "Invalid Parameter"}]}
-    data = [catalogue_song(n) for n in _numbers(query["term"], int(query.get("limit", "5")))]
+    data = [shazam_song(n) for n in _numbers(query["term"], int(query.get("limit", "5")))]
     return 200, {"results": {"songs": {"href": asked.path, "data": data}} if data else {}}
 
 
-def catalogue_song(number: int) -> dict[str, Any]:
+def shazam_song(number: int) -> dict[str, Any]:
     return {
         "id": str(number),
         "type": "songs",

@@ -1,4 +1,4 @@
-"""Clients of external song catalogs."""
+"""The song search services."""
 
 from __future__ import annotations
 
