@@ -42,8 +42,8 @@ TEXT_RULES = {
     "merge mark": re.compile(r"^(<{7}|={7}|>{7})( |$)"),
     "trailing blank": re.compile(r"[ \t]+$"),
 }
-# Networks that Python calls global but that reach no host on the Internet: protocol assignments,
-# former relays, multicast, and a cloud's platform service. SSRF protection names them.
+# Networks that Python regards as global although they contain no hosts of the Internet: protocol
+# assignments, former relays, multicast, and a cloud's platform service. SSRF protection lists them.
 NOBODYS_NETWORKS = [
     ipaddress.IPv4Network(text)
     for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/4")
@@ -101,12 +101,12 @@ def core_findings(name: str, text: str) -> Iterator[str]:
             yield f"{name}:{number}: error: cpp/ includes a Python header"
         for what, pattern in CORE_CALLS.items():
             if in_library and re.search(pattern, line):
-                yield f"{name}:{number}: error: the core {what}: {line.strip()}"
+                yield f"{name}:{number}: error: the C++ library {what}: {line.strip()}"
 
 
 def text_findings(name: str, text: str) -> Iterator[str]:
     if text and not text.endswith("\n"):
-        yield f"{name}: error: no newline at the end"
+        yield f"{name}: error: missing newline at the end of the file"
     for number, line in enumerate(text.splitlines(), 1):
         for what, pattern in TEXT_RULES.items():
             if pattern.search(line):
@@ -131,7 +131,7 @@ def findings(root: Path) -> Iterator[str]:
         if name.startswith("cpp/third_party/") or name.endswith(".safetensors"):
             continue
         if (size := path.stat().st_size) > HUGE_BYTES:
-            yield f"{name}: error: {size} bytes is too large; generate it when needed"
+            yield f"{name}: error: file too large (got {size} bytes, allowed {HUGE_BYTES})"
             continue
         try:
             text = path.read_text(encoding="utf-8")

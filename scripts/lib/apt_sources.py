@@ -1,6 +1,7 @@
 """The apt sources of this machine, read from apt's own configuration.
 
-Scripts use them, and therefore name no host. As a program, it prints the archive's URL.
+Scripts use these sources instead of fixed host names. As a program, it prints the URL of the
+archive with this release's packages.
 """
 
 from pathlib import Path

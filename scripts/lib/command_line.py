@@ -153,7 +153,7 @@ def _row(action: argparse.Action) -> str:
 def _cell(text: str) -> str:
     """Return text for a cell of a table, without characters that Markdown would interpret."""
     words = " ".join(text.split()).replace("|", "\\|")
-    return re.sub(r"(?<!`)<(?!!)", "&lt;", re.sub(r"'([^' ][^']*)'", r"`\1`", words))
+    return re.sub(r"(?<!`)<(?!!)", "&lt;", re.sub(r"(?<!\w)'([^' ][^']*)'(?!\w)", r"`\1`", words))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def main() -> None:
             make_video(source)
 
     destination = FOLDER / f"{source.stem}.mp3"
-    print(f"converting {source} to MP3, {BITRATE}bit/s constant")
+    print(f"converting {source} to MP3 at a constant {BITRATE}bit/s")
     report = polymux.convert_to_mp3(source, destination, bitrate=BITRATE, on_progress=show).report
     print()
     speed = report.duration_s / report.elapsed_s
@@ -49,11 +49,11 @@ def main() -> None:
     started = time.monotonic()
     ffmpeg("-i", source, "-vn", "-c:a", "libmp3lame", "-b:a", BITRATE, reference)
     elapsed_s = time.monotonic() - started
-    print(f"  ffmpeg     {elapsed_s:.2f} s for the same, including process start")
+    print(f"  ffmpeg     {elapsed_s:.2f} s for the same file, including the start of its process")
     ours, theirs = audio_frames(destination), audio_frames(reference)
     if found := difference(ours, theirs):
-        sys.exit(f"  frames     DIFFER: {found}")
-    print(f"  frames     all {len(ours):,} equal ffmpeg's, byte for byte")
+        sys.exit(f"  frames     DIFFERENT from ffmpeg's: {found}")
+    print(f"  frames     all {len(ours):,} are identical to ffmpeg's")
 
 
 if __name__ == "__main__":

@@ -31,15 +31,15 @@ def main() -> int:
     models = models_folder(folder)
     began = time.monotonic()
     fetched = fetch_models(models)
-    _tell(f"models: {', '.join(fetched) or 'all present'}", began)
+    _tell(f"downloaded models: {', '.join(fetched) or 'none, all are present'}", began)
     began = time.monotonic()
     media = make_all(folder / "media")
-    _tell("speech, images, music and a video, made on this machine", began)
+    _tell("made speech, images, music and a video on this machine", began)
     began = time.monotonic()
     with polymux.SongIndex(folder / "songs"):
-        pass  # A server that starts without a song index does not find one later.
+        pass  # The server opens the song index only when it starts, so the index must exist.
     with served(folder, media, models) as server:
-        _tell(f"a server at {server.url}", began)
+        _tell(f"started a server at {server.url}", began)
         failed = _show(server, folder, media)
         return _end(server, failed, keep=given.keep)
 

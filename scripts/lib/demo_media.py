@@ -152,9 +152,9 @@ def _make_music(media: Media) -> None:
 
 
 def difference(ours: list[bytes], theirs: list[bytes]) -> str:
-    """A description of the first difference in audio frames of two MP3 files, or an empty text."""
+    """Describe the first difference between the audio frames of two MP3 files, if there is one."""
     if ours == theirs:
         return ""
     pairs = zip(ours, theirs, strict=False)
     first = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(ours), len(theirs)))
-    return f"{len(ours)} and {len(theirs)}, first at frame {first}"
+    return f"got {len(ours)} frames, ffmpeg {len(theirs)}; the first difference is in frame {first}"

@@ -77,8 +77,7 @@ class DemoServer:
             _SETTINGS.format(**{name: json.dumps(one) for name, one in values.items()})
         )
         words = [sys.executable, "-m", "polymux", "serve", "--config", str(settings), "--port", "0"]
-        # In a separate session Ctrl-C does not reach it; this program stops it after its last
-        # answer.
+        # In a separate session, Ctrl-C does not reach the server: this program stops it at the end.
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 words,
@@ -133,7 +132,9 @@ def fetch_models(models: Path) -> list[str]:
         command = [sys.executable, "-m", "polymux", "models", "pull", "--yes", *missing]
         pulled = subprocess.run(command, env=_environment(ROOT, models), check=False)
         if pulled.returncode != 0:
-            raise DemoError(f"no models: polymux models pull exited with {pulled.returncode}")
+            raise DemoError(
+                f"cannot download models: 'polymux models pull' returned {pulled.returncode}"
+            )
     return missing
 
 

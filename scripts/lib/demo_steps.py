@@ -53,7 +53,7 @@ def chat_streamed(tour: Tour) -> list[str]:
 
 
 def free_chat(tour: Tour) -> list[str]:
-    """Leave the stream in the middle, which stops the work at the server."""
+    """Close the stream early, which also stops the server's work for it."""
     asked = "What colour is the sky?"
     pieces: list[str] = []
     with tour.client.free_chat(asked, stream=True) as stream:
@@ -67,7 +67,7 @@ def free_chat(tour: Tour) -> list[str]:
 
 def read_text(tour: Tour) -> list[str]:
     said = tour.client.read_text(tour.media.picture).text
-    _expect(_words(said) == _words(SIGN), f"wrong text {said!r}, expected {SIGN!r}")
+    _expect(_words(said) == _words(SIGN), f"wrong text (got {said!r}, expected {SIGN!r})")
     return [f"{tour.media.picture.name} (rotated by two degrees): {_short(said)}"]
 
 
@@ -92,7 +92,7 @@ def convert(tour: Tour) -> list[str]:
     _expect(not found, f"the frames differ from ffmpeg's: {found}")
     return [
         f"{tour.media.video.name}: {ours.stat().st_size:,} bytes at {_BITRATE}bit/s",
-        f"all {len(frames):,} frames equal the ffmpeg program's, byte for byte",
+        f"all {len(frames):,} frames are identical to the ffmpeg program's",
     ]
 
 
@@ -103,7 +103,7 @@ def upscale(tour: Tour) -> list[str]:
     large = done.images[0].save(tour.results / "drawing.png")
     sizes = [Image.open(path).size for path in (tour.media.drawing, large)]
     wanted = tuple(2 * side for side in sizes[0])
-    _expect(sizes[1] == wanted, f"the image has {sizes[1]} pixels, expected {wanted}")
+    _expect(sizes[1] == wanted, f"wrong image size (got {sizes[1]}, expected {wanted})")
     return ["from {} x {} to {} x {} pixels".format(*sizes[0], *sizes[1])]
 
 
@@ -111,13 +111,14 @@ def build_song_index(tour: Tour) -> list[str]:
     with polymux.SongIndex(tour.server.song_index) as index:
         index.add(tour.media.music)
         titles = sorted(song.title for song in index.songs())
-    _expect(PLAYED[1] in titles, f"the song index has only {titles}")
+    _expect(PLAYED[1] in titles, f"the song index lacks {PLAYED[1]!r} (it has {titles})")
     return [f"{len(titles)} songs: {', '.join(titles)}"]
 
 
 def identify(tour: Tour) -> list[str]:
     found = tour.client.identify_song(tour.media.snippet)
-    _expect(found.name == f"{PLAYED[1]} - {PLAYED[2]}", f"wrong song {found.name!r}")
+    wanted = f"{PLAYED[1]} - {PLAYED[2]}"
+    _expect(found.name == wanted, f"wrong song (got {found.name!r}, expected {wanted!r})")
     measured = found.headers.get("polymux-metrics", "")
     return [f"{tour.media.snippet.name} (with noise): {found.name}", measured.replace(", ", "  ")]
 
@@ -125,7 +126,10 @@ def identify(tour: Tour) -> list[str]:
 def search(tour: Tour) -> list[str]:
     wanted = "harbor lihgts"
     found = tour.client.search_music(wanted, limit=2)
-    _expect(found and found[0].name.startswith(PLAYED[1]), f"{[one.name for one in found]}")
+    names = [one.name for one in found]
+    _expect(
+        names and names[0].startswith(PLAYED[1]), f"wrong songs {names}, not {PLAYED[1]!r} first"
+    )
     return [f"{wanted!r} (misspelled): {found[0].name}"]
 
 
@@ -133,7 +137,10 @@ def download_video(tour: Tour) -> list[str]:
     page = tour.server.site.url(f"/silent/{tour.media.video.name}")
     path = tour.client.download_video(page).save(tour.results / "page.mp4")
     kinds = [stream.type for stream in polymux.probe(path).streams]
-    _expect(sorted(kinds) == ["audio", "video"], f"the file has {kinds}")
+    _expect(
+        sorted(kinds) == ["audio", "video"],
+        f"wrong streams (got {kinds}, expected audio and video)",
+    )
     return [f"from a local page: {path.stat().st_size:,} bytes, {' and '.join(kinds)}"]
 
 
@@ -148,7 +155,9 @@ def download_music(tour: Tour) -> list[str]:
     path = tour.results / "found.mp3"
     tour.client.download_music("a talk about rivers").save(path)
     info = polymux.probe(path)
-    _expect(info.streams[0].codec == "mp3", f"the file has {info.streams[0].codec}")
+    _expect(
+        info.streams[0].codec == "mp3", f"wrong codec (got {info.streams[0].codec}, expected mp3)"
+    )
     return [f"the search result as MP3: {path.stat().st_size:,} bytes"]
 
 
@@ -169,18 +178,18 @@ def generate_music(tour: Tour) -> list[str]:
 
 
 def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> list[str]:
-    """Without models, the step shows the error, which says what to install."""
+    """Generate a file. Without a model, show the error, which names the command to run."""
     try:
         done = ask()
     except NoBackendError as error:
-        return [f"refused, as expected without a model: {error.message}"]
+        return [f"rejected, as expected without a model: {error.message}"]
     except UnprocessableEntityError as error:
-        # Without a GPU this could take hours, which the server also refuses.
+        # Without a GPU, generation could take hours. The server rejects such requests.
         _expect(error.code == "estimate_over_limit", error.message)
-        return [f"refused, because it would take too long on this machine: {error.message}"]
+        return [f"rejected, because it would take too long on this machine: {error.message}"]
     file = done.audio if kind == "mp3" else next(iter(done.images), None)
     if file is None:
-        raise DemoError("the prediction has no file")
+        raise DemoError("the job has no output file")
     path = file.save(tour.results / f"generated.{kind}")
     return [f"{path.name}: {path.stat().st_size:,} bytes"]
 
@@ -188,7 +197,7 @@ def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> 
 #: Title, description, and function of each step.
 STEPS: tuple[tuple[str, str, Doing], ...] = (
     ("chat", "a streamed answer", chat_streamed),
-    ("free_chat", "an answer without choosing a model", free_chat),
+    ("free_chat", "an answer from the first available chat model", free_chat),
     ("read_text", "the text in an image", read_text),
     ("transcribe", "the text of a recording", transcribe),
     ("convert_to_mp3", "a video's sound as MP3, compared with the ffmpeg program's", convert),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-#: A larger file contains something unwanted.
+#: Maximum sizes. A larger file probably contains unwanted files.
 _WHEEL_BYTES, _SDIST_BYTES = 20_000_000, 8_000_000
 _IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "THIRD_PARTY.md", "scripts/package",
              "scripts/private-deps/build", "scripts/private-deps/build-curl")  # fmt: skip
@@ -59,7 +59,10 @@ def main() -> None:
             "the sdist contains build results")  # fmt: skip
     _contents(wheel)
     for path, most in ((sdist, _SDIST_BYTES), (wheel, _WHEEL_BYTES)):
-        _expect(path.stat().st_size <= most, f"{path.name} is larger than {most:,} bytes")
+        _expect(
+            path.stat().st_size <= most,
+            f"{path.name} is too large (got {path.stat().st_size:,} bytes, allowed {most:,})",
+        )
     with tempfile.TemporaryDirectory() as temporary:
         _try(wheel, Path(temporary))
         for told in run_as_tool(wheel, Path(temporary)):
@@ -73,8 +76,14 @@ def _metadata(text: bytes) -> None:
     """Raise an error if a package index would reject this metadata."""
     found = Metadata.from_email(text, validate=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    _expect(str(found.version) == project["version"], f"the version is {found.version}")
-    _expect(found.description_content_type == "text/markdown", "the README has no content type")
+    _expect(
+        str(found.version) == project["version"],
+        f"wrong version (got {found.version}, expected {project['version']})",
+    )
+    _expect(
+        found.description_content_type == "text/markdown",
+        "the description's content type is not text/markdown",
+    )
 
 
 def _contents(wheel: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
         expect(page.locator("#chat-models option[value=smollm2]")).to_be_attached()
         page.get_by_label("Model", exact=True).fill("smollm2")
         page.get_by_label("System prompt").fill("You answer in one word.")
-        page.get_by_label("Max output tokens").fill("8")
+        page.get_by_label("Maximum output tokens").fill("8")
         answer = say(page, "Is the sky blue?")
         expect(answer).to_contain_text("smollm2 ·")
         expect(answer).to_contain_text("tokens in")
@@ -94,7 +94,7 @@ def test_what_the_server_says_of_a_wrong_model(opened: Opened) -> None:
 def test_a_chat_with_failover(opened: Opened) -> None:
     with opened("chat") as page:
         page.get_by_text("Model and system prompt").click()
-        page.get_by_label("Service", exact=True).select_option("free_chat")
+        page.get_by_label("Operation", exact=True).select_option("free_chat")
         expect(page.get_by_label("Model", exact=True)).to_have_value("gpt-4o")
         expect(page.get_by_label("Temperature")).to_be_hidden()
         expect(say(page, "hello").get_by_role("heading", name="Sound in two steps")).to_be_visible()

@@ -221,5 +221,5 @@ def test_a_server_is_run(done: Runs) -> None:
     assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited ")
     assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
     assert "canceled" in shown(notebook, "predictions.cancel")
-    assert "'first'" in printed(notebook, "done by the first:")
+    assert "'first'" in printed(notebook, "newest job on the first server:")
     assert printed(notebook, "terminate()") == "0\n0\n"

@@ -50,6 +50,7 @@ class Command(NamedTuple):
         alias: Alternative name: the path's last segment.
         summary: Description.
         models: Values of ``--model``; empty if there is no choice.
+        model_help: Description of ``--model`` with its values and default.
         arguments: The operation's fields, the positional one first.
     """
 
@@ -58,6 +59,7 @@ class Command(NamedTuple):
     alias: str
     summary: str
     models: tuple[str, ...]
+    model_help: str
     arguments: tuple[Argument, ...]
 
 
@@ -100,9 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
                 help=_help(one),
             )
     if command.models:
-        models = ", ".join(command.models)
         parser.add_argument(
-            "--model", dest="selected_model", metavar="MODEL", help=f"Model to use: {models}."
+            "--model", dest="selected_model", metavar="MODEL", help=command.model_help
         )
     parser.add_argument(
         "--extra-body",

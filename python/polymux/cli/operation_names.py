@@ -40,7 +40,7 @@ NAMES = (
         "download_music",
         "download-music",
         "downloadmusic",
-        "Download the best match for a query as MP3",
+        "Download the best match for a song title or artist as MP3",
     ),
     ("convert_to_mp3", "convert-to-mp3", "convert2mp3", "Convert an audio or video file to MP3"),
     ("read_text", "read-text", "image2text", "Extract the text in an image (OCR)"),

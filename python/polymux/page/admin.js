@@ -1,4 +1,5 @@
-// The Server view: the server's state, refreshed every few seconds. It needs the scope administration.
+// The Server view: the server's state, refreshed every few seconds. Its requests need an API key with
+// the scope `administration`.
 
 import { announce, button, empty, failure, fill, heading, make, skeleton, table } from "./dom.js";
 import { DEEDS, openDeed } from "./keys.js";
@@ -28,7 +29,7 @@ function tiles({ memory, store, requests, engines }) {
 		"div.tiles",
 		tile("Engine memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
 		tile("Server memory", bytes(memory.server_bytes)),
-		tile("Active", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
+		tile("Active requests", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
 		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} errors`),
 		tile("Stored files", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, kept for ${seconds(store.retention_s)}`),
 	);
@@ -47,7 +48,7 @@ function act(words, name, onclick) {
 	return button(words, { class: "quiet", "aria-label": `${words} ${name}`, onclick });
 }
 
-/** The buttons for a key. The page's own key allows Rotate only: other actions could lock the user out. */
+/** The buttons for a key. The key of this page can only be rotated: other actions could lock the user out. */
 function deeds(one, told, changed) {
 	const found = Object.keys(DEEDS).filter((deed) => deed !== "Create" && (deed === "Rotate" || !one.own));
 	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, told, changed, one))));

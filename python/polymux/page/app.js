@@ -20,7 +20,7 @@ const PLACES = {
 const content = document.getElementById("content");
 const keyButton = document.getElementById("key-button");
 
-/** State that all views share: the contract's operations, loaded with the first view. */
+/** State that all views share: the server's operations, loaded with the first view. */
 const shared = { operations: null };
 let leave = () => {};
 let turn = 0;
@@ -65,7 +65,7 @@ async function open({ focus = true } = {}) {
 
 function locked() {
 	const enter = button("Enter API key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
-	return make("div", make("h1.unseen", "polymux"), empty("key", "Sign in with an API key", make("p", "Enter an API key to use this server."), enter));
+	return make("div", make("h1.unseen", "polymux"), empty("key", "Sign in with an API key", make("p", "This server requires an API key."), enter));
 }
 
 async function drawHealth() {
@@ -74,7 +74,7 @@ async function drawHealth() {
 		const told = await ask("api/v1/readiness");
 		fill(place, make("span.dot.good"), `polymux ${told.version}`);
 	} catch (error) {
-		fill(place, make("span.dot.bad"), error.status === 503 ? "shutting down" : "unreachable");
+		fill(place, make("span.dot.bad"), error.status === 503 ? "stopping" : "unreachable");
 	}
 }
 

@@ -1,4 +1,4 @@
-// The Chat view: streaming answers, rendered as Markdown. The user can stop an answer.
+// The Chat view: streams answers and renders them as Markdown. The user can stop an answer.
 
 import { announce, button, copyButton, empty, failure, fill, icon, make } from "./dom.js";
 import { growing } from "./markdown.js";
@@ -40,8 +40,8 @@ class Chat {
 		this.temperature = make("input", { id: "chat-temperature", type: "number", min: "0", max: "2", step: "any", placeholder: "1" });
 		this.longest = make("input", { id: "chat-longest", type: "number", min: "1", step: "1", placeholder: "no limit" });
 		const labelled = (words, input, kind = "") => make(`div.field${kind}`, make("label", { for: input.id }, words), input);
-		this.onlyChat = [labelled("Temperature", this.temperature), labelled("Max output tokens", this.longest)];
-		const fields = make("div.grid", labelled("Service", this.service), labelled("Model", this.model), ...this.onlyChat, labelled("System prompt", this.system, ".wide-field"));
+		this.onlyChat = [labelled("Temperature", this.temperature), labelled("Maximum output tokens", this.longest)];
+		const fields = make("div.grid", labelled("Operation", this.service), labelled("Model", this.model), ...this.onlyChat, labelled("System prompt", this.system, ".wide-field"));
 		this.settings = make("details.fold.card", make("summary", "Model and system prompt"), fields, this.models);
 	}
 
@@ -172,8 +172,8 @@ class Chat {
 			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
 			if (isStopped) announce("Stopped");
 		}
-		// If the answer is empty, its question leaves the conversation too. `told` is the conversation of
-		// this request: "New chat" may have replaced `talk` in the meantime.
+		// A question without an answer is removed from the conversation. `told` is the conversation of this
+		// request: "New chat" may have replaced `talk` in the meantime.
 		if (answer.content) told.push(answer);
 		else told.pop();
 		this.aborting = null;

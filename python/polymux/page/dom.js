@@ -1,5 +1,5 @@
-// Helpers that build DOM elements. Text becomes text nodes: no code of the page parses HTML, because
-// texts of models and servers are untrusted.
+// Helpers that build DOM elements. Text becomes text nodes. The page never parses HTML, because text
+// from models and servers is untrusted.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -79,7 +79,7 @@ export function announce(words) {
 	document.getElementById("announcer").textContent = words;
 }
 
-/** A button that copies the return value of `text()` to the clipboard. */
+/** A button that copies the text that `text()` returns to the clipboard. */
 export function copyButton(text, words = "Copy") {
 	const made = button(words, {
 		name: "copy",
@@ -89,7 +89,7 @@ export function copyButton(text, words = "Copy") {
 				await navigator.clipboard.writeText(text());
 				said("Copied");
 			} catch {
-				said("Copying not allowed");
+				said("Copying failed");
 			}
 		},
 	});
@@ -110,7 +110,7 @@ export function linkOut(href, ...children) {
 	return make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, ...children);
 }
 
-/** An element with scrolling content, focusable for scrolling with the keyboard. */
+/** An element with scrolling content. It can have the focus, so that the keyboard can scroll it. */
 export function scrolled(name, label, ...children) {
 	return make(name, { tabIndex: 0, role: "region", "aria-label": label }, ...children);
 }
@@ -123,7 +123,7 @@ export function table(label, columns, rows, named = false) {
 	return scrolled("div.wide", label, make("table", head, body));
 }
 
-/** Shows an error at a control and focuses it. An empty text clears the error. */
+/** Shows an error below a control and focuses the control. An empty text clears the error. */
 export function complain(input, place, told) {
 	place.textContent = told;
 	if (!told) return input.removeAttribute("aria-invalid");

@@ -9,18 +9,16 @@ const ACCEPTED = { audio: "audio/*,video/*", image: "image/*", video: "video/*" 
 const LONG = /prompt|^text$/;
 let count = 0;
 
-/** A short description of the allowed values: bounds, step and unit. */
+/** Describes the allowed values: the range with its unit, and the step. */
 function bounds(field) {
-	const found = [];
-	const [low, high] = [field.minimum, field.maximum];
-	const [above, below] = [field.exclusive_minimum ? "above " : "", field.exclusive_maximum ? "below " : ""];
 	const known = (one) => (one ?? null) !== null;
-	if (known(low) && known(high)) found.push(`${above || "from "}${low} ${below ? `and ${below}` : "to "}${high}`);
-	else if (known(low)) found.push(`${above || "at least "}${low}`);
-	else if (known(high)) found.push(`${below || "at most "}${high}`);
-	if (field.multiple_of) found.push(`step ${field.multiple_of}`);
-	if (field.unit) found.push(`in ${field.unit}`);
-	return found.join(", ");
+	const unit = field.unit ? ` ${field.unit}` : "";
+	const isClosed = known(field.minimum) && known(field.maximum) && !field.exclusive_minimum && !field.exclusive_maximum;
+	const low = known(field.minimum) && `${field.exclusive_minimum ? "above" : "at least"} ${field.minimum}`;
+	const high = known(field.maximum) && `${field.exclusive_maximum ? "below" : "at most"} ${field.maximum}`;
+	const range = isClosed ? `from ${field.minimum} to ${field.maximum}` : [low, high].filter(Boolean).join(" and ");
+	const step = field.multiple_of && `a multiple of ${field.multiple_of}`;
+	return [range ? range + unit : unit && `in${unit}`, step].filter(Boolean).join(", ");
 }
 
 function numbered(field, more) {
@@ -131,7 +129,7 @@ function kindOf(field) {
 	return field.type === "integer" || field.type === "number" ? numbered : written;
 }
 
-/** The control of a field. `read` returns undefined for an empty value: the server uses its default. */
+/** The control of a field. `read` returns undefined for an empty value: the server then uses the default. */
 export function control(field) {
 	const id = `field-${++count}`;
 	const known = field.default ?? field.upstream_default ?? {};

@@ -1,4 +1,5 @@
-// Forms for the variants of operations: main inputs, then settings, then collapsed extension fields.
+// Forms for the variants of operations. The main inputs come first, then settings, then the collapsed
+// extension fields.
 
 import { fill, icon, make } from "./dom.js";
 import { control } from "./fields.js";
@@ -38,7 +39,8 @@ export function formOf(operation, variant) {
 	const settings = controls((one) => !one.extension && !isFirst(one, operation, rules));
 	const more = controls((one) => one.extension);
 	const extensions = new Set(fields.filter((one) => one.extension).map((one) => one.name));
-	const told = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields)).filter(Boolean);
+	const titles = new Map(variant.fields.map((one) => [one.name, `“${one.title}”`]));
+	const told = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields.map((name) => titles.get(name)))).filter(Boolean);
 	const element = make(
 		"div.stack",
 		told.length > 0 && make("ul.rules", ...told.map((one) => make("li", one))),
@@ -72,7 +74,7 @@ function bodyOf(variant, controls) {
 	return form;
 }
 
-/** Radio buttons for the variants of an operation. Each variant is a model. */
+/** Radio buttons for the variants of an operation, one for each model. */
 export function variantChoice(operation, onChoice) {
 	const models = operation.variants;
 	if (models.length === 1) {
@@ -86,7 +88,7 @@ export function variantChoice(operation, onChoice) {
 	return make("fieldset.choices", make("legend", "Model"), ...options);
 }
 
-/** A progress bar for an upload. `tell` takes the sent and the total number of bytes. */
+/** A progress bar for an upload. `tell(sent, total)` updates it; both are numbers of bytes. */
 export function uploadBar() {
 	const bar = make("progress", { max: 1, value: 0, "aria-label": "Upload" });
 	const words = make("span.note", "Uploading");

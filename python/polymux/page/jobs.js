@@ -1,4 +1,5 @@
-// Jobs of the key: started on this page or elsewhere, updated while they run, resumed after a reload.
+// The Jobs view: jobs of the API key, which this page or other clients started. Running jobs are updated
+// live, also after a reload of the page.
 
 import { announce, button, empty, failure, fill, heading, make, scrolled, skeleton } from "./dom.js";
 import { events } from "./events.js";
@@ -29,7 +30,7 @@ function keep(jobs) {
 	sessionStorage.setItem(KEPT, JSON.stringify(jobs.slice(0, MOST_KEPT)));
 }
 
-/** Stores the ID of a job that this page started, until the tab is closed. */
+/** Stores the ID of a job that this page started. The browser keeps it until the tab is closed. */
 export function track(prediction, operation) {
 	const others = kept().filter((one) => one.id !== prediction.id);
 	keep([{ id: prediction.id, operation }, ...others]);
@@ -61,7 +62,7 @@ function tell(id, prediction) {
 	one.prediction = prediction;
 	for (const call of one.calls) call(prediction);
 	if (isOver(prediction)) {
-		announce(`Job finished: ${STATES[prediction.status][0]}`);
+		announce(`Job ended: ${STATES[prediction.status][0]}`);
 		forget(id);
 	}
 	drawCount();
@@ -119,7 +120,7 @@ function asked(input) {
 	return found && make("p.asked", found.length > 160 ? `${found.slice(0, 160)}…` : found);
 }
 
-/** A card for a job with the state `first`. It updates itself until the job has ended. */
+/** A card for a job, whose current state is `first`. The card updates itself until the job has ended. */
 export function jobCard(first, title, { open: isOpen = false, level = 3, onRemoved = () => {} } = {}) {
 	let prediction = first;
 	let shownOutput = "";
@@ -166,7 +167,7 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 		element.dataset.status = told.status;
 		bar.hidden = over;
 		if (told.progress) bar.value = told.progress;
-		// Updates without a preview leave the last one in place. The result replaces it.
+		// An update without a preview keeps the last preview. The result replaces it.
 		if (over) fill(preview);
 		else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "Preview" }));
 		time.textContent = times(told);
@@ -205,7 +206,7 @@ export function showJobs(place, { operations }) {
 				return card.element;
 			});
 			if (cursor) list.append(...cards);
-			else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", "Image, video, music, conversion and transcription requests run as jobs. "), make("a", { href: "#/playground" }, "Open the playground")));
+			else fill(list, cards.length ? cards : empty("jobs", "No jobs yet", make("p", "Operations that take long, such as image generation, conversion and transcription, run as jobs. "), make("a", { href: "#/playground" }, "Open the playground")));
 			more.hidden = !page.next;
 			more.onclick = () => load(new URL(page.next).search);
 		} catch (error) {

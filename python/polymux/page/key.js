@@ -1,4 +1,4 @@
-// Sign-in: the dialog for the API key. It checks the key and stores it for this tab.
+// The sign-in dialog: it checks an API key and stores it for this tab.
 
 import { announce, button, complain, fill, icon, make } from "./dom.js";
 import { ask, key } from "./server.js";

@@ -1,4 +1,4 @@
-// Dialogs to create, change, rotate and revoke API keys. The server sends a new key only once.
+// Dialogs to create, change, rotate and revoke API keys. The server sends a key only when it creates it.
 
 import { announce, button, copyButton, fill, make } from "./dom.js";
 import { ask, key } from "./server.js";
@@ -6,14 +6,14 @@ import { ask, key } from "./server.js";
 const QUOTAS = {
 	requests_per_minute: "Requests per minute",
 	concurrent: "Concurrent requests",
-	max_estimate_s: "Max job time (s)",
+	max_estimate_s: "Maximum job duration (s)",
 	expires_in_days: "Expires after (days)",
 };
 /** For each action: HTTP method, path suffix, whether it has a form, and its hint. */
 export const DEEDS = {
 	Create: ["POST", "", true, "Select only the scopes that the key needs."],
 	Change: ["PATCH", "", true, "Changes apply from the next request with this key."],
-	Rotate: ["POST", "/rotate", false, "Replaces the key and keeps its jobs, scopes and quotas. The old key stops working immediately."],
+	Rotate: ["POST", "/rotate", false, "Creates a new key with the same jobs, scopes and quotas. The old key stops working immediately."],
 	Revoke: ["DELETE", "", false, "This key stops working immediately, and its jobs become inaccessible."],
 };
 
@@ -21,7 +21,7 @@ function inputs(scopes, one) {
 	const field = (name, words, more) => make("label.field", words, make("input", { name, value: one[name] ?? "", autocomplete: "off", ...more }));
 	const boxes = scopes.map((value) => make("label.check", make("input", { type: "checkbox", name: "scopes", value, checked: one.scopes?.includes(value) }), value));
 	const numbers = Object.entries(QUOTAS).map(([name, words]) => field(name, words, { type: "number", min: 0, step: "any", placeholder: "no limit" }));
-	return [field("name", "Name"), make("fieldset", make("legend", "Scopes (none selected: all, including administration)"), make("div.grid", ...boxes)), make("div.grid", ...numbers)];
+	return [field("name", "Name"), make("fieldset", make("legend", "Scopes (if you select none: all, including administration)"), make("div.grid", ...boxes)), make("div.grid", ...numbers)];
 }
 
 /** The request body. An empty quota means no limit; empty days keep the current expiry. */
@@ -61,10 +61,10 @@ export function openDeed(deed, { scopes }, changed, one = {}) {
 		}
 	}
 	function show(told) {
-		// The page's own key was rotated: continue with the new one.
+		// The key of this page was rotated: continue with the new key.
 		if (one.own) key.set(told.key);
 		const input = make("input.mono", { "aria-label": "API key", readonly: true, value: told.key });
-		fill(form, make("h2", `API key “${told.name}”`), make("p.hint", "Copy it now. You won’t see it again."), make("div.row", input, copyButton(() => told.key)), make("div.actions", close("Done", "primary")));
+		fill(form, make("h2", `API key “${told.name}”`), make("p.hint", "Copy the key now. It will not be shown again."), make("div.row", input, copyButton(() => told.key)), make("div.actions", close("Done", "primary")));
 		input.focus();
 		input.select();
 	}

@@ -1,5 +1,5 @@
 // Renders Markdown from models as DOM elements. This input is untrusted: all text becomes text nodes,
-// links use http, https or mailto only, and images become links, so a message loads nothing.
+// links can only use http, https or mailto, and images become links. A message therefore loads no files.
 
 import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
 
@@ -108,7 +108,7 @@ function tabled([head, , ...rows]) {
 }
 
 function lined(lines, depth = 0) {
-	// Untrusted input could make the regular expressions slow: show it as plain text.
+	// On deeply nested or long lines, the regular expressions could be slow: show plain text instead.
 	if (depth > DEEPEST || lines.some((one) => one.length > LONGEST_LINE)) return [make("p.as-is", lines.join("\n"))];
 	const found = [];
 	for (let at = 0; at < lines.length; ) {

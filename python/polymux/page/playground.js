@@ -41,7 +41,7 @@ class Run {
 		this.fields = make("div");
 		this.start = button("Run", { name: "play", class: "primary", type: "submit" });
 		this.stop = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
-		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "No output yet", make("p", "Output will appear here.")));
+		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "No output yet", make("p", "Fill in the form and select Run.")));
 		this.form = make(
 			"form.card.stack",
 			{ onsubmit: () => this.submit() },

@@ -32,7 +32,7 @@ function file(link, href, { label, input }) {
 	return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", label), make("figcaption", parts));
 }
 
-/** A text with Copy and Download. `asIs` (for transcripts and OCR) turns Markdown rendering off. */
+/** A text with buttons to copy and download it. `asIs` (transcripts, OCR) turns Markdown rendering off. */
 function prose(text, asIs) {
 	const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
 	const shown = asIs ? [make("p.as-is", text)] : blocks(text).flatMap(block);
@@ -77,7 +77,7 @@ function whole(value) {
 	return make("details.fold", make("summary", "JSON"), make("div.row", copyButton(() => text)), scrolled("pre", "JSON", text));
 }
 
-/** Renders an output. `base` is the prefix of the server's links, `metrics` the Polymux-Metrics header. */
+/** Renders an output. `base` is the prefix of the server's links, `metrics` the header Polymux-Metrics. */
 export function showOutput(value, { base = null, input = {}, report = null, metrics = null } = {}) {
 	const shown = parts(value, { base, input, label: "Result" });
 	if (!shown.length) shown.push(make("p.note", "The result is empty."));

@@ -16,7 +16,7 @@ export class ServerError extends Error {
 }
 
 export function unreachable(hasFile = false) {
-	const told = `cannot connect to the server. Check that it is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
+	const told = `cannot connect to the server. Check that the server is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
 	return new ServerError(0, { error: told, code: "unreachable" });
 }
 

@@ -1,4 +1,4 @@
-// The Songs view: search by name. For recordings, it links to the operation identify_song.
+// The Songs view: searches songs by name, and links to the operation that identifies a recording.
 
 import { announce, button, empty, failure, fill, heading, make, skeleton } from "./dom.js";
 import { ask } from "./server.js";

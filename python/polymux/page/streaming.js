@@ -21,7 +21,7 @@ export async function streamed(operation, body, { signal, onText }) {
 			found.text += piece;
 			if (piece) drawing ||= requestAnimationFrame(draw);
 		}
-		throw new ServerError(0, { error: "connection closed before the end of the response", code: "cut" });
+		throw new ServerError(0, { error: "the connection was closed before the end of the response", code: "cut" });
 	} catch (error) {
 		throw error instanceof TypeError ? unreachable() : error;
 	} finally {

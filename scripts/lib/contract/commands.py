@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 from contract import docstrings
-from contract.model import derived_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,6 +62,7 @@ def _command(one: Operation) -> str:
         f"        alias={one.alias!r},\n"
         f"        summary={one.summary!r},\n"
         f"        models={_strings(models)},\n"
+        f"        model_help={_in_terminal(one, _model(one)) if models else ''!r},\n"
         f"        arguments=(\n{arguments}        ),\n"
         "    ),\n"
     )
@@ -86,16 +86,30 @@ def _argument(operation: Operation, one: Field) -> str:
         lines.append(f"options={_strings('--' + name.replace('_', '-') for name in names)}")
     if choices and len(one.type) == 1:
         lines.append(f"choices={_strings(dict.fromkeys(choices))}")
-    described = docstrings.description(operation, one).replace("`", "")
-    # The name of an option already says a derived title.
-    if one.title != derived_title(one.name) and not _words(one.title) <= _words(one.doc):
-        described = f"{one.title}. {described}"
-    lines.append(f"help={described!r}")
+    lines.append(f"help={_in_terminal(operation, docstrings.description(operation, one))!r}")
     return "            Argument(" + ", ".join(lines) + "),\n"
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+def _model(one: Operation) -> str:
+    """Describe the option --model: the model of each variant, and the default."""
+    if len(one.variants) == 1:
+        return docstrings.model(one)
+    *others, last = [f"{variant.model} (variant {variant.id})" for variant in one.variants]
+    default = docstrings.model(one).partition(docstrings.DEFAULT)[2]
+    return f"Model to use: {', '.join(others)} or {last}. Default: {default}"
+
+
+def _in_terminal(operation: Operation, text: str) -> str:
+    """Return a description without Markdown, with options instead of the names of fields."""
+    names = {
+        name: one.python_name.upper()
+        if one.name == operation.first
+        else f"--{one.python_name.replace('_', '-')}"
+        for one in operation.all_fields()
+        for name in (one.name, one.python_name)
+    }
+    text = text.replace("``True``", "on").replace("``False``", "off").replace("``", "")
+    return re.sub("`(.+?)`", lambda code: names.get(code[1], f"'{code[1]}'"), text)
 
 
 def _kind(one: Field) -> str:

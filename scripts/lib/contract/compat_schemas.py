@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contract import docstrings
 from contract.model import derived_title
 from contract.openapi import FOLDER, as_json
 from contract.request_schemas import body_schema
@@ -76,9 +77,9 @@ def files(contract: Contract) -> dict[str, str]:
 
 
 def _tool(contract: Contract, one: Operation) -> dict[str, Any]:
-    # Same as a form: flat and without null. Many clients cannot read `oneOf` and the like at the
-    # root, so the description states these rules and the contract checks them.
-    # Without titles of fields, which would only cost the models tokens.
+    # The same as for a form: flat and without null. Many clients cannot read keywords such as
+    # `oneOf` at the root, so the description states these rules, and the server checks them.
+    # Titles of fields are omitted, because they would only use tokens of the models.
     shapes = [
         body_schema(contract, one, variant, form=True, titles=False) for variant in one.variants
     ]
@@ -106,7 +107,8 @@ def _property(one: Operation, shapes: list[dict[str, Any]], name: str) -> dict[s
     _, first = having[0]
     if any(schema != first for _, schema in having):
         different = [schema | {"title": f"with {model}"} for model, schema in having]
-        return {"anyOf": different, "description": first["description"]}
+        purpose = docstrings.common_purpose([schema["description"] for _, schema in having])
+        return {"anyOf": different, "description": purpose}
     if len(having) == len(one.variants):
         return first
     models = " and ".join(model for model, _ in having)
@@ -148,7 +150,7 @@ def _document(contract: Contract, input_: dict[str, Any], output: dict[str, Any]
 
 
 def _input(contract: Contract, one: Operation, variant: Variant) -> dict[str, Any]:
-    # Same as a form, but a file is a URL.
+    # The same as for a form, but a file is a URL.
     schema = body_schema(contract, one, variant, form=True)
     for field in variant.fields:
         if field.type == ("file",):

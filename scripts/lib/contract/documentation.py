@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from contract.docstrings import bounds
 from contract.model import VALUE_TYPES, nested
 
 if TYPE_CHECKING:
@@ -23,18 +24,20 @@ Each operation is a POST request with the header `Authorization: Bearer API_KEY`
 `{"error": TEXT, "code": CODE}`, with `param` and `request_id` if they apply: see
 [errors](errors.md#http-status-codes).
 
-"Extension" marks fields that polymux adds to the API it follows. They are optional and are sent
-only if you set them. "The server fetches it" marks URLs, which pass
-[SSRF protection](../explanation/ssrf-protection.md).
+"Extension" marks fields that polymux adds to the original API of an operation. They are optional,
+and clients send them only if you set them. "The server downloads it" marks URLs, to which
+[SSRF protection](../explanation/ssrf-protection.md) applies.
 
 In forms (`multipart/form-data`) all values are text. Booleans are `1`, `t`, `true`, `yes`, `on` or
 `0`, `f`, `false`, `no`, `off`, in any case. Numbers are decimal and contain no spaces. An empty
-text means that the field is absent, as `null` does in JSON.
+text means that the field is absent, like `null` in JSON.
 """
+
+_BODIES = {"json": "JSON", "multipart": "a form (`multipart/form-data`)"}
 
 
 def files(contract: Contract) -> dict[str, str]:
-    """Path below the repository's root to content."""
+    """Map paths, relative to the repository root, to contents."""
     return {"docs/reference/operations.md": "".join(_document(contract))}
 
 
@@ -67,11 +70,11 @@ def _operation(one: Operation) -> Iterator[str]:
     )
     yield ".\n"
     if one.output is not None:
-        yield f"\n`output` of the result: {_types(one.output)}. {one.output.doc}\n"
+        yield f"\nThe job's `output` ({_types(one.output)}): {one.output.doc}\n"
     if one.unknown_fields == "pass":
         refused = ", ".join(f"`{name}`" for name in one.refused_fields)
-        yield "\nOther fields are passed to the model's server. "
-        yield f"These fields are refused: {refused}.\n"
+        yield "\nThe server forwards other fields to the model's server. "
+        yield f"It rejects these fields: {refused}.\n"
     for variant in one.variants:
         yield from _variant(variant, several=len(one.variants) > 1)
 
@@ -79,10 +82,10 @@ def _operation(one: Operation) -> Iterator[str]:
 def _variant(one: Variant, *, several: bool) -> Iterator[str]:
     if several:
         yield f"\n### Variant {one.id}: {one.model}\n\n{one.summary}\n"
-    where = f"With the query parameter `model={one.model}`. " if one.model else ""
-    others = [encoding for encoding in one.accepts if encoding != one.encoding]
-    also = f"; {' and '.join(others)} is also accepted" if others else ""
-    yield f"\n{where}Sent as {one.encoding}{also}.\n\n"
+    parameter = f"Query parameter: `model={one.model}`. " if one.model else ""
+    first, *others = (one.encoding, *(name for name in one.accepts if name != one.encoding))
+    also = f", or {' or '.join(_BODIES[name] for name in others)}" if others else ""
+    yield f"\n{parameter}Body: {_BODIES[first]}{also}.\n\n"
     yield from _table(one.fields)
     yield from _rules(one.rules)
 
@@ -127,25 +130,11 @@ def _link(name: str) -> str:
 
 
 def _values(one: Field) -> str:
-    facts = []
-    low = one.above if one.above is not None else one.minimum
-    high = one.below if one.below is not None else one.maximum
-    unit = f" {one.unit}" if one.unit else ""
-    if low is not None and high is not None and one.above is None and one.below is None:
-        facts.append(f"{low} to {high}{unit}")
-    else:
-        if low is not None:
-            facts.append(f"{'above' if one.above is not None else 'at least'} {low}{unit}")
-        if high is not None:
-            facts.append(f"{'below' if one.below is not None else 'at most'} {high}{unit}")
-        if low is None and high is None and unit:
-            facts.append(unit.strip())
-    if one.multiple_of:
-        facts.append(f"a multiple of {one.multiple_of}")
-    if one.max_items:
-        facts.append(f"at most {one.max_items}")
+    facts = bounds(one)
+    if one.unit and one.minimum is None and one.above is None:
+        facts.append(one.unit)
     if one.min_items:
-        facts.append(f"at least {one.min_items}")
+        facts.append(f"at least {one.min_items} {'item' if one.min_items == 1 else 'items'}")
     if one.max_length:
         facts.append(f"at most {one.max_length} characters")
     if one.choices:
@@ -164,9 +153,9 @@ def _meaning(one: Field) -> str:
     if one.written_as:
         text += " Sent as a string; a number is also accepted."
     if one.upstream_default:
-        text += f" The model's own default is `{one.upstream_default}`."
-    if one.kind == "url":
-        text += " The server fetches it."
+        text += f" If it is absent, the model uses `{one.upstream_default}`."
+    if one.kind == "url" and "socks5" not in one.schemes:
+        text += " The server downloads it."
     if one.deprecated:
         text += f" Deprecated: use `{one.deprecated}`."
     if one.extension:
@@ -184,5 +173,5 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
             "needs": f"{names[0]} requires {names[-1]}.",
             "ascending": f"{names[0]} must be less than {names[-1]}.",
             "required_unless": f"{names[0]} is required unless {' or '.join(names[1:])} is set.",
-            "names_field": f"The field that {names[0]} names is required.",
+            "names_field": f"If the value of {names[0]} names a field, that field is required.",
         }[rule.kind] + "\n"  # fmt: skip

@@ -186,7 +186,7 @@ def load(folder: Path) -> Contract:
     """Read and validate contract/*.toml.
 
     Raises:
-        ContractError: An unknown key, an undefined name or a default out of bounds.
+        ContractError: A key or a name is unknown, or a default violates its bounds.
     """
     contract = Contract(folder)
     for path in sorted(folder.glob("*.toml")):
@@ -200,7 +200,7 @@ def load(folder: Path) -> Contract:
         for kind, home in (("type", contract.types), ("result", contract.results)):
             for name, table in document.get(kind, {}).items():
                 if name in home:
-                    raise ContractError(f"{kind}.{name}: already exists")
+                    raise ContractError(f"{kind}.{name}: defined twice")
                 home[name] = _object(name, table)
     contract.operations.sort(key=lambda one: one.order)
     _check_references(contract)
@@ -229,7 +229,7 @@ def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
         unknown_fields=_one_of(name, table["unknown_fields"], UNKNOWN_FIELDS),
     )
     if operation.first not in {one.name for one in operation.all_fields()}:
-        raise ContractError(f"{name}: `first` is not a field")
+        raise ContractError(f"{name}: unknown field {operation.first!r} in `first`")
     return operation
 
 
@@ -282,7 +282,7 @@ def _field(name: str, table: dict[str, Any]) -> Field:
     if made.format:
         _one_of(name, made.format, FORMATS)
     if made.kind not in {"", "url"} or (made.kind == "url") != bool(made.schemes):
-        raise ContractError(f"{name}: kind `url` and `schemes` must be used together")
+        raise ContractError(f'{name}: `kind = "url"` and `schemes` must be used together')
     if made.required and made.has_default:
         raise ContractError(f"{name}: a required field must not have a default")
     if made.has_default:
@@ -301,9 +301,9 @@ def _check_default(one: Field) -> None:
         low = one.minimum is None or value >= one.minimum
         high = one.maximum is None or value <= one.maximum
         if not (low and high) or (one.multiple_of and value % one.multiple_of):
-            raise ContractError(f"{one.name}: default {value} is out of bounds")
+            raise ContractError(f"{one.name}: the default {value} violates the bounds of the field")
     if one.choices and value not in one.choices:
-        raise ContractError(f"{one.name}: default {value!r} is not one of the choices")
+        raise ContractError(f"{one.name}: the default {value!r} is not one of the choices")
 
 
 def _rules(where: str, tables: Any, fields: tuple[Field, ...]) -> tuple[Rule, ...]:
@@ -312,12 +312,15 @@ def _rules(where: str, tables: Any, fields: tuple[Field, ...]) -> tuple[Rule, ..
     for table in tables:
         kinds = [key for key in table if key in RULES]
         if len(kinds) != 1:
-            raise ContractError(f"{where}: a rule must have exactly one of {', '.join(RULES)}")
+            raise ContractError(
+                f"{where}: invalid rule (got {', '.join(kinds) or 'none'}, allowed exactly one of "
+                f"{', '.join(RULES)})"
+            )
         value = table[kinds[0]]
         speaks_of = [value] if isinstance(value, str) else list(value)
         speaks_of += table.get("present", [])
         if unknown := set(speaks_of) - names:
-            raise ContractError(f"{where}: unknown fields in a rule: {sorted(unknown)}")
+            raise ContractError(f"{where}: unknown fields in a rule: {', '.join(sorted(unknown))}")
         found.append(Rule(kinds[0], tuple(speaks_of)))
     return tuple(found)
 
@@ -341,7 +344,7 @@ def _check_references(contract: Contract) -> None:
 
 def _known(where: str, table: dict[str, Any], allowed: set[str]) -> None:
     if unknown := set(table) - allowed:
-        raise ContractError(f"{where}: unknown keys {sorted(unknown)}")
+        raise ContractError(f"{where}: unknown keys: {', '.join(sorted(unknown))}")
 
 
 def _one_of(where: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -115,7 +115,7 @@ class _Document:
                 schema = body_schema(self._contract, one, variant, form=form)
                 bodies.setdefault("multipart/form-data" if form else _JSON, []).append(schema)
         return {
-            # A body may be valid for several models.
+            # anyOf, because a body may be valid for several models.
             kind: {"schema": found[0] if len(found) == 1 else {"anyOf": found}}
             for kind, found in bodies.items()
         }
@@ -128,10 +128,10 @@ class _Document:
         content = {_JSON: {"schema": schema}}
         if one.stream_result:
             content |= _events(one.stream_result, last="[DONE]")
-        found = {"200": self._response("The result.", content)}
+        found = {"200": self._response("The result of the operation.", content)}
         if one.job:
             job = {_JSON: {"schema": {"$ref": f"{PLACE}Prediction"}}}
-            found["202"] = self._response("The job is running.", job, "202")
+            found["202"] = self._response("The job, which is still running.", job, "202")
         return found
 
     def _routes(self) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _selector(one: Operation) -> dict[str, Any]:
         "in": "query",
         # If only one variant accepts an encoding, the encoding selects it.
         "required": 1 not in counts,
-        "description": "Model, which selects the body's schema.",
+        "description": "Model to use. It determines the schema of the body.",
         "schema": {"type": "string", "enum": [variant.model for variant in one.variants]},
     }
 
@@ -267,8 +267,8 @@ def _page(contract: Contract) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>polymux</title>\n",
         f"<style>{_STYLE}</style><h1>polymux VERSION</h1>\n",
-        "<p>All requests require <code>Authorization: Bearer KEY</code>. OpenAPI document: "
-        "<a href=/openapi.json>openapi.json</a>.</p>\n",
+        "<p>All requests require the header <code>Authorization: Bearer KEY</code>. "
+        "* marks required fields. OpenAPI document: <a href=/openapi.json>openapi.json</a>.</p>\n",
     ]
     for one in contract.operations:
         parts.append(
@@ -290,4 +290,4 @@ def _table(variant: Variant) -> str:
         f"<td>{html.escape(one.doc)}\n"
         for one in variant.fields
     )
-    return f"<table><tr><th>field<th>type<th>default<th>\n{rows}</table>\n"
+    return f"<table><tr><th>field<th>type<th>default<th>description\n{rows}</table>\n"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PAGE = "docs/deploy/configuration.md"
 _ROOT = Path(__file__).resolve().parents[3]
 _PACKAGE = _ROOT / "python/polymux"
-#: Between these marks lies one table: `<!-- limits: begin -->` and `<!-- limits: end -->`.
+#: One table is between these marks: `<!-- limits: begin -->` and `<!-- limits: end -->`.
 _MARKED = re.compile(r"(<!-- ([\w ]+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 _HEAD = "| setting | type | default | meaning |\n|---|---|---|---|\n"
 _TYPES = {
@@ -36,7 +36,7 @@ _UNITS = (("_per_s", "bytes per second"), ("_s", "seconds"), ("bytes", "bytes"))
 
 
 class Table(NamedTuple):
-    """A settings class. `left_out` are fields that have a table of their own."""
+    """A settings class. `left_out` are fields that have separate tables."""
 
     file: str
     name: str
@@ -63,7 +63,7 @@ TABLES = {
 
 
 def files(contract: Contract) -> dict[str, str]:  # noqa: ARG001 - as the other generators
-    """Path below the repository's root to content: the page with new tables."""
+    """Map the path of the page, relative to the repository root, to the page with new tables."""
     text = (_ROOT / PAGE).read_text(encoding="utf-8")
     return {PAGE: _MARKED.sub(lambda mark: mark[1] + rows(TABLES[mark[2]]) + mark[3], text)}
 
@@ -89,7 +89,9 @@ def _rows(table: Table) -> Iterator[str]:
         if not meaning:
             meaning, default = documented[name], ""
         if documented[name].startswith("Default: "):
-            raise ValueError(f"{table.name}.{name} in {table.file}: has a default and no meaning")
+            raise ValueError(
+                f"{table.name}.{name} in {table.file}: missing description before the default"
+            )
         default = _BOOLEANS.get(default.lower(), default).removesuffix(".") or _literal(one.value)
         cells = (f"`{name}`", _type(name, one), default, meaning.strip().removesuffix("."))
         yield f"| {' | '.join(_cell(cell) for cell in cells)} |\n"

@@ -21,7 +21,7 @@ constexpr ObjectType ImagePart = {
 
 constexpr std::string_view ContentPart_type_choices[] = {"text", "image_url"};
 constexpr Field ContentPart_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .documentation = "Type of the part.", .title = "Type"},
+    {.name = "type", .types = type_string, .required = true, .choices = ContentPart_type_choices, .documentation = "Type of the part. The field of the same name has the content.", .title = "Type"},
     {.name = "text", .types = type_string, .documentation = "The text, if `type` is `text`.", .title = "Text"},
     {.name = "image_url", .types = type_object, .object = &ImagePart, .documentation = "The image, if `type` is `image_url`.", .title = "Image URL"},
 };
@@ -53,8 +53,8 @@ constexpr ObjectType CalledFunction = {
 
 constexpr std::string_view ToolCall_type_choices[] = {"function"};
 constexpr Field ToolCall_fields[] = {
-    {.name = "id", .types = type_string, .required = true, .documentation = "ID of the call. The message with its result repeats it.", .title = "ID"},
-    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "id", .types = type_string, .required = true, .documentation = "ID of the call. The message with the call's result repeats it as `tool_call_id`.", .title = "ID"},
+    {.name = "type", .types = type_string, .required = true, .choices = ToolCall_type_choices, .documentation = "Always `function`.", .title = "Type"},
     {.name = "function", .types = type_object, .required = true, .object = &CalledFunction, .documentation = "The function to call, with its arguments.", .title = "Function"},
 };
 
@@ -92,9 +92,9 @@ constexpr ObjectType ChatMessage = {
 
 constexpr Field NamedSchema_fields[] = {
     {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the schema.", .title = "Name"},
-    {.name = "description", .types = type_string, .documentation = "Purpose of the answer.", .title = "Description"},
-    {.name = "schema", .types = type_object, .documentation = "The schema.", .title = "Schema"},
-    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
+    {.name = "description", .types = type_string, .documentation = "Purpose of the answer, for the model.", .title = "Description"},
+    {.name = "schema", .types = type_object, .documentation = "JSON Schema that the answer must match.", .title = "Schema"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the answer to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType NamedSchema = {
@@ -106,8 +106,8 @@ constexpr ObjectType NamedSchema = {
 
 constexpr std::string_view ResponseFormat_type_choices[] = {"text", "json_object", "json_schema"};
 constexpr Field ResponseFormat_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .documentation = "Type of the format.", .title = "Type"},
-    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .documentation = "The schema, if `type` is `json_schema`.", .title = "JSON Schema"},
+    {.name = "type", .types = type_string, .required = true, .choices = ResponseFormat_type_choices, .documentation = "Kind of answer: `text`, `json_object` (any JSON object) or `json_schema` (JSON that matches a schema).", .title = "Type"},
+    {.name = "json_schema", .types = type_object, .object = &NamedSchema, .documentation = "The JSON Schema with its name, if `type` is `json_schema`.", .title = "JSON Schema"},
 };
 
 constexpr std::string_view ResponseFormat_rule_0[] = {"type"};
@@ -125,9 +125,9 @@ constexpr ObjectType ResponseFormat = {
 
 constexpr Field Function_fields[] = {
     {.name = "name", .types = type_string, .required = true, .min_length = 1, .max_length = 64, .documentation = "Name of the function.", .title = "Name"},
-    {.name = "description", .types = type_string, .documentation = "Description of the function, and when to call it.", .title = "Description"},
+    {.name = "description", .types = type_string, .documentation = "Purpose of the function, and when the model should call it.", .title = "Description"},
     {.name = "parameters", .types = type_object, .documentation = "JSON Schema of the arguments.", .title = "Parameters"},
-    {.name = "strict", .types = type_boolean, .documentation = "Require the output to match the schema exactly.", .title = "Strict"},
+    {.name = "strict", .types = type_boolean, .documentation = "Require the arguments to match the schema exactly.", .title = "Strict"},
 };
 
 constexpr ObjectType Function = {
@@ -139,7 +139,7 @@ constexpr ObjectType Function = {
 
 constexpr std::string_view Tool_type_choices[] = {"function"};
 constexpr Field Tool_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .documentation = "Type of the tool.", .title = "Type"},
+    {.name = "type", .types = type_string, .required = true, .choices = Tool_type_choices, .documentation = "Always `function`.", .title = "Type"},
     {.name = "function", .types = type_object, .required = true, .object = &Function, .documentation = "Definition of the function.", .title = "Function"},
 };
 
@@ -163,8 +163,8 @@ constexpr ObjectType FunctionName = {
 
 constexpr std::string_view NamedToolChoice_type_choices[] = {"function"};
 constexpr Field NamedToolChoice_fields[] = {
-    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .documentation = "Type of the tool.", .title = "Type"},
-    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .documentation = "The function.", .title = "Function"},
+    {.name = "type", .types = type_string, .required = true, .choices = NamedToolChoice_type_choices, .documentation = "Always `function`.", .title = "Type"},
+    {.name = "function", .types = type_object, .required = true, .object = &FunctionName, .documentation = "The function to call.", .title = "Function"},
 };
 
 constexpr ObjectType NamedToolChoice = {
@@ -214,40 +214,40 @@ constexpr Field chat_include_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_exclude_domains_item = {.name = "", .types = type_string};
 constexpr Field chat_fields[] = {
     {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
-    {.name = "model", .types = type_string, .required = true, .format = Format::name, .documentation = "Name of a chat model that the server offers.", .title = "Model"},
+    {.name = "model", .types = type_string, .required = true, .format = Format::name, .documentation = "Name of a chat model that the server offers, such as `default`.", .title = "Model"},
     {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
-    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .documentation = "Sampling temperature; higher values are more random, 0 always picks the most likely token.", .title = "Temperature"},
-    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .documentation = "Nucleus sampling: only the most likely tokens with this total probability are considered.", .title = "Top P"},
-    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .unit = "tokens", .documentation = "Maximum number of tokens to generate. Default: the model's limit.", .title = "Maximum tokens"},
-    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .documentation = "Up to four sequences at which generation stops. The answer does not contain them.", .title = "Stop sequences"},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same request with the same seed gives the same answer if the model supports it.", .title = "Seed"},
+    {.name = "temperature", .types = type_number, .extension = true, .minimum = 0, .maximum = 2, .default_json = "1", .documentation = "Sampling temperature. Higher values give more random answers; 0 always picks the most likely token.", .title = "Temperature"},
+    {.name = "top_p", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "1", .documentation = "Nucleus sampling: only the most likely tokens are considered, up to this total probability.", .title = "Top P"},
+    {.name = "max_completion_tokens", .types = type_integer, .extension = true, .minimum = 1, .aliases = chat_max_completion_tokens_aliases, .documentation = "Maximum number of tokens to generate. Default: the model's limit.", .title = "Maximum tokens"},
+    {.name = "stop", .types = type_string | type_array, .extension = true, .max_items = 4, .item = &chat_stop_item, .documentation = "Texts at which the answer ends. The answer does not contain them.", .title = "Stop sequences"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed. The same request with the same seed gives the same answer, if the model supports it.", .title = "Seed"},
     {.name = "n", .types = type_integer, .extension = true, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of answers to generate, if the model supports several.", .title = "Number of answers"},
     {.name = "response_format", .types = type_object, .extension = true, .object = &ResponseFormat, .documentation = "Format of the answer: free text, any JSON object, or JSON that matches a schema.", .title = "Response format"},
     {.name = "tools", .types = type_array, .extension = true, .max_items = 128, .item = &chat_tools_item, .documentation = "Functions that the model may call.", .title = "Tools"},
-    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .documentation = "`none` forbids tool calls, `auto` lets the model decide, `required` forces a call; an object names the tool to call.", .title = "Tool choice"},
+    {.name = "tool_choice", .types = type_string | type_object, .extension = true, .choices = chat_tool_choice_choices, .object = &NamedToolChoice, .documentation = "Whether the model calls tools: `none` forbids it, `auto` lets the model decide, `required` forces a call. An object names the tool to call.", .title = "Tool choice"},
     {.name = "parallel_tool_calls", .types = type_boolean, .extension = true, .default_json = "true", .documentation = "Allow several tool calls in one answer.", .title = "Parallel tool calls"},
-    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Accept tool calls whose arguments do not match the tools' schemas.", .title = "Skip tool validation"},
-    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .documentation = "How much a reasoning model thinks before it answers.", .title = "Reasoning effort"},
+    {.name = "disable_tool_validation", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Skip the validation of tool calls: accept arguments that do not match the tool's schema.", .title = "Skip tool validation"},
+    {.name = "reasoning_effort", .types = type_string, .extension = true, .choices = chat_reasoning_effort_choices, .documentation = "How much a reasoning model reasons before it answers.", .title = "Reasoning effort"},
     {.name = "reasoning_format", .types = type_string, .extension = true, .choices = chat_reasoning_format_choices, .documentation = "Placement of the reasoning: `hidden` omits it, `raw` puts it in the text, `parsed` puts it in a separate field.", .title = "Reasoning format"},
     {.name = "include_reasoning", .types = type_boolean, .extension = true, .documentation = "Include the reasoning in the answer.", .title = "Include reasoning"},
     {.name = "service_tier", .types = type_string, .extension = true, .choices = chat_service_tier_choices, .default_json = "\"on_demand\"", .documentation = "Service tier, for providers that offer several.", .title = "Service tier"},
     {.name = "stream_options", .types = type_object, .extension = true, .object = &StreamOptions, .documentation = "Options for streamed answers.", .title = "Stream options"},
     {.name = "user", .types = type_string, .extension = true, .documentation = "ID of the end user, for the provider's records.", .title = "End user"},
-    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens less likely the more often they have appeared.", .title = "Frequency penalty"},
-    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Positive values make tokens that have already appeared less likely.", .title = "Presence penalty"},
+    {.name = "frequency_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Penalty for each earlier occurrence of a token. Positive values reduce repetition.", .title = "Frequency penalty"},
+    {.name = "presence_penalty", .types = type_number, .extension = true, .minimum = -2, .maximum = 2, .default_json = "0", .documentation = "Penalty for tokens that have already occurred. Positive values encourage new topics.", .title = "Presence penalty"},
     {.name = "logprobs", .types = type_boolean, .extension = true, .documentation = "Return log probabilities of the answer's tokens.", .title = "Return log probabilities"},
-    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .documentation = "Number of most likely tokens to return at each position.", .title = "Top log probabilities"},
-    {.name = "logit_bias", .types = type_object, .extension = true, .documentation = "Map of token ID to a bias from -100 to 100, which is added to the token's logit.", .title = "Logit bias"},
-    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .documentation = "Older form of `tools`.", .title = "Functions"},
-    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .documentation = "Older form of `tool_choice`.", .title = "Function call"},
+    {.name = "top_logprobs", .types = type_integer, .extension = true, .minimum = 0, .maximum = 20, .documentation = "Number of most likely tokens whose log probabilities are returned at each position; requires `logprobs`.", .title = "Top log probabilities"},
+    {.name = "logit_bias", .types = type_object, .extension = true, .documentation = "Map of token IDs to biases from -100 to 100, which are added to the logits of the tokens.", .title = "Logit bias"},
+    {.name = "functions", .types = type_array, .extension = true, .max_items = 128, .item = &chat_functions_item, .deprecated = "tools", .documentation = "Functions that the model may call.", .title = "Functions"},
+    {.name = "function_call", .types = type_string | type_object, .extension = true, .choices = chat_function_call_choices, .object = &FunctionName, .deprecated = "tool_choice", .documentation = "Whether the model calls a function: `none` forbids it, `auto` lets the model decide. An object names the function to call.", .title = "Function call"},
     {.name = "documents", .types = type_array, .extension = true, .item = &chat_documents_item, .documentation = "Documents that the model may use for the answer, if it supports documents.", .title = "Documents"},
-    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .documentation = "Enable or disable citations of the documents.", .title = "Citation options"},
+    {.name = "citation_options", .types = type_string, .extension = true, .choices = chat_citation_options_choices, .documentation = "Enable or disable citations of `documents` in the answer.", .title = "Citation options"},
     {.name = "search_settings", .types = type_object, .extension = true, .documentation = "Web search settings, for models with built-in search.", .title = "Web search settings"},
     {.name = "compound_custom", .types = type_object, .extension = true, .documentation = "Settings of compound models, which combine several models and tools.", .title = "Compound model settings"},
-    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .documentation = "Only domains that web search may use.", .title = "Allowed domains"},
-    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .documentation = "Domains that web search must not use.", .title = "Excluded domains"},
-    {.name = "metadata", .types = type_object, .extension = true, .documentation = "Key-value pairs to store with the request, if the provider supports it.", .title = "Metadata"},
-    {.name = "store", .types = type_boolean, .extension = true, .documentation = "Ask the provider to store the conversation.", .title = "Store conversation"},
+    {.name = "include_domains", .types = type_array, .extension = true, .item = &chat_include_domains_item, .deprecated = "search_settings", .documentation = "Allowed domains: web search uses no others.", .title = "Allowed domains"},
+    {.name = "exclude_domains", .types = type_array, .extension = true, .item = &chat_exclude_domains_item, .deprecated = "search_settings", .documentation = "Excluded domains, which web search must not use.", .title = "Excluded domains"},
+    {.name = "metadata", .types = type_object, .extension = true, .documentation = "Key-value pairs that the provider stores with the request, if it supports this.", .title = "Metadata"},
+    {.name = "store", .types = type_boolean, .extension = true, .documentation = "Ask the provider of the model to store the conversation.", .title = "Store conversation"},
 };
 
 constexpr std::string_view chat_rule_0[] = {"reasoning_format", "include_reasoning"};
@@ -273,11 +273,11 @@ constexpr std::string_view free_chat_model_choices[] = {"gpt-4o", "gpt-3.5-turbo
 constexpr std::string_view free_chat_image_url_schemes[] = {"http", "https", "data"};
 constexpr Field free_chat_fields[] = {
     {.name = "messages", .types = type_array, .required = true, .min_items = 1, .item = &free_chat_messages_item, .documentation = "Messages of the conversation, oldest first.", .title = "Messages"},
-    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .documentation = "Name of the list of models to try.", .title = "Model list"},
+    {.name = "model", .types = type_string, .choices = free_chat_model_choices, .default_json = "\"gpt-4o\"", .documentation = "Name of the list of models that are tried one after another.", .title = "Model list"},
     {.name = "stream", .types = type_boolean, .default_json = "false", .documentation = "Stream the answer in chunks while it is generated.", .title = "Stream"},
-    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .documentation = "Time limit for the whole answer, over all models that are tried.", .title = "Timeout"},
+    {.name = "timeout", .python_name = "answer_timeout_s", .types = type_integer, .minimum = 1, .maximum = 300, .unit = "s", .documentation = "Time limit for the whole answer, including failed attempts with other models.", .title = "Timeout"},
     {.name = "shuffle", .types = type_boolean, .default_json = "false", .documentation = "Try the models in random order.", .title = "Random order"},
-    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .documentation = "Image that the question is about: a URL, or a data URL of at most 20 MiB.", .title = "Image URL"},
+    {.name = "image_url", .types = type_string, .url = true, .schemes = free_chat_image_url_schemes, .documentation = "URL of an image that the question is about, or a data URL with the image (at most 20 MiB).", .title = "Image URL"},
 };
 
 constexpr Variant free_chat_variants[] = {

@@ -6,8 +6,8 @@ namespace polymux::contract::generated {
 namespace {
 
 constexpr Field read_text_fields[] = {
-    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .documentation = "Image to read; a TIFF may have several pages.", .title = "Image"},
-    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .documentation = "Languages of the text, joined with plus signs: `eng`, `deu+fra`.", .title = "Languages"},
+    {.name = "file", .python_name = "image", .types = type_file, .required = true, .media = "image", .documentation = "Image with the text. A TIFF file may have several pages.", .title = "Image"},
+    {.name = "lang", .types = type_string, .extension = true, .format = Format::languages, .documentation = "Languages of the text, such as `eng`, or `deu+fra` for several.", .title = "Languages"},
 };
 
 constexpr Variant read_text_variants[] = {
@@ -28,7 +28,7 @@ constinit const Operation read_text = {
     .name = "read_text",
     .path = "/api/v1/image2text",
     .family = "text",
-    .title = "Image to text",
+    .title = "Text recognition",
     .summary = "Extract the text in an image (OCR).",
     .first = "file",
     .result = "OcrText",

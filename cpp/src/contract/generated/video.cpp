@@ -10,18 +10,18 @@ constexpr std::string_view generate_video_video_model_choices[] = {"xl", "576w",
 constexpr Field generate_video_fields[] = {
     {.name = "prompt", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the video.", .title = "Prompt"},
     {.name = "negative_prompt", .types = type_string, .default_json = "\"blurred, noisy, washed out, distorted, broken\"", .documentation = "Description of content to avoid.", .title = "Negative prompt"},
-    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it.", .title = "Input video strength"},
-    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .unit = "frames", .documentation = "Number of frames of the video.", .title = "Number of frames"},
+    {.name = "init_weight", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.5", .documentation = "How closely the output resembles the input video: 1 keeps the video unchanged, 0 ignores it.", .title = "Input video strength"},
+    {.name = "num_frames", .types = type_integer, .minimum = 1, .maximum = 100, .default_json = "24", .documentation = "Number of frames in the video.", .title = "Number of frames"},
     {.name = "num_inferences_steps", .python_name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_video_num_inferences_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
     {.name = "width", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Width of the video.", .title = "Width"},
-    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video; the models were trained at 1024 x 576.", .title = "Height"},
+    {.name = "height", .types = type_integer, .minimum = 256, .maximum = 2048, .multiple_of = 8, .default_json = "1024", .unit = "px", .documentation = "Height of the video.", .title = "Height"},
     {.name = "guidance_scale", .types = type_number, .minimum = 1, .maximum = 100, .default_json = "17.5", .documentation = "Guidance scale: how closely to follow the prompt.", .title = "Guidance scale"},
     {.name = "fps", .types = type_integer, .minimum = 1, .maximum = 60, .default_json = "10", .unit = "frames/s", .documentation = "Frame rate of the video.", .title = "Frames per second"},
-    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Video model to use.", .title = "Video model"},
+    {.name = "video_model", .types = type_string, .choices = generate_video_video_model_choices, .default_json = "\"xl\"", .documentation = "Video model. `xl` and `potat1` were trained at 1024 x 576, `576w` at 576 x 320; `animov-512x` generates anime.", .title = "Video model"},
     {.name = "batch_size", .types = type_integer, .minimum = 1, .maximum = 8, .default_json = "1", .documentation = "Number of videos to generate.", .title = "Number of videos"},
-    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Remove the watermark that comes from the training videos; requires an upstream that supports it.", .title = "Remove watermark"},
-    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Input video for video-to-video.", .title = "Input video"},
-    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed; the same seed and inputs give the same video. Default: random.", .title = "Seed"},
+    {.name = "remove_watermark", .types = type_boolean, .default_json = "false", .documentation = "Remove the watermark that the model learned from its training videos; requires an upstream that supports this.", .title = "Remove watermark"},
+    {.name = "init_video", .types = type_file, .extension = true, .media = "video", .documentation = "Input video to transform.", .title = "Input video"},
+    {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed. The same seed and inputs give the same video. Default: random.", .title = "Seed"},
 };
 
 constexpr Variant generate_video_variants[] = {
@@ -39,7 +39,7 @@ constexpr Variant generate_video_variants[] = {
 constexpr std::string_view download_video_url_schemes[] = {"http", "https"};
 constexpr Field download_video_fields[] = {
     {.name = "url", .types = type_string, .required = true, .url = true, .schemes = download_video_url_schemes, .documentation = "URL of the video's page, or of the video file.", .title = "Video URL"},
-    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`. Selects the best resolution up to this limit, or else the smallest above it.", .title = "Resolution"},
+    {.name = "resolution", .types = type_string, .format = Format::resolution, .default_json = "\"best\"", .documentation = "Maximum length of the shorter side in pixels, 144 to 4320, such as `720p` or `720`; `best` sets no maximum. If all available resolutions are larger, the smallest one is downloaded.", .title = "Resolution"},
 };
 
 constexpr Variant download_video_variants[] = {

@@ -769,7 +769,7 @@ class AsyncOperations(AsyncCaller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Download the best match for a query as MP3.
+        """Download the best match for a song title or artist as MP3.
 
         See `Client.download_music` for the arguments, the result and the errors.
         """

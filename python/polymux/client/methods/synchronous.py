@@ -151,54 +151,58 @@ class Operations(Caller):
 
         Args:
             messages: Messages of the conversation, oldest first.
-            model: Name of a chat model that the server offers.
-            stream: Stream the answer in chunks while it is generated. Default ``False``.
-            temperature: Sampling temperature; higher values are more random, 0 always picks the
-                most likely token. 0 to 2; default ``1``.
-            top_p: Nucleus sampling: only the most likely tokens with this total probability are
-                considered. 0 to 1; default ``1``.
-            max_completion_tokens: Maximum number of tokens to generate. Default: the model's limit.
-                At least 1 tokens.
-            stop: Up to four sequences at which generation stops. The answer does not contain them.
-                At most 4.
-            seed: Random seed; the same request with the same seed gives the same answer if the
+            model: Name of a chat model that the server offers, such as `default`.
+            stream: Stream the answer in chunks while it is generated. Default: ``False``.
+            temperature: Sampling temperature. Higher values give more random answers; 0 always
+                picks the most likely token. 0 to 2 (default: ``1``).
+            top_p: Nucleus sampling: only the most likely tokens are considered, up to this total
+                probability. 0 to 1 (default: ``1``).
+            max_completion_tokens: Maximum number of tokens to generate. At least 1. Default: the
+                model's limit.
+            stop: Texts at which the answer ends. The answer does not contain them. At most 4 items.
+            seed: Random seed. The same request with the same seed gives the same answer, if the
                 model supports it.
-            n: Number of answers to generate, if the model supports several. 1 to 8; default ``1``.
+            n: Number of answers to generate, if the model supports several. 1 to 8 (default:
+                ``1``).
             response_format: Format of the answer: free text, any JSON object, or JSON that matches
                 a schema.
-            tools: Functions that the model may call. At most 128.
-            tool_choice: `none` forbids tool calls, `auto` lets the model decide, `required` forces
-                a call; an object names the tool to call.
-            parallel_tool_calls: Allow several tool calls in one answer. Default ``True``.
-            disable_tool_validation: Accept tool calls whose arguments do not match the tools'
-                schemas. Default ``False``.
-            reasoning_effort: How much a reasoning model thinks before it answers.
+            tools: Functions that the model may call. At most 128 items.
+            tool_choice: Whether the model calls tools: `none` forbids it, `auto` lets the model
+                decide, `required` forces a call. An object names the tool to call.
+            parallel_tool_calls: Allow several tool calls in one answer. Default: ``True``.
+            disable_tool_validation: Skip the validation of tool calls: accept arguments that do not
+                match the tool's schema. Default: ``False``.
+            reasoning_effort: How much a reasoning model reasons before it answers.
             reasoning_format: Placement of the reasoning: `hidden` omits it, `raw` puts it in the
                 text, `parsed` puts it in a separate field.
             include_reasoning: Include the reasoning in the answer.
-            service_tier: Service tier, for providers that offer several. Default ``'on_demand'``.
+            service_tier: Service tier, for providers that offer several. Default: ``'on_demand'``.
             stream_options: Options for streamed answers.
             user: ID of the end user, for the provider's records.
-            frequency_penalty: Positive values make tokens less likely the more often they have
-                appeared. -2 to 2; default ``0``.
-            presence_penalty: Positive values make tokens that have already appeared less likely. -2
-                to 2; default ``0``.
+            frequency_penalty: Penalty for each earlier occurrence of a token. Positive values
+                reduce repetition. -2 to 2 (default: ``0``).
+            presence_penalty: Penalty for tokens that have already occurred. Positive values
+                encourage new topics. -2 to 2 (default: ``0``).
             logprobs: Return log probabilities of the answer's tokens.
-            top_logprobs: Number of most likely tokens to return at each position. 0 to 20.
-            logit_bias: Map of token ID to a bias from -100 to 100, which is added to the token's
-                logit.
-            functions: Older form of `tools`. At most 128. Deprecated: use `tools`.
-            function_call: Older form of `tool_choice`. Deprecated: use `tool_choice`.
+            top_logprobs: Number of most likely tokens whose log probabilities are returned at each
+                position; requires `logprobs`. 0 to 20.
+            logit_bias: Map of token IDs to biases from -100 to 100, which are added to the logits
+                of the tokens.
+            functions: Functions that the model may call. At most 128 items. Deprecated: use
+                `tools`.
+            function_call: Whether the model calls a function: `none` forbids it, `auto` lets the
+                model decide. An object names the function to call. Deprecated: use `tool_choice`.
             documents: Documents that the model may use for the answer, if it supports documents.
-            citation_options: Enable or disable citations of the documents.
+            citation_options: Enable or disable citations of `documents` in the answer.
             search_settings: Web search settings, for models with built-in search.
             compound_custom: Settings of compound models, which combine several models and tools.
-            include_domains: Only domains that web search may use. Deprecated: use
+            include_domains: Allowed domains: web search uses no others. Deprecated: use
                 `search_settings`.
-            exclude_domains: Domains that web search must not use. Deprecated: use
+            exclude_domains: Excluded domains, which web search must not use. Deprecated: use
                 `search_settings`.
-            metadata: Key-value pairs to store with the request, if the provider supports it.
-            store: Ask the provider to store the conversation.
+            metadata: Key-value pairs that the provider stores with the request, if it supports
+                this.
+            store: Ask the provider of the model to store the conversation.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
@@ -210,7 +214,7 @@ class Operations(Caller):
             StreamInterruptedError: The stream ended before the answer was complete.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: ChatCompletion | ChatStream = self._call(
             "chat",
@@ -301,24 +305,26 @@ class Operations(Caller):
 
         Args:
             messages: Messages of the conversation, oldest first.
-            model: Name of the list of models to try. Default ``'gpt-4o'``.
-            stream: Stream the answer in chunks while it is generated. Default ``False``.
-            answer_timeout_s: Time limit for the whole answer, over all models that are tried. 1 to
-                300 s.
-            shuffle: Try the models in random order. Default ``False``.
-            image_url: Image that the question is about: a URL, or a data URL of at most 20 MiB.
+            model: Name of the list of models that are tried one after another. Default:
+                ``'gpt-4o'``.
+            stream: Stream the answer in chunks while it is generated. Default: ``False``.
+            answer_timeout_s: Time limit for the whole answer, including failed attempts with other
+                models. 1 to 300 s.
+            shuffle: Try the models in random order. Default: ``False``.
+            image_url: URL of an image that the question is about, or a data URL with the image (at
+                most 20 MiB).
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
         Returns:
-            The text.
+            The generated text.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             StreamInterruptedError: The stream ended before the answer was complete.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: TextResponse | ChatStream = self._call(
             "free_chat",
@@ -349,19 +355,20 @@ class Operations(Caller):
 
         Args:
             song: Title, artist, or both.
-            limit: Maximum number of songs to return. 1 to 50; default ``5``.
-            proxy: Proxy that the server uses for the search, if the server allows proxies.
+            limit: Maximum number of songs to return. 1 to 50 (default: ``5``).
+            proxy: URL of a proxy that the server uses for the search. It must be one of the
+                `allowed_proxies` of the server.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
 
         Returns:
-            Songs that match, best match first.
+            Matching songs, best match first.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: SongList = self._call(
             "search_music",
@@ -491,63 +498,72 @@ class Operations(Caller):
             steps.
         Variant B, lorenzomarines/astra: SDXL with LoRA weights: text-to-image, image-to-image and
             inpainting.
-        Variant C, playgroundai/playground-v2.5-1024px-aesthetic: Playground 2.5, tuned for
-            aesthetic images of 1024 pixels.
+        Variant C, playgroundai/playground-v2.5-1024px-aesthetic: Playground v2.5, tuned for
+            aesthetic images of 1024 x 1024 pixels.
 
         Args:
             prompt: Description of the image.
-            model: Model of the variant. Default: variant B with `image` or `mask`, else variant A.
-            width: Width of the image; the model works best at 1024 or 1280. A: 256 to 1280 px; a
-                multiple of 8; default ``1024``. B and C: 256 to 2048 px; a multiple of 8; default
-                ``1024``.
-            height: Height of the image; the model works best at 1024 or 1280. A: 256 to 1280 px; a
-                multiple of 8; default ``1024``. B and C: 256 to 2048 px; a multiple of 8; default
-                ``1024``.
-            scheduler: Sampling algorithm for the denoising steps. A and B: default ``'K_EULER'``.
-                C: default ``'DPMSolver++'``.
-            num_outputs: Number of images to generate. Each image increments the seed. 1 to 4;
-                default ``1``.
-            guidance_scale: Guidance scale: how closely to follow the prompt. The model is trained
-                for 0. A: 0 to 50; default ``0.0``. B: 1 to 50; default ``7.0``. C: 0 to 20; default
-                ``3.0``.
+            model: Model to use; it selects the variant. Default: variant B with `image` or `mask`,
+                else variant A.
+            width: Width of the image. Variant A: 256 to 1280 px, a multiple of 8 (default:
+                ``1024``). The model works best at 1024 or 1280. Variants B and C: 256 to 2048 px, a
+                multiple of 8 (default: ``1024``). Ignored for an input image without a mask: the
+                output has the width of the input.
+            height: Height of the image. Variant A: 256 to 1280 px, a multiple of 8 (default:
+                ``1024``). The model works best at 1024 or 1280. Variants B and C: 256 to 2048 px, a
+                multiple of 8 (default: ``1024``). Ignored for an input image without a mask: the
+                output has the height of the input.
+            scheduler: Sampling algorithm for the denoising steps. Variants A and B: default
+                ``'K_EULER'``. Variant C: default ``'DPMSolver++'``. DPMSolver++ and DPM++2MKarras
+                suit most images.
+            num_outputs: Number of images to generate. Each image increments the seed. 1 to 4
+                (default: ``1``).
+            guidance_scale: Guidance scale: how closely to follow the prompt. Variant A: 0 to 50
+                (default: ``0.0``). The model is trained for 0. Variant B: 1 to 50 (default:
+                ``7.0``). Variant C: 0 to 20 (default: ``3.0``).
             negative_prompt: Description of content to avoid.
-            num_inference_steps: Number of denoising steps; the model is trained for 4. A: 1 to 10;
-                default ``4``. B: 1 to 500; default ``50``. C: 1 to 100; default ``25``.
-            seed: Random seed; the same seed and inputs give the same image. Default: random.
-            disable_safety_checker: Keep images that the safety checker would remove. Default
+            num_inference_steps: Number of denoising steps. Variant A: 1 to 10 (default: ``4``). The
+                model is trained for 4. Variant B: 1 to 500 (default: ``50``). Variant C: 1 to 100
+                (default: ``25``).
+            seed: Random seed. The same seed and inputs give the same image. Default: random.
+            disable_safety_checker: Keep images that the safety checker would remove. Default:
                 ``False``.
-            prompt_strength: How strongly the prompt changes `image`; 1.0 replaces it completely.
-                Variants B and C only. 0 to 1; default ``0.8``.
-            lora_scale: Strength of the LoRA; has an effect only if LoRA weights are loaded.
-                Variants B and C only. 0 to 1; default ``0.6``.
+            prompt_strength: How strongly the prompt changes the input image; 1.0 replaces the image
+                completely. Variants B and C only. 0 to 1 (default: ``0.8``).
+            lora_scale: Strength of the LoRA weights. Variants B and C only. Variant B: 0 to 1
+                (default: ``0.6``). Ignored if no LoRA weights are loaded. Variant C: 0 to 1
+                (default: ``0.6``). Ignored, because the model does not load LoRA weights.
             apply_watermark: Add an invisible watermark that marks the image as AI-generated.
-                Variants B and C only. Default ``False``.
+                Variants B and C only. Default: ``False``.
             image: Input image for image-to-image and inpainting. Variants B and C only.
             mask: Inpainting mask: white areas are repainted, black areas are kept. Variants B and C
                 only.
-            refine: Refiner to apply to the image. Variant B only. Default ``'no_refiner'``.
-            high_noise_frac: Fraction of the steps after which `expert_ensemble_refiner` takes over.
-                Variant B only. 0 to 1; default ``0.8``.
-            refine_steps: Number of steps of `base_image_refiner`. Variant B only. 1 to 500.
+            refine: Refiner model that improves the image. Variant B only. Default:
+                ``'no_refiner'``.
+            high_noise_frac: Fraction of the denoising steps after which `expert_ensemble_refiner`
+                takes over. Variant B only. 0 to 1 (default: ``0.8``).
+            refine_steps: Number of denoising steps of `base_image_refiner`. Variant B only. 1 to
+                500.
             replicate_weights: URL of LoRA weights to load. Variant B only.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
-            wait: Wait until the job ends. If False, return the running job;
-                `client.predictions.wait` waits for it. Default: True.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
+            wait: Wait for the end of the job. If False, return the running job, for which
+                `client.predictions.wait` can wait later. Default: True.
 
         Returns:
             The finished job with its output.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            PredictionFailedError: The model failed.
+            PredictionFailedError: The job failed, was canceled or timed out.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Prediction = self._call(
             "generate_image",
@@ -674,68 +690,72 @@ class Operations(Caller):
 
         Args:
             image: Image to upscale.
-            model: Model of the variant. Default: variant B with `scale` or `face_enhance`, else
-                variant A.
-            prompt: Description of the detail to add; may contain LoRA tags. Variant A only. Default
-                ``'masterpiece, best quality, highres, <lora:more_details:0.5>
-                <lora:SDXLrender_v2.0:1>'``.
-            negative_prompt: Description of detail to avoid. Variant A only. Default ``'(worst
+            model: Model to use; it selects the variant. Default: variant B with `scale` or
+                `face_enhance`, else variant A.
+            prompt: Description of the detail to add. It may contain LoRA tags, such as
+                `<lora:more_details:0.5>`. Variant A only. Default: ``'masterpiece, best quality,
+                highres, <lora:more_details:0.5> <lora:SDXLrender_v2.0:1>'``.
+            negative_prompt: Description of detail to avoid. Variant A only. Default: ``'(worst
                 quality, low quality, normal quality:2) JuggernautNegative-neg'``.
-            scale_factor: Factor by which width and height increase. Variant A only. Above 0 to 10;
-                default ``2``.
-            dynamic: HDR effect: contrast and depth (the guidance scale). Variant A only. 1 to 50;
-                default ``6``.
-            creativity: How much new detail to generate. Variant A only. 0 to 1; default ``0.35``.
-            resemblance: How closely to keep to the input image. Variant A only. 0 to 3; default
-                ``0.6``.
-            tiling_width: Width of a tile; smaller tiles give sharper images that differ more from
-                the input. Variant A only. 16 to 256; a multiple of 16; default ``112``.
-            tiling_height: Height of a tile. Variant A only. 16 to 256; a multiple of 16; default
-                ``144``.
-            sd_model: Stable Diffusion model that generates the detail. Variant A only. Default
+            scale_factor: Factor by which width and height are multiplied. Variant A only. Above 0
+                and at most 10 (default: ``2``).
+            dynamic: HDR effect: strength of contrast and depth (the guidance scale of the model).
+                Variant A only. 1 to 50 (default: ``6``).
+            creativity: How much new detail to generate. Variant A only. 0 to 1 (default: ``0.35``).
+            resemblance: How closely the output resembles the input image. Variant A only. 0 to 3
+                (default: ``0.6``).
+            tiling_width: Width of the tiles in which the image is processed. Smaller tiles give
+                sharper images that differ more from the input. Variant A only. 16 to 256, a
+                multiple of 16 (default: ``112``).
+            tiling_height: Height of the tiles in which the image is processed. Variant A only. 16
+                to 256, a multiple of 16 (default: ``144``).
+            sd_model: Stable Diffusion model that generates the detail. Variant A only. Default:
                 ``'juggernaut_reborn.safetensors [338b85bc4f]'``.
-            scheduler: Sampling algorithm for the denoising steps. Variant A only. Default ``'DPM++
+            scheduler: Sampling algorithm for the denoising steps. Variant A only. Default: ``'DPM++
                 3M SDE Karras'``.
-            num_inference_steps: Number of denoising steps. Variant A only. 1 to 100; default
-                ``18``.
-            downscaling: Shrink the image first, which leaves more detail to generate. Variant A
-                only. Default ``False``.
-            downscaling_resolution: Length of the longer side after shrinking. Variant A only. 64 to
-                4096 px; default ``768``.
-            sharpen: Strength of the final sharpening. Variant A only. 0 to 10; default ``0``.
-            output_format: File format of the output. Variant A only. Default ``'png'``.
-            seed: Random seed; the same seed and inputs give the same image. Variant A only. Default
-                ``1337``.
-            multistep_factor: Factor that multiplies `creativity` after each pass, if `scale_factor`
-                is above 2. Variant A only. 0 to 2; default ``0.8``.
+            num_inference_steps: Number of denoising steps. Variant A only. 1 to 100 (default:
+                ``18``).
+            downscaling: Shrink the image first. The model then generates more detail. Variant A
+                only. Default: ``False``.
+            downscaling_resolution: Length of the longer side after `downscaling`. Variant A only.
+                64 to 4096 px (default: ``768``).
+            sharpen: Strength of the final sharpening. Variant A only. 0 to 10 (default: ``0``).
+            output_format: File format of the output. Variant A only. Default: ``'png'``.
+            seed: Random seed. The same seed and inputs give the same image. Variant A only.
+                Default: ``1337``.
+            multistep_factor: Factor that multiplies `creativity` after each pass. A `scale_factor`
+                above 2 needs several passes. Variant A only. 0 to 2 (default: ``0.8``).
             lora_links: URL of LoRA weights to load. Variant A only.
-            custom_sd_model: URL of a Stable Diffusion model to use instead of `sd_model`. Variant A
-                only.
-            mask: Mask of the area to leave unchanged. Variant A only.
-            handfix: Repair hands in the image. Variant A only. Default ``'disabled'``.
-            pattern: Make a seamless tile for repeating patterns. Variant A only. Default ``False``.
-            scale: Factor by which width and height increase. Variant B only. Above 0 to 10; default
-                ``4``.
+            custom_sd_model: URL of a custom Stable Diffusion model to use instead of `sd_model`.
+                Variant A only.
+            mask: Mask of the protected area: white areas stay unchanged. Variant A only.
+            handfix: Hand repair: repair hands in the image. Variant A only. Default:
+                ``'disabled'``.
+            pattern: Make a seamless pattern: the opposite sides of the image fit together. Variant
+                A only. Default: ``False``.
+            scale: Factor by which width and height are multiplied. Variant B only. Above 0 and at
+                most 10 (default: ``4``).
             face_enhance: Enhance faces with a separate model; requires an upstream that supports
-                it. Variant B only. Default ``False``.
+                it. Variant B only. Default: ``False``.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
-            wait: Wait until the job ends. If False, return the running job;
-                `client.predictions.wait` waits for it. Default: True.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
+            wait: Wait for the end of the job. If False, return the running job, for which
+                `client.predictions.wait` can wait later. Default: True.
 
         Returns:
             The finished job with its output.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            PredictionFailedError: The model failed.
+            PredictionFailedError: The job failed, was canceled or timed out.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Prediction = self._call(
             "upscale_image",
@@ -796,31 +816,34 @@ class Operations(Caller):
         Args:
             source: Recording to transcribe: any audio or video file.
             model: Model to use. Default: ``turian/insanely-fast-whisper-with-video``.
-            url: Page URL of an online video to transcribe, instead of `audio`.
-            task: Transcribe in the spoken language, or translate to English. Default
-                ``'transcribe'``.
-            batch_size: Number of segments to process in parallel; smaller values need less memory.
-                1 to 256; default ``64``.
-            timestamp: Timestamps for each segment of speech, or for each word. Default ``'chunk'``.
-            language: Spoken language, as a Whisper code or name. Default: detected automatically.
+            url: URL of an audio or video file, or of an online video's page, instead of a file.
+            task: Task: `transcribe` keeps the spoken language, `translate` translates to English.
+                Default: ``'transcribe'``.
+            batch_size: Number of segments that are processed in parallel. Smaller values need less
+                memory. 1 to 256 (default: ``64``).
+            timestamp: Unit of the timestamps: `chunk` for segments of speech, `word` for single
+                words. Default: ``'chunk'``.
+            language: Spoken language, as a code or English name that Whisper supports, such as `de`
+                or `german`. Default: detected automatically.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
-            wait: Wait until the job ends. If False, return the running job;
-                `client.predictions.wait` waits for it. Default: True.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
+            wait: Wait for the end of the job. If False, return the running job, for which
+                `client.predictions.wait` can wait later. Default: True.
 
         Returns:
             The finished job with its output.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            PredictionFailedError: The model failed.
+            PredictionFailedError: The job failed, was canceled or timed out.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Prediction = self._call(
             "transcribe",
@@ -870,42 +893,43 @@ class Operations(Caller):
         Args:
             prompt: Description of the video.
             model: Model to use. Default: ``anotherjesse/zeroscope-v2-xl``.
-            negative_prompt: Description of content to avoid. Default ``'blurred, noisy, washed out,
-                distorted, broken'``.
-            init_weight: How closely to keep to `init_video`: 1 keeps it unchanged, 0 ignores it. 0
-                to 1; default ``0.5``.
-            num_frames: Number of frames of the video. 1 to 100 frames; default ``24``.
-            num_inference_steps: Number of denoising steps. 1 to 500; default ``50``.
-            width: Width of the video. 256 to 2048 px; a multiple of 8; default ``1024``.
-            height: Height of the video; the models were trained at 1024 x 576. 256 to 2048 px; a
-                multiple of 8; default ``1024``.
-            guidance_scale: Guidance scale: how closely to follow the prompt. 1 to 100; default
-                ``17.5``.
-            fps: Frame rate of the video. 1 to 60 frames/s; default ``10``.
-            video_model: Video model to use. Default ``'xl'``.
-            batch_size: Number of videos to generate. 1 to 8; default ``1``.
-            remove_watermark: Remove the watermark that comes from the training videos; requires an
-                upstream that supports it. Default ``False``.
-            init_video: Input video for video-to-video.
-            seed: Random seed; the same seed and inputs give the same video. Default: random.
+            negative_prompt: Description of content to avoid. Default: ``'blurred, noisy, washed
+                out, distorted, broken'``.
+            init_weight: How closely the output resembles the input video: 1 keeps the video
+                unchanged, 0 ignores it. 0 to 1 (default: ``0.5``).
+            num_frames: Number of frames in the video. 1 to 100 (default: ``24``).
+            num_inference_steps: Number of denoising steps. 1 to 500 (default: ``50``).
+            width: Width of the video. 256 to 2048 px, a multiple of 8 (default: ``1024``).
+            height: Height of the video. 256 to 2048 px, a multiple of 8 (default: ``1024``).
+            guidance_scale: Guidance scale: how closely to follow the prompt. 1 to 100 (default:
+                ``17.5``).
+            fps: Frame rate of the video. 1 to 60 frames/s (default: ``10``).
+            video_model: Video model. `xl` and `potat1` were trained at 1024 x 576, `576w` at 576 x
+                320; `animov-512x` generates anime. Default: ``'xl'``.
+            batch_size: Number of videos to generate. 1 to 8 (default: ``1``).
+            remove_watermark: Remove the watermark that the model learned from its training videos;
+                requires an upstream that supports this. Default: ``False``.
+            init_video: Input video to transform.
+            seed: Random seed. The same seed and inputs give the same video. Default: random.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
-            wait: Wait until the job ends. If False, return the running job;
-                `client.predictions.wait` waits for it. Default: True.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
+            wait: Wait for the end of the job. If False, return the running job, for which
+                `client.predictions.wait` can wait later. Default: True.
 
         Returns:
             The finished job with its output.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            PredictionFailedError: The model failed.
+            PredictionFailedError: The job failed, was canceled or timed out.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Prediction = self._call(
             "generate_video",
@@ -955,29 +979,30 @@ class Operations(Caller):
         Args:
             prompt_a: Description of the music.
             model: Model to use. Default: ``riffusion/riffusion``.
-            denoising: How strongly to change the seed spectrogram. 0 to 1; default ``0.75``.
-            prompt_b: Second prompt to mix in; ignored if blank.
-            alpha: Weight of `prompt_b`: 0 uses only `prompt_a`, 1 uses only `prompt_b`. 0 to 1;
-                default ``0.5``.
-            num_inference_steps: Number of denoising steps. 1 to 500; default ``50``.
-            seed_image_id: Seed spectrogram to start from. Default ``'vibes'``.
-            seed: Random seed; the same seed and inputs give the same music. Default: random.
+            denoising: How strongly the seed spectrogram is changed; 0 keeps it unchanged. 0 to 1
+                (default: ``0.75``).
+            prompt_b: Second prompt, which is mixed with the first.
+            alpha: Weight of the second prompt, `prompt_b`: 0 uses only `prompt_a`, 1 uses only
+                `prompt_b`. 0 to 1 (default: ``0.5``).
+            num_inference_steps: Number of denoising steps. 1 to 500 (default: ``50``).
+            seed_image_id: Seed spectrogram, from which the generation starts. Default: ``'vibes'``.
+            seed: Random seed. The same seed and inputs give the same music. Default: random.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
-            wait: Wait until the job ends. If False, return the running job;
-                `client.predictions.wait` waits for it. Default: True.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
+            wait: Wait for the end of the job. If False, return the running job, for which
+                `client.predictions.wait` can wait later. Default: True.
 
         Returns:
             The finished job with its output.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            PredictionFailedError: The model failed.
+            PredictionFailedError: The job failed, was canceled or timed out.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Prediction = self._call(
             "generate_music",
@@ -1013,17 +1038,18 @@ class Operations(Caller):
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
 
         Returns:
-            The song.
+            The identified song.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
-            NoMatchError: No song matches.
+            NoMatchError: No song matches the recording.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: Song = self._call(
             "identify_song",
@@ -1050,13 +1076,13 @@ class Operations(Caller):
 
         Args:
             url: URL of the video's page, or of the video file.
-            resolution: Length of the shorter side, 144 to 4320, such as `720p` or `720`, or `best`.
-                Selects the best resolution up to this limit, or else the smallest above it. Default
-                ``'best'``.
+            resolution: Maximum length of the shorter side in pixels, 144 to 4320, such as `720p` or
+                `720`; `best` sets no maximum. If all available resolutions are larger, the smallest
+                one is downloaded. Default: ``'best'``.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
 
         Returns:
             The URL of the output file.
@@ -1065,7 +1091,7 @@ class Operations(Caller):
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: MediaFile = self._call(
             "download_video",
@@ -1094,17 +1120,17 @@ class Operations(Caller):
             url: URL of the video's page.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
 
         Returns:
-            The text.
+            The generated text.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: TextResponse = self._call(
             "summarize_video",
@@ -1126,14 +1152,14 @@ class Operations(Caller):
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
     ) -> MediaFile:
-        """Download the best match for a query as MP3.
+        """Download the best match for a song title or artist as MP3.
 
         Args:
             query: Title, artist, or both.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
 
         Returns:
             The URL of the output file.
@@ -1142,7 +1168,7 @@ class Operations(Caller):
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: MediaFile = self._call(
             "download_music",
@@ -1176,28 +1202,28 @@ class Operations(Caller):
         """Convert an audio or video file to MP3.
 
         Args:
-            source: File to convert: any audio or video file.
-            url: URL of a media file, instead of `file`.
+            source: Audio or video file to convert.
+            url: URL of an audio or video file, or of an online video's page, instead of a file.
             bitrate: Constant bitrate: a number such as 128000, or a string such as `128k`. 8000 to
                 320000 bit/s.
-            vbr_quality: Variable bitrate quality; 0 is the best. Default: 0 if there is no
-                `bitrate`. 0 to below 10.
-            sample_rate: Sample rate of the MP3. Default: the supported rate nearest to the input's.
-                In Hz.
-            channels: Number of channels: 1 for mono, 2 for stereo. Default: mono for mono input,
-                else stereo. 1 to 2.
-            start: Start time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the start of the input. At
-                least 0 s.
-            end: End time: seconds, or `[HH:]MM:SS[.mmm]`. Default: the end of the input. At least 0
-                s.
-            audio_stream: Index of the stream to convert, among all streams of the file. Default:
-                the best audio stream. At least 0.
+            vbr_quality: Quality of a variable bitrate; 0 is the best. At least 0 and below 10.
+                Default: 0 if no `bitrate` is set.
+            sample_rate: Sample rate of the MP3 in Hz. Default: the supported rate nearest to the
+                input's.
+            channels: Number of channels: mono or stereo. 1 to 2. Default: mono for mono input, else
+                stereo.
+            start: Start time: seconds, or `[HH:]MM:SS[.mmm]`. At least 0 s. Default: the start of
+                the input.
+            end: End time: seconds, or `[HH:]MM:SS[.mmm]`. Above 0 s. Default: the end of the input.
+            audio_stream: Index of the audio stream to convert, counted over all streams of the
+                file. At least 0. Default: the best audio stream.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
-            on_progress: Called with the job after each change that the server reports. An exception
-                from it is raised here; the job continues.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
+            on_progress: Called with the job after each change that the server reports. If it raises
+                an exception, this method raises it, and the job continues.
 
         Returns:
             The URL of the output file.
@@ -1206,7 +1232,7 @@ class Operations(Caller):
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: MediaFile = self._call(
             "convert_to_mp3",
@@ -1241,21 +1267,22 @@ class Operations(Caller):
         """Extract the text in an image (OCR).
 
         Args:
-            image: Image to read; a TIFF may have several pages.
-            lang: Languages of the text, joined with plus signs: `eng`, `deu+fra`.
+            image: Image with the text. A TIFF file may have several pages.
+            lang: Languages of the text, such as `eng`, or `deu+fra` for several.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_upload: Called with the number of bytes sent and the body's length (None if unknown),
-                at most every 50 ms and at the end. An exception from it aborts the request.
+                at most every 50 ms and at the end. If it raises an exception, the request is
+                aborted.
 
         Returns:
-            The text, with line breaks.
+            The recognized text, with line breaks.
 
         Raises:
             InvalidRequestError: The request is invalid; `problems` lists all problems.
             APIStatusError: The server returned an error; the subclass depends on the status.
             TransportError: The connection failed or was lost.
-            RequestTimeoutError: The request timed out; `limit` names the timeout.
+            RequestTimeoutError: A timeout elapsed; `limit` names it.
         """
         answer: OcrText = self._call(
             "read_text",
