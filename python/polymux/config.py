@@ -117,7 +117,7 @@ def _state_folder() -> str:
     folder = _xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if not os.path.isabs(folder):  # noqa: PTH117
         raise InvalidRequestError(
-            "home directory: unknown for this user. Set XDG_STATE_HOME to a directory for state"
+            "home directory: unknown for this user. Set XDG_STATE_HOME to an absolute path"
         )
     return os.path.join(folder, "polymux")  # noqa: PTH118
 
@@ -239,7 +239,9 @@ def _from_file(path: str) -> dict[str, str]:
     # A key is for one server: without its URL, the key would go to any server.
     bound = [key for key in ("api_key", *_WAYS) if key in texts]
     if bound and "base_url" not in texts:
-        reader.problems.append(f"{bound[0]}: requires base_url, the server to which it belongs")
+        reader.problems.append(
+            f"{bound[0]}: requires base_url, the URL of the server that it is for"
+        )
     reader.end(f"{what} {display_name(path)}: ")
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
@@ -262,7 +264,7 @@ def checked_base_url(url: str, name: str = "base_url") -> str:
         TypeError: It is not a str.
     """
     if not isinstance(url, str):
-        raise TypeError(f"base_url: invalid type (got {type(url).__name__}, allowed str)")
+        raise TypeError(f"{name or 'URL'}: invalid type (got {type(url).__name__}, allowed str)")
     what = f"{name} {shown(_without_user(url))}".lstrip()
     if not url.isascii() or any(char <= " " or char in '\\"<>^`{|}\x7f' for char in url):
         message = f"{what}: invalid URL (contains a space, control or non-ASCII character)"
@@ -312,7 +314,7 @@ def checked_key(key: str) -> str:
     if not key.isascii() or any(char <= " " or char == "\x7f" for char in key):
         raise InvalidRequestError(
             "api_key: invalid (contains a space, control or non-ASCII character). Check for a "
-            "newline at its end"
+            "newline at the end of the key"
         )
     if len(key) > MAX_HEADER_CHARACTERS:
         raise InvalidRequestError(

@@ -16,7 +16,7 @@ _Target = TypeVar("_Target", bound="Callable[..., Any]")
 
 def notice(old: str, new: str) -> str:
     """Return the warning about a deprecated name."""
-    return f"{old} is deprecated and will be removed in polymux 0.3: use {new}"
+    return f"{old} is deprecated and will be removed in polymux 0.3. Use {new}"
 
 
 def warn_of_old_name(module: str, old: str, new: str) -> None:

@@ -120,12 +120,12 @@ class Rule(NamedTuple):
         if self.choices:
             of = ", ".join(self.choices)
             is_array = self.kind.startswith("tuple")
-            return f"an array of {of}, each once" if is_array else f"one of {of}"
+            return f"an array of {of}, without duplicates" if is_array else f"one of {of}"
         if self.kind not in _BOUNDS:
             return words
         low, high = self._bounds
         if self.kind == "float" and self.min is None:
-            return f"{words} above 0, up to {high:g}"
+            return f"{words} above 0, at most {high:g}"
         return f"{words}, {low} or more" if self.max is None else f"{words} from {low} to {high}"
 
     def problem(self, name: str, value: object, error: ValueError) -> str:
@@ -292,7 +292,7 @@ def read_toml(path: str | os.PathLike[str], what: str, *, optional: bool = False
             return {}
         raise InvalidRequestError(f"cannot read {name}: {error.strerror}") from error
     if len(data) > _MAX_FILE_BYTES:
-        raise InvalidRequestError(f"{name} is too large (limit 1 MiB)")
+        raise InvalidRequestError(f"{name} is too large (allowed 1 MiB)")
     import tomllib
 
     try:

@@ -189,8 +189,8 @@ class Connection:
             found = []
         if found != [("truncate",)]:
             raise SongIndexError(
-                f"song index {self._name}: in use by another process, and apsw is missing here. "
-                "Run: pip install 'polymux[songs]', or wait for the end of that process",
+                f"song index {self._name}: in use by another process. Sharing it requires apsw: "
+                "run pip install 'polymux[songs]', or wait until that process ends",
                 code="song_index_busy",
             )
         self.rows("PRAGMA locking_mode = NORMAL")
@@ -284,7 +284,7 @@ class Connection:
         if failure is Failure.UNFINISHED and self.is_fixed:
             return SongIndexError(
                 f"song index {self._name}: needs recovery after an interrupted write, but is "
-                "read-only here. Open it once with write access"
+                "read-only for this process. Open it once with write permission"
             )
         return SongIndexError(f"song index {self._name}: cannot be used: {words}")
 
@@ -378,8 +378,8 @@ def is_full(name: str) -> SongIndexError:
 def is_damaged(name: str, words: str) -> SongIndexError:
     """Return the error for a damaged database."""
     return SongIndexError(
-        f"song index {name}: damaged ({words}). Restore a backup, or move the index away and add "
-        "the music again; nothing was deleted",
+        f"song index {name}: damaged ({words}). Restore a backup, or move its directory away "
+        "and add the music again; nothing was deleted",
         code="song_index_damaged",
     )
 
@@ -387,7 +387,7 @@ def is_damaged(name: str, words: str) -> SongIndexError:
 def is_busy(name: str, holder: str) -> SongIndexError:
     """Return the error for an index that another process writes."""
     return SongIndexError(
-        f"song index {name}: in use by another process ({holder}). Wait for its end; searches and "
-        "recognition work in the meantime",
+        f"song index {name}: in use by another process ({holder}). Wait until it ends; searches "
+        "and recognition work in the meantime",
         code="song_index_busy",
     )

@@ -150,7 +150,11 @@ def batch(
     path = Path(manifest or place / MANIFEST).absolute()
     if resumes and isinstance(inputs, (list, tuple)) and not inputs and not path.exists():
         name = display_name(path.as_posix())
-        raise InputNotFoundError(f"no manifest to resume: '{name}'", input_name=name)
+        raise InputNotFoundError(
+            f"manifest '{name}': not found, so there is no batch to resume. Pass inputs to start "
+            "one, or check output_dir and manifest",
+            input_name=name,
+        )
     with closing(Manifest(path, place)) as book:
         own = book.begin(*spec.described, resumes=resumes)
         storage = OutputStore(place, own)

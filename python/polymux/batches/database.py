@@ -165,11 +165,12 @@ def check_application(connection: sqlite3.Connection, path: Path, *, has_log: bo
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
     has_tables = tables or has_log
     if (application, version) not in ((APPLICATION_ID, 1), (0, 0)) or (not version and has_tables):
-        newer = " of a newer polymux" if application == APPLICATION_ID else ""
-        raise OutputRefusedError(
-            f"manifest '{display_name(path.as_posix())}': not supported: it is a "
-            f"database{newer}. Use another file"
+        problem = (
+            "created by a newer version of polymux. Use that version"
+            if application == APPLICATION_ID
+            else "not a manifest but another database. Use another file"
         )
+        raise OutputRefusedError(f"manifest '{display_name(path.as_posix())}': {problem}")
     return int(version)
 
 
@@ -202,7 +203,7 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         raise OutputRefusedError(
             f"manifest '{name}': in use by another batch (process {holder or 'unknown'}). "
-            "Wait for its end, or use another --output-dir or --manifest",
+            "Wait until it ends, or use another --output-dir or --manifest",
             code="batch_busy",
         ) from None
     os.ftruncate(descriptor, 0)

@@ -95,8 +95,8 @@ class Inputs:
             if self._spec.is_file:
                 if b"\0" in line:
                     raise InvalidRequestError(
-                        f"line {number} of standard input: contains a null byte. Use -0 for lists "
-                        "with null bytes"
+                        f"line {number} of standard input: contains a null byte. Use -0 if "
+                        "null bytes separate the paths"
                     )
                 yield from self._named(line, is_listed=True)
             else:
@@ -215,7 +215,7 @@ class Inputs:
         except (ValueError, RecursionError) as error:
             raise InvalidRequestError(f"{where}: invalid JSON: {error}") from None
         if not isinstance(fields, dict):
-            raise InvalidRequestError(f"{where}: not an object of fields (got {shown(fields)})")
+            raise InvalidRequestError(f"{where}: must be a JSON object (got {shown(fields)})")
         return self._of_fields(self._spec.named(fields), number)
 
 
@@ -253,7 +253,7 @@ def _pieces(file: BinaryIO, separator: bytes) -> Iterator[bytes]:
         *whole, left = (left + piece).split(separator)
         yield from whole
         if len(left) > _MAX_LINE_BYTES:
-            raise InvalidRequestError("list of inputs: line too large (allowed 16 MiB)")
+            raise InvalidRequestError("list of inputs: a line is too large (allowed 16 MiB)")
     yield left
 
 

@@ -97,16 +97,17 @@ class Manifest:
                 f"manifest '{name}': already has {count} items. Use --resume (resume=True) to "
                 "continue, or another --output-dir or --manifest"
             )
+        beside = os.fsencode(self.path.parent)
         for fact, words in (
-            ("operation", "another operation"),
-            ("fields", "other fields"),
-            ("out", "another output directory"),
+            ("operation", "operation"),
+            ("fields", "fields"),
+            ("out", "output directory"),
         ):
             if count and facts.get(fact) != wanted[fact]:
-                there = display_name(facts.get(fact, b""))
+                there, here = (display_name(one.get(fact) or beside) for one in (facts, wanted))
                 raise InvalidRequestError(
-                    f"manifest '{name}': belongs to a batch with {words} ({there}). Use the same "
-                    "as before, or another --manifest"
+                    f"manifest '{name}': belongs to a batch with the {words} {there} (got {here}). "
+                    f"Use the same {words}, or another --manifest"
                 )
         identity = facts.get("id", secrets.token_hex(8).encode())
         with self._change() as connection:

@@ -105,8 +105,8 @@ class OutputStore:
                 if not isinstance(error.__cause__, FileExistsError):
                     raise
                 raise OutputExistsError(
-                    f"cannot write '{display_name(path.as_posix())}': already exists (created in "
-                    "the meantime)",
+                    f"cannot write '{display_name(path.as_posix())}': already exists: another "
+                    "program created it in the meantime",
                     errno=error.errno,
                 ) from error
             self._unsynced.add(path.parent)

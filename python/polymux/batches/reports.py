@@ -38,7 +38,8 @@ def check_report(path: Path) -> None:
     """
     if path.suffix.lower() not in _WRITERS:
         raise InvalidRequestError(
-            f"report '{display_name(path.name)}': not supported (allowed .csv, .jsonl or .parquet)"
+            f"report '{display_name(path.name)}': unsupported file type (allowed .csv, .jsonl or "
+            ".parquet)"
         )
     if path.suffix.lower() == ".parquet":
         _parquet_package()

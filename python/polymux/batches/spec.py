@@ -65,7 +65,7 @@ class BatchSpec:
         self.extra_body: Mapping[str, Any] = given.pop("extra_body", {})
         self.fields = self.named(given)
         if self.operation in _STREAMED and self.fields.pop("stream", False):
-            raise InvalidRequestError("stream: not supported in a batch")
+            raise InvalidRequestError("stream: not supported in a batch. Omit it")
         self._check()
 
     def named(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def canonical(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(
-            f"batch field: not valid JSON: {shown(value)} ({error})"
+            f"batch: the fields cannot be written as JSON: {error} (got {shown(value)})"
         ) from None
 
 

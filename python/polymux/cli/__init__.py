@@ -91,9 +91,9 @@ _COMMANDS = (
         for operation, name, alias, help_ in NAMES
         if operation != "convert_to_mp3"
     ),
-    _Command("batch", "run an operation on many inputs, with resume", "batch", _FILES_AND_JOBS),
+    _Command("batch", "run or resume an operation on many inputs", "batch", _FILES_AND_JOBS),
     _Command(
-        "predictions", "list, wait for and cancel jobs of a server", "predictions", _FILES_AND_JOBS
+        "predictions", "list, wait for and cancel jobs on a server", "predictions", _FILES_AND_JOBS
     ),
     _Command("probe", "show format, streams and tags of media files", "probe", _FILES_AND_JOBS),
     _Command("songs", "manage the index of your music library", "songs", _FILES_AND_JOBS),
@@ -102,7 +102,7 @@ _COMMANDS = (
     _Command("request", "print a request without sending it", "request", _FILES_AND_JOBS),
     _Command("serve", "start the HTTP server", "serve", _SERVER_AND_SETUP),
     _Command("mcp", "start an MCP server (Model Context Protocol)", "mcp", _SERVER_AND_SETUP),
-    _Command("keys", "manage API keys of the server", "keys", _SERVER_AND_SETUP),
+    _Command("keys", "manage the API keys of a server", "keys", _SERVER_AND_SETUP),
     _Command(
         "config",
         "check a server configuration",
@@ -207,7 +207,7 @@ def parser() -> Parser:
     """Return the parser of the whole command line."""
     main_parser = _MainParser(
         prog="polymux",
-        description="Run AI and media operations on this computer or on a polymux server.",
+        description="Run AI and media operations on this machine or on a polymux server.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     main_parser.add_argument("--version", action="store_true", help="Print the version and exit")

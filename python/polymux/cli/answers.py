@@ -63,7 +63,7 @@ def show(result: Any, screen: Screen, *, as_json: bool = False, saver: Saver | N
             return code
     if saver is not None:
         if lacks_files:
-            screen.complain("polymux: missing output: the result contains no file to save")
+            screen.complain("polymux: the result contains no files, so nothing was saved")
             return ExitCode.SERVER_FAILED
         return _save(files, saver, screen, as_json=as_json)
     for _, file in files:
@@ -104,12 +104,12 @@ def _save(
             path = display_name(str(saver.save(file, label)))
         except PolymuxError as error:
             screen.clear()
-            screen.complain(f"polymux: the file is still available at {file}")
+            screen.complain(f"polymux: file not saved, but still available at {file}")
             code = code or errors.report(error)
             continue
         except BaseException:  # Ctrl-C too
             for _, left in files[number:]:
-                screen.complain(f"polymux: the file is still available at {left}")
+                screen.complain(f"polymux: file not saved, but still available at {left}")
             raise
         screen.clear()
         screen.say(f"saved {path}") if as_json else write_line(path)
@@ -183,7 +183,7 @@ def add_output_argument(group: Any, files: str) -> None:
     output = group.add_argument(
         "--output-dir",
         metavar="DIR",
-        help=f"Directory to save {files} to; prints their paths and never overwrites files",
+        help=f"Directory in which to save {files}; prints their paths, and never overwrites files",
     )
     add_old_option(group, "--save", output)
 
@@ -278,8 +278,8 @@ def add_transcript_arguments(group: Any) -> None:
         dest="transcript_format",
         choices=FORMATS,
         default="txt",
-        help="Format: plain text (txt), subtitles (srt, vtt), or text with times as JSON "
-        "(default: txt)",
+        help="Output format: txt (plain text), srt or vtt (subtitles), or json (text with "
+        "timestamps); default: txt",
     )
     group.add_argument(
         "-o",
@@ -326,8 +326,8 @@ class Transcript(NamedTuple):
             return job.text.strip() + "\n"
         if not job.chunks and job.text:
             raise DecodeError(
-                "transcript: subtitles are not possible, because the response has no times. "
-                "Use --format txt"
+                "transcript: cannot be written as subtitles, because the response has no "
+                "timestamps. Use --format txt"
             )
         return (subtitles.srt if self.form == "srt" else subtitles.vtt)(job.chunks)
 

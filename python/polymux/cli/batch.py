@@ -37,15 +37,17 @@ standard input.
 
 A manifest (polymux-batch.db in the output directory) records the progress. After an interruption,
 run the command again with --resume to skip finished items. Press Ctrl-C once to finish the running
-items and stop, twice to stop at once. If the server is rate limited, the batch waits.
+items and stop, twice to stop at once. If the server limits the rate of requests, the batch waits
+and then continues.
 
-The batch runs on this computer unless you set --server. POLYMUX_BASE_URL is ignored here, so that
-files do not leave this computer by accident. --ray distributes the work over a Ray cluster; write
---ray=ADDRESS or --ray=local if INPUT follows.
+The batch runs on this machine unless you set --server. POLYMUX_BASE_URL is ignored here, so that
+files do not leave this machine by accident. --ray distributes the work over a Ray cluster. If INPUT
+follows --ray, write --ray=ADDRESS or --ray=local.
 
 With --json, each line of standard output is one JSON object:
   {"status": "done" | "failed", "id", "input", "outputs", "copied_from", "error_code", ...}
   {"status": "summary", "total", "done", "failed", "waiting", "kept", "copied", ...} (the last line)
+
 """
 _EXAMPLES = """\
 examples:
@@ -61,11 +63,17 @@ examples:
 def describe(parser: Parser) -> None:
     """Add the command's arguments to argparse, and those of an operation only if it is used."""
     parser.allow_abbrev = False
-    parser.description = "Run one operation on many inputs. See 'polymux batch OPERATION --help'."
+    parser.description = (
+        "Run one operation on many inputs. 'polymux batch OPERATION --help' lists its options."
+    )
     parser.epilog = _EPILOG + _EXAMPLES + EPILOG
-    parser.add_argument("--show", metavar="FILE", help="Manifest whose status to print")
     parser.add_argument(
-        "--report", metavar="FILE", help="With --show: output file for an item table"
+        "--show", metavar="FILE", help="Print the status of the batch in this manifest"
+    )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="With --show: file for a table of all items (.csv, .jsonl or .parquet)",
     )
     parser.add_argument(
         "--json", dest="as_json", action="store_true", help="With --show: print JSON"
@@ -106,22 +114,30 @@ def _add_arguments(group: Any) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="Number of inputs to process in parallel (default: twice the CPU cores for local "
-        "conversions, else 4)",
+        help="Number of inputs to process in parallel (default: twice the number of CPU cores for "
+        "local conversions, else 4; with --ray: as many as fit into the cluster)",
     )
     group.add_argument(
         "--ray",
         metavar="ADDRESS",
         nargs="?",
         const="local",
-        help="Ray cluster that runs the batch: HOST:PORT, 'auto' for the cluster of this computer, "
-        "or 'local' for a new local Ray instance (default without ADDRESS: local)",
+        help="Run the batch on a Ray cluster: HOST:PORT, 'auto' for the cluster of this machine, "
+        "or 'local' to start one for this batch (without ADDRESS: local)",
     )
     group.add_argument(
-        "--ray-cpus", type=float, metavar="N", default=1.0, help="CPUs per worker (default: 1)"
+        "--ray-cpus",
+        type=float,
+        metavar="N",
+        default=1.0,
+        help="With --ray: CPUs per worker (default: 1)",
     )
     group.add_argument(
-        "--ray-gpus", type=float, metavar="N", default=0.0, help="GPUs per worker, such as 0.25"
+        "--ray-gpus",
+        type=float,
+        metavar="N",
+        default=0.0,
+        help="With --ray: GPUs per worker, such as 0.25 (default: 0)",
     )
     group.add_argument(
         "--resume", action="store_true", help="Continue the batch and skip finished items"
@@ -130,7 +146,7 @@ def _add_arguments(group: Any) -> None:
         "--retry-failed", action="store_true", help="Continue the batch and retry failed items"
     )
     group.add_argument(
-        "--fail-fast", action="store_true", help="Start no more items after a failure"
+        "--fail-fast", action="store_true", help="Start no more items after the first failure"
     )
     group.add_argument(
         "--overwrite",
@@ -143,10 +159,13 @@ def _add_arguments(group: Any) -> None:
         help="Manifest file (default: polymux-batch.db in the output directory)",
     )
     group.add_argument(
-        "--report", metavar="FILE", help="Output file for an item table: .csv, .jsonl or .parquet"
+        "--report", metavar="FILE", help="File for a table of all items (.csv, .jsonl or .parquet)"
     )
     group.add_argument(
-        "-0", dest="by_zeros", action="store_true", help="Read a null-separated list from stdin"
+        "-0",
+        dest="by_zeros",
+        action="store_true",
+        help="Paths on standard input (INPUT -) are separated by null bytes, not by newlines",
     )
     group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
     group.add_argument(
@@ -165,7 +184,9 @@ def run(command: Command, options: argparse.Namespace) -> int:
     if command.models and options.selected_model is not None:
         fields["model"] = options.selected_model
     if not options.inputs and not (options.resume or options.retry_failed):
-        raise InvalidRequestError("INPUT: missing. Pass inputs, or --resume to continue a batch")
+        raise InvalidRequestError(
+            "INPUT: missing. Pass inputs, or use --resume to continue a batch"
+        )
     if options.inputs.count("-") > 1:
         raise InvalidRequestError("INPUT: standard input (-) can be used only once")
     screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
@@ -176,7 +197,7 @@ def run(command: Command, options: argparse.Namespace) -> int:
         if options.server is not None:
             client = stack.enter_context(server.connected(options, f"batch {command.name}"))
         else:
-            server.refuse_without_server(options, "only with --server URL")
+            server.refuse_without_server(options, "requires --server")
             errors.is_done_here()
         stack.callback(screen.clear)
         report = batch(
@@ -216,7 +237,7 @@ def _inputs(command: Command, options: argparse.Namespace) -> Iterator[Any]:
 def _show(parser: Parser, options: argparse.Namespace) -> int:
     """Print the status of a manifest. Return the exit code."""
     if options.show is None:
-        parser.error("missing OPERATION or --show MANIFEST")
+        parser.error("missing OPERATION or --show FILE")
     screen = BatchScreen(quiet=False, as_json=options.as_json)
     report = report_of(options.show)
     if options.report is not None:
@@ -292,11 +313,11 @@ class BatchScreen:
         more = [
             words_
             for name, words_ in (
-                ("kept", "{} of them in earlier runs"),
-                ("copied", "{} copied from inputs with the same content"),
-                ("remade", "{} processed again"),
-                ("repeated", "{} input{s} already known"),
-                ("ignored", "{} file{s} of other types ignored"),
+                ("kept", "{} done in earlier runs"),
+                ("copied", "{} with results copied from identical inputs"),
+                ("remade", "{} processed again because their input or output had changed"),
+                ("repeated", "{} duplicate input{s} skipped"),
+                ("ignored", "{} file{s} of unsupported types ignored"),
             )
             if counts[name]
             for words_ in [words_.format(counts[name], s="" if counts[name] == 1 else "s")]
@@ -306,11 +327,14 @@ class BatchScreen:
         if more:
             self._screen.say(f"  {', '.join(more)}")
         if report.unread:
-            self._screen.say("  use --resume with the same INPUT when the directories are readable")
+            self._screen.say(
+                "  make the directories readable, then use --resume with the same INPUT"
+            )
         if report.failed:
             manifest = display_name(os.fsencode(report.manifest))
             self._screen.say(
-                f"  use --retry-failed to retry, or 'polymux batch --show {manifest}' for details"
+                f"  use --retry-failed to retry them, or 'polymux batch --show {manifest}' for "
+                "details"
             )
 
 
@@ -323,14 +347,14 @@ def progress_line(now: BatchProgress) -> str:
         >>> progress_line(BatchProgress(30, 2, 100, False, 0, 0, 32, 0, 16.0, 0.0, False))
         '32 of 100 items  2 failed  2.0/s  0:34 left'
     """
-    total = f"{now.total} and more" if now.is_counting else str(now.total)
+    total = f"at least {now.total}" if now.is_counting else str(now.total)
     parts = [f"{now.done + now.failed} of {total} items"]
     if now.failed:
         parts.append(f"{now.failed} failed")
     if now.items_per_s:
         parts.append(f"{now.items_per_s:.1f}/s")
     if now.paused_s > 0:
-        parts.append(f"server rate limited, waiting {now.paused_s:.0f} s")
+        parts.append(f"rate limited by the server, waiting {now.paused_s:.0f} s")
     elif now.eta_s is not None:
         parts.append(f"{clock(now.eta_s)} left")
     return "  ".join(parts)

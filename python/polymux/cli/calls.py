@@ -40,8 +40,8 @@ def describe(parser: Parser) -> None:
     parser.usage = f"%(prog)s [options] [{command.arguments[0].metavar}]"
     parser.description = command.summary
     more = chat.HELP if is_chat else identify.HELP if is_of_songs else ""
-    parser.epilog = more + server.KEY_HELP + EPILOG
-    add_arguments(parser, command)
+    parser.epilog = more + server.KEY_HELP + server.LOCAL_HELP + EPILOG
+    add_arguments(parser, chat.with_stream_help(command) if is_chat else command)
     if is_of_songs:
         identify.add_arguments(parser, command)
     group = parser.add_argument_group("output")
@@ -76,7 +76,8 @@ def run(command: Command, options: argparse.Namespace) -> int:
     makes_files = RESULTS[command.operation] in ("MediaFile", "Prediction")
     if options.local and makes_files and getattr(options, "output_dir", "") is None:
         raise InvalidRequestError(
-            "--local: output files are deleted at the end of the command. Use --output-dir DIR"
+            "--local: output files are deleted when the command ends. Use --output-dir DIR to keep "
+            "them"
         )
     with server.answering(options, command.name) as client:
         result = ask(client, command, values, options, screen)

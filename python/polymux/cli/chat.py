@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 OPERATIONS = ("chat", "free_chat")
 HELP = """\
-The answer is streamed to standard output; reasoning and messages go to standard error. MESSAGES is
+The answer goes to standard output; reasoning, notices and errors go to standard error. MESSAGES is
 a text, a JSON list of messages, or @FILE with such a list. Use - to read the text from standard
-input, which is also the default if standard input is not a terminal.
+input, which is also the default if standard input is not a terminal. --json prints the whole
+response; with --stream, it prints each chunk on one line.
 
 Without MESSAGES in a terminal, an interactive conversation starts. Ctrl-C stops the current answer,
 Ctrl-D ends the conversation, and /help lists more commands.
@@ -50,6 +51,18 @@ _COMMANDS_HELP = """\
 /save FILE      save the conversation: .json for 'polymux chat @FILE', otherwise as text
 /quit           end the conversation (also Ctrl-D)
 Ctrl-C stops the current answer; press it twice to end the conversation."""
+
+
+def with_stream_help(command: Command) -> Command:
+    """Describe the default of `--stream`, which is not that of the API; see `_streams`."""
+    several = any(one.name == "n" for one in command.arguments)
+    words = "Stream the answer while it is generated. Default: yes, except with --json" + (
+        " or an --n above 1." if several else "."
+    )
+    arguments = [
+        one._replace(help=words) if one.name == "stream" else one for one in command.arguments
+    ]
+    return command._replace(arguments=tuple(arguments))
 
 
 def add_arguments(group: Any) -> None:
@@ -92,7 +105,10 @@ def run(command: Command, options: argparse.Namespace) -> int:
 def _streams(values: dict[str, Any], options: argparse.Namespace, *, talks: bool) -> bool:
     """Return whether to stream the answer. Default: True for a single answer as text."""
     if talks and options.as_json:
-        raise InvalidRequestError("--json requires a single answer: pass MESSAGES, or - for stdin")
+        raise InvalidRequestError(
+            "--json: not supported in an interactive conversation. Pass MESSAGES, or - to read "
+            "it from standard input"
+        )
     wanted = values.pop("stream", None)
     if wanted is None:
         return not options.as_json and values.get("n", 1) == 1
@@ -118,11 +134,11 @@ def _from_standard_input() -> str:
     except UnicodeDecodeError as error:
         byte = shown(data[error.start : error.start + 1])
         raise InvalidRequestError(
-            f"standard input: invalid UTF-8: {byte} at byte {error.start}"
+            f"standard input: invalid UTF-8 (got {byte} at byte {error.start})"
         ) from None
     if not text.strip():
         raise InvalidRequestError(
-            "MESSAGES: missing text. Pass it as an argument or on standard input"
+            "MESSAGES: missing. Pass a text as an argument or on standard input"
         )
     return text
 
@@ -272,7 +288,7 @@ class Conversation:
 
     def _save(self, name: str) -> None:
         if not name:
-            self._screen.complain("/save: missing file name")
+            self._screen.complain("/save: missing file name. Use /save FILE")
             return
         messages = with_system(list(self._said), self._system)
         path = Path(name)

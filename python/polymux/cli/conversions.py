@@ -232,10 +232,8 @@ def _refuse_what_is_for_files_here(options: argparse.Namespace) -> None:
         if getattr(options, name) != options.parser.get_default(name)
     ]
     if given:
-        where = "only supported without --server"
-        if options.server is None:
-            where = "only supported without --url"
-        raise InvalidRequestError(f"{', '.join(given)}: {where}")
+        other = "--url" if options.server is None else "--server"
+        raise InvalidRequestError(f"{', '.join(given)}: not supported with {other}")
 
 
 def _remote_items(options: argparse.Namespace) -> list[Item]:
@@ -271,10 +269,13 @@ class _Conversions:
     def __init__(self, items: list[Item], options: argparse.Namespace) -> None:
         if any(item.output == STREAM for item in items):
             if options.json:
-                raise InvalidRequestError("--json: not possible if standard output is the MP3")
+                raise InvalidRequestError(
+                    "--json: not supported if the MP3 is written to standard output. Use -o FILE"
+                )
             if sys.stdout.isatty():
                 raise InvalidRequestError(
-                    "standard output is a terminal. Redirect it or use -o FILE"
+                    "standard output: must not be a terminal, because the output is an MP3. "
+                    "Redirect it, or use -o FILE"
                 )
         self._items = items
         self._options = options
@@ -317,11 +318,9 @@ class _Conversions:
             write_json({"status": status, "input": item.name, **facts})
 
     def _say_converted(self, item: Item, facts: str) -> None:
-        names = [
-            "standard stream" if name == STREAM else display_name(name)
-            for name in (item.name, item.output)
-        ]
-        self._screen.say(f"{' -> '.join(names)}  ({facts})")
+        source = "standard input" if item.name == STREAM else display_name(item.name)
+        target = "standard output" if item.output == STREAM else display_name(item.output)
+        self._screen.say(f"{source} -> {target}  ({facts})")
 
     def _summarise(self, elapsed_s: float | None = None) -> None:
         if self._json:
@@ -409,10 +408,13 @@ class _LocalConversions(_Conversions):
             details = {"type": type(error).__name__, "code": "error", "message": str(error)}
         self._count("failed", item, error=details)
         if not self._json:
-            advice = ""
-            if isinstance(error, OutputExistsError):
-                advice = ". Use --overwrite to replace it or --skip-existing to skip the input"
-            self._screen.complain(f"polymux: {error}{advice}")
+            words = str(error)
+            if isinstance(error, OutputExistsError):  # Its advice is for Python.
+                words = (
+                    f"cannot write '{display_name(item.output)}': already exists. Use --overwrite "
+                    "to replace it, or --skip-existing to skip the input"
+                )
+            self._screen.complain(f"polymux: {words}")
 
     def _draw(self, group: JobGroup) -> None:
         now = time.monotonic()
@@ -458,7 +460,7 @@ class _RemoteConversions(_Conversions):
             return
         from polymux.local.sync_local import Local
 
-        server.refuse_without_server(self._options, "only with --server URL")
+        server.refuse_without_server(self._options, "requires --server")
         errors.is_done_here()
         with Local() as local:
             yield local
@@ -515,7 +517,7 @@ class _RemoteConversions(_Conversions):
         """Check that the output can be saved before anything is sent."""
         if not self._options.overwrite and os.path.lexists(output):
             raise OutputExistsError(
-                "already exists. Use --overwrite to replace it or --skip-existing to skip the "
+                "already exists. Use --overwrite to replace it, or --skip-existing to skip the "
                 "input",
                 input_name=output,
             )

@@ -22,12 +22,12 @@ The output is written next to the input with the suffix .mp3, unless you set --o
 files are kept unless you set --overwrite. With --recursive, files that are not media or have no
 audio are skipped and counted; subdirectories are recreated in the directory of --output.
 
-Conversions run on this computer unless you set --server. Options that only work locally are then
-rejected. POLYMUX_BASE_URL is ignored here, so that files do not leave this computer by accident.
+Conversions run on this machine unless you set --server, which rejects options that only work
+locally. POLYMUX_BASE_URL is ignored here, so that files do not leave this machine by accident.
 
-With --url, the output gets the file name in the URL, in the current directory unless you set
---output. URLs of private networks are blocked (SSRF protection), and options that only work for
-files are rejected.
+With --url, the output is named after the file in the URL and written to the current directory,
+unless you set --output. URLs of private networks are blocked (SSRF protection), and options that
+only work for files are rejected.
 
 With --json, each line of standard output is one JSON object. Local conversions have a "report",
 conversions on a server have the "url" of the output:
@@ -82,7 +82,8 @@ def _add_file_arguments(command: argparse.ArgumentParser) -> None:
         "--jobs",
         type=int,
         metavar="N",
-        help="Parallel conversions (default: twice the cores)",
+        help="Maximum number of parallel conversions (default: twice the number of available "
+        "cores)",
     )
     group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
     group.add_argument("--json", action="store_true", help="Print one JSON object per line")
@@ -98,19 +99,30 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
         "--vbr-quality",
         type=float,
         metavar="Q",
-        help="Variable bitrate quality, 0 (best) to below 10 (default: 0 without --bitrate)",
+        help="Variable bitrate quality, at least 0 (best) and below 10 (default: 0 without "
+        "--bitrate)",
     )
     group.add_argument("--abr", action="store_true", help="Use --bitrate as an average bitrate")
     group.add_argument(
         "--preset",
         choices=("ffmpeg", "best", "fast"),
         default="ffmpeg",
-        help="Encoder preset (default: ffmpeg)",
+        help="Encoder preset: ffmpeg encodes like the ffmpeg program, best sounds better at "
+        "constant bitrates, fast needs about half the time (default: ffmpeg)",
     )
     group.add_argument(
-        "--sample-rate", type=int, metavar="HZ", help="Sample rate, 8000 to 48000 Hz"
+        "--sample-rate",
+        type=int,
+        metavar="HZ",
+        help="Sample rate of the MP3, 8000 to 48000 Hz (default: the supported rate nearest to the "
+        "input's)",
     )
-    group.add_argument("--channels", type=int, metavar="N", help="Number of channels, 1 or 2")
+    group.add_argument(
+        "--channels",
+        type=int,
+        metavar="N",
+        help="Number of channels, 1 or 2 (default: 1 for mono input, else 2)",
+    )
     group.add_argument(
         "--threads",
         type=int,
@@ -127,8 +139,9 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--verify",
         choices=("first-seam", "all"),
-        help="Segments of parallel encoding to verify completely against a sequential encoder: the "
-        "one after the first seam, or all; slower (default: only the frames at the seams)",
+        help="Compare whole segments of a parallel encoding with the frames of the previous "
+        "segment's encoder: only the segment after the first boundary (first-seam), or all; slower "
+        "(default: compare only the frames at the boundaries)",
     )
     group.add_argument(
         "--identical-file",
@@ -146,14 +159,22 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
         metavar="INDEX",
         help="Index of the stream to convert; see 'polymux probe' (default: the best audio stream)",
     )
-    group.add_argument("--start", metavar="TIME", help="Start: seconds, or [HH:]MM:SS[.mmm]")
-    group.add_argument("--end", metavar="TIME", help="End: seconds, or [HH:]MM:SS[.mmm]")
+    group.add_argument(
+        "--start",
+        metavar="TIME",
+        help="Start time: seconds, or [HH:]MM:SS[.mmm] (default: the start of the input)",
+    )
+    group.add_argument(
+        "--end",
+        metavar="TIME",
+        help="End time: seconds, or [HH:]MM:SS[.mmm] (default: the end of the input)",
+    )
     text = group.add_mutually_exclusive_group()
     text.add_argument(
         "--tags",
         choices=("copy", "none"),
         default="copy",
-        help="Tags of the input (default: copy)",
+        help="Copy the tags of the input, or write none (default: copy)",
     )
     text.add_argument(
         "--tag",
@@ -161,18 +182,18 @@ def _add_content_arguments(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         type=partial(_pair, "KEY=VALUE"),
-        help="Text tag that replaces those of the input; repeatable",
+        help="Tag to write instead of the input's text tags; repeatable",
     )
     group.add_argument(
         "--cover",
         choices=("copy", "none"),
         default="copy",
-        help="Cover image of the input (default: copy)",
+        help="Copy the cover image of the input, or write none (default: copy)",
     )
     group.add_argument(
         "--id3v2-version", type=int, choices=(3, 4), default=3, help="ID3v2 version (default: 3)"
     )
-    group.add_argument("--strict", action="store_true", help="Fail on damaged input")
+    group.add_argument("--strict", action="store_true", help="Fail if the input is damaged")
 
 
 def _encoding(options: argparse.Namespace) -> EncodingOptions:
@@ -201,12 +222,12 @@ def _encoding(options: argparse.Namespace) -> EncodingOptions:
 def run(options: argparse.Namespace) -> int:
     """Convert all inputs. Return the exit code."""
     if not options.inputs and options.url is None:
-        options.parser.error("the following arguments are required: INPUT")
+        options.parser.error("missing INPUT or --url")
     from polymux.cli import conversions
 
     if options.server is not None or options.url is not None:
         return conversions.run_elsewhere(options)
-    server.refuse_without_server(options, "only with --server URL", has_deadline=False)
+    server.refuse_without_server(options, "requires --server", has_deadline=False)
     return conversions.run_here(options, native_options(_encoding(options)))
 
 
@@ -247,5 +268,8 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
         try:
             values[name] = float(text) if name == "duration_s" else int(text)
         except ValueError:
-            raise InvalidRequestError(f"--limit {name}: not a number: {shown(text)}") from None
+            kind = "a number" if name == "duration_s" else "an integer"
+            raise InvalidRequestError(
+                f"--limit {name}: invalid value (got {shown(text)}, allowed {kind})"
+            ) from None
     return Limits(**values)

@@ -37,11 +37,15 @@ _PROGRAM_TIMEOUT_S = 5.0
 
 
 def describe(parser: Parser) -> None:
-    parser.description = "Show what this installation supports, what is missing and how to get it."
+    parser.description = (
+        "Show what this installation supports, what is missing and how to install it."
+    )
     parser.epilog = "Exit code: 0 if conversions work, 3 if a dependency for them is missing."
     parser.add_argument("--json", action="store_true", help="Print one JSON object")
     parser.add_argument(
-        "--config", metavar="FILE", help="Server configuration whose upstreams and songs to check"
+        "--config",
+        metavar="FILE",
+        help="Configuration file of a server; checks its upstreams and music library too",
     )
     parser.set_defaults(run=run_doctor)
 
@@ -84,11 +88,13 @@ def findings(config: str | None = None) -> dict[str, Any]:
         # Providers that settings can enable. None is used by default.
         "song_search": {
             "providers": list(SEARCH_PROVIDERS),
-            "remedy": "[song_search], see docs/guides/recognize-and-search-songs.md",
+            "remedy": "add [song_search] to the server configuration; see "
+            "docs/guides/recognize-and-search-songs.md",
         },
         "song_recognition": {
             "providers": list(RECOGNITION_PROVIDERS),
-            "remedy": "[song_recognition], see docs/guides/recognize-and-search-songs.md",
+            "remedy": "add [song_recognition] to the server configuration; see "
+            "docs/guides/recognize-and-search-songs.md",
         },
         "upstreams": [] if settings is None else _upstreams(settings),
     }
@@ -186,14 +192,17 @@ def _confinement_lines(in_force: list[str]) -> list[str]:
     files = [one for one in in_force if one.startswith("landlock")]
     network = [one for one in in_force if one in (NO_NETWORK, NO_TCP)]
     remedy = (
-        "Landlock requires Linux 5.13, or 6.7 to block TCP; a network namespace needs privileges"
+        "Landlock requires Linux 5.13, or 6.7 to block TCP; a network namespace requires privileges"
     )
     grade = "ok      "
     if not (files and network):
         grade = "absent  "
     elif NO_TCP in network:
-        grade, remedy = "partly  ", "UDP is not blocked: a network namespace needs privileges"
-    words = ", ".join(files + network) or "nothing"
+        grade, remedy = (
+            "partly  ",
+            "UDP is not blocked: that requires a network namespace, which requires privileges",
+        )
+    words = ", ".join(files + network) or "not available"
     lines = [f"{grade} sandbox for untrusted files: {words}"]
     if not network:
         lines.append("absent   network isolation of model processes")
@@ -224,14 +233,14 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines += [
             "ok       conversion to MP3, probing and decoding",
             f"         FFmpeg {ffmpeg['ffmpeg']} ({media['ffmpeg_license']}), {media['lame']}",
-            f"         cores in use: {media['cores']}",
+            f"         available cores: {media['cores']}",
         ]
     else:
         lines.append(f"missing  {media['problem']}")
     if program is None:
         lines.append(
-            "absent   ffmpeg program (not required for conversions; the tests compare with it: "
-            "on Debian and Ubuntu 'apt install ffmpeg')"
+            "absent   ffmpeg program (optional: polymux converts without it; on Debian and Ubuntu: "
+            "'apt install ffmpeg')"
         )
     else:
         lines.append(f"ok       ffmpeg program {program['version']} at {program['path']}")
@@ -262,8 +271,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         ("recognition", found["song_recognition"]),
     ):
         lines.append(
-            f"off      song {what} providers (enable in the settings): "
-            f"{', '.join(others['providers'])} ({others['remedy']})"
+            f"off      song {what} by online services: {', '.join(others['providers'])} "
+            f"({others['remedy']})"
         )
     lines += [_upstream_line(one) for one in found["upstreams"]]
     return lines

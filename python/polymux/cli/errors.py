@@ -53,7 +53,7 @@ exit codes:
   6    rejected by the server, such as an invalid API key (other HTTP 4xx)
   7    connection failed or lost
   8    timed out
-  9    the server or its job failed, or does not support this (HTTP 5xx)
+  9    the server or its job failed, or the request is not supported (HTTP 5xx)
   130  interrupted (Ctrl-C); no partial files are left
   143  terminated (SIGTERM); no partial files are left
 """
@@ -122,11 +122,11 @@ def message_of(error: PolymuxError) -> str:
     facts = [] if text.startswith(_STATUS_WORDS) else [f"status {error.status}"]
     if error.request_id:
         facts.append(f"request {error.request_id}")
-    if error.headers.get("retry-after"):
-        facts.append(f"retry after {error.headers['retry-after']}")
+    if after := error.headers.get("retry-after"):
+        facts.append(f"retry after {after}{' s' if after.isdigit() else ''}")
     if isinstance(error, AuthenticationError):
         facts.append("set the key in POLYMUX_API_KEY or the configuration file")
-    text = text if text.startswith(_STATUS_WORDS) else f"server error: {text}"
+    text = text if text.startswith(_STATUS_WORDS) else f"error from the server: {text}"
     return f"{text} ({'; '.join(facts)})" if facts else text
 
 

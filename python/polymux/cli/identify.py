@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
             dest="listen_s",
             type=_seconds,
             metavar="SECONDS",
-            help="Record from the microphone for this time, instead of a file",
+            help="Record from the microphone for 1 to 600 seconds, instead of reading a file",
         )
         confidence = group.add_argument(
             "--min-confidence",
@@ -58,7 +58,9 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 1 <= seconds <= _MAX_LISTENING_S:
-        raise argparse.ArgumentTypeError(f"out of range: {shown(text)} (allowed 1 to 600 seconds)")
+        raise argparse.ArgumentTypeError(
+            f"invalid value (got {shown(text)}, allowed a number of seconds from 1 to 600)"
+        )
     return seconds
 
 
@@ -76,11 +78,14 @@ def run(command: Command, options: argparse.Namespace) -> int:
     # Without a song index, `Local` reports the alternatives.
     if not listens and folder is None:
         return calls.run(command, options)
-    instead = "the local song index needs no server"
+    why = (
+        "cannot be used with --local, --song-index or --listen, which search the local song index. "
+        "Omit one of them"
+    )
     if options.server is not None:
-        raise InvalidRequestError(f"--server: not supported: {instead}")
+        raise InvalidRequestError(f"--server: {why}")
     # This includes --timeout, because the search is one call that cannot be interrupted.
-    server.refuse_without_server(options, instead, has_deadline=False)
+    server.refuse_without_server(options, why, has_deadline=False)
     if extra_body_of(options):
         raise InvalidRequestError("--extra-body: not supported by the local song index")
     errors.is_done_here()
@@ -95,8 +100,10 @@ def _identify(
     options: argparse.Namespace, values: dict[str, Any], index: SongIndex, screen: Screen
 ) -> int:
     source: Any = values.get("file")
-    if (source is None) == (options.listen_s is None):
-        raise InvalidRequestError("pass either a file or --listen SECONDS")
+    if source is None and options.listen_s is None:
+        raise InvalidRequestError("SOURCE: missing. Pass a file, or use --listen SECONDS")
+    if source is not None and options.listen_s is not None:
+        raise InvalidRequestError("SOURCE and --listen cannot be used together")
     if source is None:
         from polymux.cli.record import recorded
 

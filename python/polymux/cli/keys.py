@@ -33,7 +33,8 @@ _QUOTAS = {
 def describe(parser: Parser) -> None:
     parser.description = (
         "Manage the API keys of a server.\nA key's secret is shown only once, when the key is "
-        "created; the server stores its SHA-256.\nA running server applies changes at once."
+        "created; the server stores only a SHA-256 hash of it.\nA running server applies changes "
+        "at once."
     )
     parser.epilog = EPILOG
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
@@ -46,16 +47,16 @@ def describe(parser: Parser) -> None:
         "update",
         help="change the name, scopes, quotas or expiry of a key",
         description="Change the given properties of a key. The secret stays the same. --scope "
-        "replaces all scopes; 'none' removes any other limit.",
+        "replaces all scopes. The value 'none' removes a quota or the expiry.",
         argument_default=argparse.SUPPRESS,
     )
     change.add_argument("key", metavar="NAME_OR_ID", help="Name or ID of the key")
     change.add_argument("--name", metavar="NAME", type=_name, help="New name of the key")
     _add_rights(change, _number_or_none, _count_or_none)
-    actions.add_parser("rm", help="revoke an API key").add_argument("key", metavar="NAME_OR_ID")
-    actions.add_parser("rotate", help="replace an API key and print the new secret").add_argument(
-        "key", metavar="NAME_OR_ID"
-    )
+    revoke = actions.add_parser("rm", help="revoke an API key")
+    rotate = actions.add_parser("rotate", help="replace an API key and print the new secret")
+    for one in (revoke, rotate):
+        one.add_argument("key", metavar="NAME_OR_ID", help="Name or ID of the key")
     for action in actions.choices.values():
         action.add_argument("--config", metavar="FILE", default=None, help="Server configuration")
         action.add_argument("--store", metavar="DIR", default=None, help="Server data directory")
@@ -67,8 +68,8 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
         "--scope",
         metavar="OPERATION",
         action="append",
-        help="Operation that the key may use, 'predictions', 'metrics' or 'administration'; "
-        "repeatable; 'all' allows everything (default for a new key)",
+        help="Name of an operation that the key may use, or 'predictions' (jobs), 'metrics' or "
+        "'administration'; repeatable; 'all' allows everything (default for a new key)",
     )
     action.add_argument(
         "--requests-per-minute", metavar="N", type=number, help="Maximum requests per minute"
@@ -82,7 +83,10 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
     )
     add_old_option(action, "--longest-estimate", estimate)
     action.add_argument(
-        "--expires", metavar="DAYS", type=number, help="Lifetime of the key in days"
+        "--expires",
+        metavar="DAYS",
+        type=number,
+        help="Days until the key expires (default for a new key: never)",
     )
 
 
@@ -97,16 +101,21 @@ def _name(text: str) -> str:
 
 
 def _number_or_none(text: str) -> float | None:
-    return None if text == _NONE else float(text)
+    try:
+        return None if text == _NONE else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"invalid value (got {shown(text)}, allowed a number or 'none')"
+        ) from None
 
 
 def _count_or_none(text: str) -> int | None:
-    return None if text == _NONE else int(text)
-
-
-# argparse shows these names in error messages.
-_number_or_none.__name__ = "number or 'none'"
-_count_or_none.__name__ = "count or 'none'"
+    try:
+        return None if text == _NONE else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"invalid value (got {shown(text)}, allowed an integer or 'none')"
+        ) from None
 
 
 def run_keys(options: argparse.Namespace) -> int:
@@ -176,8 +185,8 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
 def _bounded(name: str, value: Any) -> Any:
     if value is not None and not 0 < value <= LARGEST_QUOTA:
         raise InvalidRequestError(
-            f"--{name.replace('_', '-')}: out of range (got {value:g}, allowed above 0 up to "
-            f"{LARGEST_QUOTA:,})"
+            f"--{name.replace('_', '-')}: out of range (got {value:g}, allowed above 0, "
+            f"at most {LARGEST_QUOTA:,})"
         )
     return value
 

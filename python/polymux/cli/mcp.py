@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 An MCP client starts this command and communicates over standard input and output. See
-docs/integrations/mcp.md for its configuration. Operations run on this computer unless you set
---server. POLYMUX_BASE_URL is ignored here: files must not leave this computer by accident. The
-server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
+docs/integrations/mcp.md for the client's configuration. Operations run on this machine unless you
+set --server. POLYMUX_BASE_URL is ignored here, so that files do not leave this machine by accident.
+The server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
 Tools may read files in the directories of --folder and in those that the client announces as its
 roots. For a client that does not support roots, the default of --folder is the current directory.
@@ -36,8 +36,8 @@ Results are deleted when the command ends, unless you set --output-dir.
 
 def describe(parser: Parser) -> None:
     parser.description = (
-        "Serve the operations as tools of the Model Context Protocol over standard input and "
-        "output\nuntil the input ends."
+        "Serve the operations as tools of the Model Context Protocol (MCP) over standard input\n"
+        "and output, until the input ends."
     )
     parser.epilog = _EPILOG + EPILOG
     parser.add_argument(
@@ -45,7 +45,7 @@ def describe(parser: Parser) -> None:
         metavar="DIR",
         action="append",
         default=[],
-        help="Directory whose files tools may read; repeatable (default: the current directory)",
+        help="Directory whose files tools may read; repeatable (default: see below)",
     )
     output = parser.add_argument(
         "--output-dir", metavar="DIR", help="Directory in which to keep results"
@@ -62,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
             f"missing dependency: the Model Context Protocol SDK. Run: {mcp.REMEDY}"
         )
     if options.server is None:
-        instead = "only with --server URL"
-        server.refuse_without_server(options, instead, has_deadline=False)
+        server.refuse_without_server(options, "requires --server", has_deadline=False)
     if options.server is not None and options.output_dir is not None:
         raise InvalidRequestError("--output-dir and --server cannot be used together")
     folders = [_folder(one) for one in options.folder]

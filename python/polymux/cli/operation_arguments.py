@@ -150,7 +150,7 @@ def extra_body_of(options: argparse.Namespace) -> dict[str, Any] | None:
     except ValueError as error:
         raise InvalidRequestError(f"--extra-body: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidRequestError("--extra-body: must be a JSON object")
+        raise InvalidRequestError(f"--extra-body: must be a JSON object (got {shown(value)})")
     return value
 
 
@@ -186,7 +186,7 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"not an integer: {shown(text)}") from None
+        raise ValueError(f"invalid value (got {shown(text)}, allowed an integer)") from None
 
 
 def _number(text: str) -> int | float:
@@ -195,7 +195,7 @@ def _number(text: str) -> int | float:
             return kind(text)
         except ValueError:
             continue
-    raise ValueError(f"not a number: {shown(text)}")
+    raise ValueError(f"invalid value (got {shown(text)}, allowed a number)")
 
 
 def _file(text: str) -> Any:

@@ -32,7 +32,7 @@ def describe(parser: Parser) -> None:
         "operation",
         metavar="OPERATION",
         nargs="?",
-        help="Method name, command, path or the path's last segment",
+        help="Operation: its method name, command, path, or last segment of the path",
     )
     parser.add_argument("--json", action="store_true", help="Print the contract as JSON")
     parser.set_defaults(run=run)

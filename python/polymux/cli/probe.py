@@ -28,7 +28,7 @@ the fields of polymux.MediaInfo, or {"input": NAME, "error": {"type", "code", "m
 
 def describe(parser: Parser) -> None:
     parser.description = (
-        "Show container, streams, tags, chapters and cover of media files, without decoding."
+        "Show container, streams, tags, chapters and cover of media files, without decoding them."
     )
     parser.epilog = _JSON_HELP + EPILOG
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="Media file, or - for stdin")
@@ -72,7 +72,7 @@ def _lines(name: str, info: MediaInfo) -> Iterator[str]:
     if info.bitrate_bps is not None:
         yield f"  bitrate    {info.bitrate_bps / 1000:.0f} kbit/s"
     for stream in info.streams:
-        chosen = "  <- converted" if stream.index == info.best_audio_stream else ""
+        chosen = "  <- used by convert-to-mp3" if stream.index == info.best_audio_stream else ""
         yield f"  stream {stream.index:<3} {_stream(stream)}{chosen}"
     for key, value in info.tags.items():
         yield f"  tag        {key}: {value}"

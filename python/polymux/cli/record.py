@@ -43,8 +43,8 @@ def recorded(seconds: float, screen: Screen) -> bytes:
     if not found:
         names = ", ".join(dict.fromkeys(name for name, _, _ in _PROGRAMS))
         raise MissingDependencyError(
-            f"missing dependency: a recording program ({names}). Install one, such as alsa-utils, "
-            "or pass a file"
+            f"missing dependency: a program that records sound ({names}). Install one, such as "
+            "arecord from the package alsa-utils, or pass a file"
         )
     reasons: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="polymux-listen-") as folder:
@@ -59,7 +59,7 @@ def recorded(seconds: float, screen: Screen) -> bytes:
                 return file.read_bytes()
             reasons[name] = reason
     told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    raise InputUnreadableError(f"recording failed. Check the microphone ({told})")
+    raise InputUnreadableError(f"recording failed ({told}). Check the microphone")
 
 
 def _record(name: str, words: tuple[str, ...], file: Path, seconds: float, *, ends: bool) -> str:

@@ -77,7 +77,7 @@ def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> An
         default="http",
         help="Output format: HTTP, a curl command or one JSON object (default: http)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="Output file for the body")
+    parser.add_argument("-o", "--output", metavar="FILE", help="Write the body to this file")
     return parser
 
 

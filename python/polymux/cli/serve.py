@@ -53,9 +53,9 @@ def describe(parser: Parser) -> None:
         metavar="ADDRESS",
         nargs="?",
         const="",
-        help="Ray cluster that runs the operations: HOST:PORT, 'local' for a Ray instance of the "
-        "server, or 'auto' for the cluster of this computer (default without ADDRESS: [ray] in "
-        "the configuration file, else auto)",
+        help="Run the operations on a Ray cluster: HOST:PORT, 'auto' for the cluster of this "
+        "machine, or 'local' to start one for this server (without ADDRESS: the address in [ray] "
+        "of the configuration file, else auto)",
     )
     levels = ("debug", "info", "warning", "error")
     parser.add_argument(
@@ -111,7 +111,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 def _tell_ready(_: object, address: str) -> None:
     freeze_gc()
-    say(f"serving on {address}; press Ctrl-C to stop")
+    say(f"serving on {address}; Ctrl-C stops it")
 
 
 def run_config_check(options: argparse.Namespace) -> int:

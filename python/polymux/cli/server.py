@@ -29,8 +29,12 @@ The server's URL comes from --server, then POLYMUX_BASE_URL, then base_url in th
 from POLYMUX_API_KEY, then api_key in that file. It is never an option, because other users can see
 command lines. Instead of --ca-file, --client-certificate and --server-proxy, you can set
 POLYMUX_CA_FILE, POLYMUX_CLIENT_CERTIFICATE and POLYMUX_PROXY, or ca_file, client_certificate and
-proxy in that file. With --local, an installed engine runs the operation without a server; see
-'polymux doctor'.
+proxy in that file.
+
+"""
+LOCAL_HELP = """\
+With --local, an engine on this machine runs the operation without a server. 'polymux doctor' lists
+the installed engines.
 
 """
 
@@ -67,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
     )
     # Not --proxy: some operations have a field `proxy`, which is used by the server.
     group.add_argument(
-        "--server-proxy", metavar="URL", help="Proxy for connections to the server: http or socks"
+        "--server-proxy",
+        metavar="URL",
+        help="Proxy for connections to the server, such as http://HOST:PORT or socks5h://HOST:PORT",
     )
 
 
@@ -78,20 +84,20 @@ def add_max_generation(parser: argparse.ArgumentParser) -> None:
         dest="max_generation_s",
         type=_seconds_or_none,
         metavar="SECONDS",
-        help="With --local: maximum estimated duration, or 'none' for no limit (default: "
-        f"{MAX_GENERATION_S:g})",
+        help="With --local: maximum estimated time of a generation, or 'none' for no limit "
+        f"(default: {MAX_GENERATION_S:g})",
     )
     add_old_option(parser, "--longest-generation", seconds)
 
 
 def refuse_without_server(
-    options: argparse.Namespace, instead: str, *, has_deadline: bool = True
+    options: argparse.Namespace, why: str, *, has_deadline: bool = True
 ) -> None:
     """Reject options that have no effect without a server.
 
     Args:
         options: Parsed command line with the options of `add_arguments`.
-        instead: Explanation for the message.
+        why: End of the message, such as "requires --server".
         has_deadline: Whether `--timeout` applies without a server.
 
     Raises:
@@ -106,7 +112,7 @@ def refuse_without_server(
     }
     given = [name for name, value in of_server.items() if value is not None]
     if given:
-        raise InvalidRequestError(f"{', '.join(given)}: not supported here: {instead}")
+        raise InvalidRequestError(f"{', '.join(given)}: {why}")
 
 
 def _seconds(text: str) -> float:
@@ -115,7 +121,9 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"not a number of seconds above 0: {shown(text)}")
+        raise argparse.ArgumentTypeError(
+            f"invalid value (got {shown(text)}, allowed a number of seconds above 0)"
+        )
     return seconds
 
 
@@ -125,7 +133,9 @@ def _seconds_or_none(text: str) -> float:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 3 or int(text) > 100:
-        raise argparse.ArgumentTypeError(f"not an integer from 0 to 100: {shown(text)}")
+        raise argparse.ArgumentTypeError(
+            f"invalid value (got {shown(text)}, allowed an integer from 0 to 100)"
+        )
     return int(text)
 
 
@@ -150,7 +160,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
 
     if options.server is not None:
         raise InvalidRequestError("--local and --server cannot be used together")
-    refuse_without_server(options, "--local uses no server")
+    refuse_without_server(options, "cannot be used with --local, which uses no server")
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local and --no-wait cannot be used together")
     errors.is_done_here()
@@ -191,7 +201,7 @@ def async_client(options: argparse.Namespace, command: str) -> AsyncClient:
 
 
 def _client_arguments(options: argparse.Namespace, command: str) -> dict[str, Any]:
-    found = _configuration(options.server, command)
+    found = _configuration(options.server, command, local=hasattr(options, "local"))
     return {
         "base_url": found.base_url,
         "api_key": found.api_key,
@@ -220,7 +230,7 @@ def _file(option: str, path: str | None) -> str | None:
     return path
 
 
-def _configuration(server: str | None, command: str) -> Configuration:
+def _configuration(server: str | None, command: str, *, local: bool) -> Configuration:
     if server is not None:
         server = checked_base_url(server, "--server")
     try:
@@ -230,8 +240,8 @@ def _configuration(server: str | None, command: str) -> Configuration:
             raise ConfigurationError(error.message) from None
         raise ConfigurationError(
             f"no server configured for 'polymux {command}'. Use --server URL, set "
-            f"POLYMUX_BASE_URL, or set base_url in {config_path()}. Operations also support "
-            "--local if a local engine is installed"
+            f"POLYMUX_BASE_URL, or set base_url in {config_path()}"
+            + (". With --local, an engine on this machine needs no server" if local else "")
         ) from None
     hide(found.api_key)
     return found

@@ -45,12 +45,15 @@ def describe(parser: Parser) -> None:
     parser.description = "Manage the index of your music library, for recognition and search."
     parser.epilog = WHERE + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    added = _add(actions, "add", _add_files, "add files and directories", _ADD_EPILOG)
+    added = _add(actions, "add", _add_files, "add songs from files and directories", _ADD_EPILOG)
     added.add_argument("sources", metavar="FILE_OR_DIR", nargs="+", help="File or directory")
     rescan = _add(actions, "rescan", _rescan, "update the index after file changes", _ADD_EPILOG)
     for one in (added, rescan):
         one.add_argument(
-            "--workers", type=int, metavar="N", help="Files in parallel (default: all cores)"
+            "--workers",
+            type=int,
+            metavar="N",
+            help="Number of files to process in parallel (default: the number of available cores)",
         )
     _add(actions, "list", _list, "list all songs")
     gone = _add(actions, "rm", _remove, "remove songs from the index (files are kept)")
@@ -98,7 +101,8 @@ def _tell(screen: Screen, now: AddProgress, *, as_json: bool) -> None:
             line["error"] = now.error.to_dict()
         write_json(line)
     elif now.error is not None:
-        screen.complain(f"polymux: {path}: not added: {now.error}")
+        words = str(now.error).removeprefix(f"{path}: ")
+        screen.complain(f"polymux: {path}: not added: {words}")
     elif now.outcome == "missing":
         screen.complain(f"polymux: {path}: file not found")
     elif now.outcome != "unchanged":
@@ -192,7 +196,7 @@ def _check(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int
     for problem in report.problems:
         write_line(f"damaged: {problem}")
     for segment in report.damaged_segments:
-        write_line(f"rebuilt: {segment}")
+        write_line(f"damaged, rebuilt: {segment}")
     for song in report.missing:
         write_line(f"file not found: {line_of(song)}")
     for song in report.stale:

@@ -75,7 +75,7 @@ class Connection:
         if self._session is not None:
             return self._session
         if self._closed:
-            raise InvalidRequestError("client: already closed")
+            raise InvalidRequestError("client: already closed. Create a new one")
         own = self._open()
         self._session = session = self._made.setdefault("session", own)
         if session is not own or self._closed:

@@ -100,9 +100,9 @@ async def _iterate_elsewhere(iterator: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield piece  # type: ignore[misc]  # `end` is excluded above
 
 
-def _text(text: object, what: str) -> str:
+def _text(text: object, what: str, allowed: str = "str") -> str:
     if not isinstance(text, str):
-        raise TypeError(f"form {what}: invalid type (got {type(text).__name__}, allowed str)")
+        raise TypeError(f"form {what}: invalid type (got {type(text).__name__}, allowed {allowed})")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -127,7 +127,7 @@ def field_text(name: str, value: object) -> str:
         if not math.isfinite(value):
             raise InvalidRequestError(f"{name}: must be a finite number (got {value})")
         return repr(float(value))
-    return _text(value, f"value of {name!r}")
+    return _text(value, f"value of {name!r}", "a str, number or bool")
 
 
 def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str, int | None]:
@@ -143,7 +143,10 @@ def _native_file(field: str, upload: Any) -> tuple[str, str, Any, str, str, str,
         file_name, content = upload[:2]
         content_type = upload[2] if len(upload) == 3 else None
         if not isinstance(content_type, (str, type(None))):
-            raise TypeError(f"file {field!r}: invalid content type (allowed str or None)")
+            raise TypeError(
+                f"file {field!r}: invalid type of the content type (got "
+                f"{type(content_type).__name__}, allowed str or None)"
+            )
     given = file_given(content)
     if given is not None:
         content_type = content_type or content.content_type

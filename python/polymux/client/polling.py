@@ -150,7 +150,9 @@ class Events:
         """
 
         if not self.ended:
-            message = "event stream ended early: the job is still running"
+            message = (
+                "event stream ended before the job. Read the events again, or wait for the job"
+            )
             error = StreamInterruptedError(message)
             error.retry_safe = True
             raise error
@@ -204,8 +206,10 @@ class Paginator:
             return None
         target = _page_at(self._next)
         if target is None or target == self._target:
-            where = "the same page" if target else "not a page of jobs"
-            raise DecodeError(f"next: invalid URL of the next page ({where}): {shown(self._next)}")
+            allowed = "another page than the last one" if target else "a page of jobs"
+            raise DecodeError(
+                f"next: invalid URL of the next page (got {shown(self._next)}, allowed {allowed})"
+            )
         self._target = target
         return target
 
@@ -289,9 +293,9 @@ class JobPoller:
             return left
 
         error = RequestTimeoutError(
-            f"prediction {self._name}: timed out after {self._timeout.total:g} s (timeout 'total') "
-            "and still running. Use client.predictions.wait to wait longer, "
-            "client.predictions.cancel to stop it"
+            f"job {self._name}: timed out after {self._timeout.total:g} s (timeout "
+            "'total'); the job is still running. Use client.predictions.wait to wait longer, or "
+            "client.predictions.cancel to cancel it"
         )
         error.limit = "total"
         raise error

@@ -95,7 +95,8 @@ class RemoteFile(MediaFile):
             AttributeError: Always.
         """
         raise AttributeError(
-            "report: not available for a file on a server. polymux.convert_to_mp3 returns one"
+            "report: not available for a file on a server. Only files of polymux.convert_to_mp3 "
+            "have it"
         )
 
     @property
@@ -349,7 +350,9 @@ def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
     """
     if fetched.status == _PARTIAL_CONTENT:
         place = shortened(printable(fetched.header("content-range") or ""))
-        raise DecodeError(f"download: the server sent only a part ({place or 'status 206'})")
+        raise DecodeError(
+            f"download: the server sent only a part of the file ({place or 'status 206'})"
+        )
     if fetched.ok:
         return
     from polymux.client.answer import Answer, status_error

@@ -173,7 +173,10 @@ def _extra(operation: str, shape: _Shape, extra_body: Mapping[str, Any] | None) 
     if extra_body is None:
         return {}
     if not isinstance(extra_body, Mapping) or not all(isinstance(one, str) for one in extra_body):
-        raise TypeError("extra_body: invalid type (allowed a mapping of field names to values)")
+        raise TypeError(
+            f"extra_body: invalid type (got {type(extra_body).__name__}, allowed a mapping of "
+            "field names to values)"
+        )
     for name in extra_body:
         if name in shape.known:
             message = f"extra_body: {shown(name)} is a field of {operation}. Pass it as an argument"

@@ -102,10 +102,19 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
     """
 
     if not isinstance(name, str) or not isinstance(value, str):
-        raise TypeError("headers: invalid type (names and values must be str)")
+        raise TypeError(
+            f"headers: invalid type (got {_type_name(name, value)}, allowed str for names and "
+            "values)"
+        )
     token = name.isascii() and name.replace("-", "a").replace("_", "a").isalnum()
-    if not token or name.lower() in _OWN_FIELDS:
-        raise InvalidRequestError(f"headers: {shown(name)} is invalid or cannot be set")
+    if not token:
+        raise InvalidRequestError(
+            f"headers: invalid name {shown(name)} (allowed: ASCII letters, digits, - and _)"
+        )
+    if name.lower() in _OWN_FIELDS:
+        raise InvalidRequestError(
+            f"headers: {shown(name)} cannot be set, because the client sets it itself"
+        )
     if not value.isascii() or any(char < " " or char == "\x7f" for char in value):
         # The value is not shown, because it may be a key.
         message = f"headers: invalid value of {name} (contains a control or non-ASCII character)"
@@ -121,6 +130,11 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
+def _type_name(*given: object) -> str:
+    """Return the type of the first argument that is not a str."""
+    return next(type(one).__name__ for one in given if not isinstance(one, str))
+
+
 def checked_path(operation: str, path: str) -> tuple[str, str]:
     """Validate the custom path of an operation: a path, optionally with a query, without a host.
 
@@ -131,7 +145,10 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
     """
 
     if not isinstance(operation, str) or not isinstance(path, str):
-        raise TypeError("paths: invalid type (operations and paths must be str)")
+        raise TypeError(
+            f"paths: invalid type (got {_type_name(operation, path)}, allowed str for operations "
+            "and paths)"
+        )
     printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
     if not path.startswith("/") or not printable:
         message = (

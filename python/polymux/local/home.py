@@ -128,7 +128,9 @@ class OpenCall:
         # Like asyncio.timeout: a task that others canceled stays canceled.
         is_ours = self.task.uncancel() <= self._cancelling
         if is_ours and kind is not None and issubclass(kind, asyncio.CancelledError):
-            raise OperationCancelledError("canceled: closed during the operation") from error
+            raise OperationCancelledError(
+                "canceled: this Local or AsyncLocal was closed during the operation"
+            ) from error
 
 
 class CallTracker:
@@ -174,7 +176,9 @@ class OpenStream:
             OperationCancelledError: The `Local` or `AsyncLocal` was closed.
         """
         if self._is_over:
-            raise OperationCancelledError("canceled: closed before the end of the stream")
+            raise OperationCancelledError(
+                "canceled: this Local or AsyncLocal was closed before the end of the stream"
+            )
         self._is_read = True
         try:
             with OpenCall(self._calls):
@@ -442,7 +446,7 @@ def finished(job: Job, store: Store) -> Any:
     if job.error is not None:
         raise restored(job.error)
     if job.status != "succeeded":
-        raise PredictionFailedError(f"prediction {job.id}: {job.status}")
+        raise PredictionFailedError(f"job {job.id}: {job.status}")
     if RESULTS[job.operation] == "Prediction":
         return prediction_of(job, store)
     return result_of(

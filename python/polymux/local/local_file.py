@@ -57,8 +57,8 @@ class LocalFile(MediaFile):
         """
         if self._report is None:
             raise AttributeError(
-                "report: not available for a file of polymux.Local. polymux.convert_to_mp3 "
-                "returns one"
+                "report: not available for a file of polymux.Local. Only files of "
+                "polymux.convert_to_mp3 have it"
             )
         return self._report
 

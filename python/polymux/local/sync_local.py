@@ -205,7 +205,9 @@ class Local(LocalBase, Operations):
                         self._session = Session(self._given)
                     present = self._session
                     if present is None or session not in (None, present):
-                        raise OperationCancelledError("canceled: closed before the operation")
+                        raise OperationCancelledError(
+                            "canceled: this Local was closed before the operation started"
+                        )
                     begun = watched(present.inner)
                     return asyncio.run_coroutine_threadsafe(begun, present.loop), stopped
             # The previous session still uses the data directory.
@@ -232,7 +234,9 @@ class Local(LocalBase, Operations):
         try:
             result, error = future.result()
         except CancelledError:
-            raise OperationCancelledError("canceled: closed during the operation") from None
+            raise OperationCancelledError(
+                "canceled: this Local was closed during the operation"
+            ) from None
         if error is None:
             return result
         try:
@@ -321,7 +325,9 @@ class _Pieces:
             return await anext(self._source, None)
 
         if self._session is None:
-            raise OperationCancelledError("canceled: closed before the end of the stream")
+            raise OperationCancelledError(
+                "canceled: this Local was closed before the end of the stream"
+            )
         piece: ChatChunk | bytes | None = self._local._run(following, self._session)  # noqa: SLF001
         if piece is None:
             raise StopIteration

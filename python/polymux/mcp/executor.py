@@ -283,7 +283,9 @@ async def _upload(one: Input, service: Service, drafts: ExitStack) -> Upload:
         try:
             draft = await copied(media, one.kept, drafts)
         except FileNotFoundError:
-            raise bad_request(f"{one.file_name}: the file has just expired") from None
+            raise bad_request(
+                f"{one.file_name}: the file has just expired. Create it again"
+            ) from None
     elif one.path is not None:
         return Upload(one.path, one.file_name, one.content_type, one.size_bytes)
     else:

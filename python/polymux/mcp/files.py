@@ -57,7 +57,7 @@ def embedded(field: str, text: str, max_bytes: int | None) -> Input:
     if text[: len(_DATA)].lower() == _DATA:
         head, comma, body = text.partition(",")
         if not comma or len(head) > _MAX_DATA_URL_HEADER_CHARACTERS:
-            raise bad_request(f"{field}: invalid data: URL (expected data:TYPE;base64,DATA)", field)
+            raise bad_request(f"{field}: invalid data URL (expected data:TYPE;base64,DATA)", field)
     words = head[len(_DATA) :].split(";")
     if head:
         kind = words[0].strip()
@@ -83,7 +83,9 @@ def _decoded(field: str, text: str) -> bytes:
         return base64.b64decode(text.translate(_BLANKS), validate=True)
     except (binascii.Error, ValueError):
         raise bad_request(
-            f"{field}: invalid file. Send base64, or a URL data:TYPE;base64,DATA", field
+            f"{field}: invalid base64. Send the file as base64, or as a data URL "
+            "(data:TYPE;base64,DATA)",
+            field,
         ) from None
 
 
@@ -113,7 +115,9 @@ class Folders:
             return embedded(field, text, None)
         folders = [*self._named, *(self._default if roots is None else roots)]
         if not 0 < len(text) <= 3 * _MAX_PATH_CHARACTERS or "\0" in text:
-            raise bad_request(f"{field}: invalid path", field)
+            raise bad_request(
+                f"{field}: invalid path (empty, too long, or contains a null byte)", field
+            )
         path = _path_of(field, text)
         if not path.is_absolute():
             # If several folders contain the path, the first one counts.
@@ -129,7 +133,9 @@ def _path_of(field: str, text: str) -> Path:
     if text[:5].lower() == "file:":
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise bad_request(f"{field}: the URL does not name a file on this machine", field)
+            raise bad_request(
+                f"{field}: not the URL of a file on this machine (expected file:///PATH)", field
+            )
         return Path(unquote(parts.path))
     if separator and scheme.isalnum():
         raise bad_request(f"{field}: URLs are not supported. Use a file on this machine", field)

@@ -127,7 +127,9 @@ async def local_executor(
 class StdioFrontend:
     """The only client of a stdio server; it may read files of this machine."""
 
-    file_words = "The path of a file on this machine, or the file as a URL data:TYPE;base64,DATA."
+    file_words = (
+        "The path of a file on this machine, or its content as a data URL (data:TYPE;base64,DATA)."
+    )
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders

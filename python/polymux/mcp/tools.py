@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux._native import core
+from polymux._util.text import shown
 from polymux.client.multipart import field_text
 from polymux.service.errors import bad_request
 
@@ -84,7 +85,7 @@ def sorted_out(operation: Operation, given: Mapping[str, Any] | None) -> Argumen
     files = {name: values.pop(name) for name in expected & values.keys()}
     for name, value in {**files, _SELECTOR: model or ""}.items():
         if not isinstance(value, str):
-            raise bad_request(f"{name}: must be a string", name)
+            raise bad_request(f"{name}: must be a string (got {shown(value)})", name)
     return Arguments(operation, model, values, files)
 
 

@@ -166,7 +166,9 @@ def _of_pipeline(folder: Path, index: dict[str, Any]) -> tuple[str, ...]:
             continue
         place = folder / part
         if "/" in part or part.startswith(".") or not place.is_dir():
-            raise InvalidRequestError(f"{_shown(folder)}: model is missing {display_name(part)}")
+            raise InvalidRequestError(
+                f"{_shown(folder)}: incomplete model: missing directory {display_name(part)}"
+            )
         chosen = _chosen(place)
         if in_one_file:
             chosen = [name for name in chosen if weights_of(name) is None]
@@ -192,10 +194,10 @@ def _check_weights(folder: Path, part: Path) -> None:
     names = _files(part)
     if has_weights(names):
         return
-    what = f"the model in {_shown(folder)}" if part == folder else part.name
+    of = "" if part == folder else f" of {part.name}"
     if has_pickles(names):
-        raise InvalidRequestError(pickles(f"the weights of {what} in {_shown(folder)}"))
-    raise InvalidRequestError(f"{_shown(folder)}: model is missing the weights of {part.name}")
+        raise InvalidRequestError(pickles(f"the weights{of} in {_shown(folder)}"))
+    raise InvalidRequestError(f"{_shown(folder)}: incomplete model: missing weights{of}")
 
 
 def check_lora(path: Path) -> None:
@@ -213,7 +215,8 @@ def check_lora(path: Path) -> None:
             f"{_shown(path)} is a complete model in one file, not a LoRA. Convert it to a "
             "directory (see docs/reference/models.md) and use that"
         )
-    raise InvalidRequestError(f"{_shown(path)} is not a LoRA: no tensor has a LoRA name")
+    marks = ", ".join(map(repr, _LORA_MARKS))
+    raise InvalidRequestError(f"{_shown(path)} is not a LoRA: no tensor name contains {marks}")
 
 
 def tensors(path: Path) -> dict[str, Any]:

@@ -316,7 +316,7 @@ def _check_form(model: Model, files: Path) -> None:
         layout_of(files, model.family)
     except InvalidRequestError as error:
         shutil.rmtree(files)
-        raise ModelError(f"{model.name} cannot be used and was deleted: {error}") from None
+        raise ModelError(f"model {model.name} cannot be used and was deleted: {error}") from None
 
 
 def _manifest(model: Model, files: Path) -> Manifest:

@@ -73,7 +73,9 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
         InvalidRequestError: It is not a model, not of this family, or incomplete.
     """
     if family is not None and family not in FAMILIES:
-        raise InvalidRequestError(f"family={shown(family)}: must be one of {', '.join(FAMILIES)}")
+        raise InvalidRequestError(
+            f"family: unknown family {shown(family)} (known: {', '.join(FAMILIES)})"
+        )
     name = display_name(os.fspath(path))
     try:
         if not path.exists():
@@ -89,9 +91,9 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
         raise InvalidRequestError(pickles(f"the weights in {name}"))
     if family is None:
         forms = "; ".join(f"{one}: {about.model_form}" for one, about in FAMILIES.items())
-        raise InvalidRequestError(f"{name} is not a supported model ({forms})")
+        raise InvalidRequestError(f"{name} is not a supported model (supported: {forms})")
     raise InvalidRequestError(
-        f"{name} is not a {family} model: expected {FAMILIES[family].model_form}"
+        f"{name} is not a {family} model (expected {FAMILIES[family].model_form})"
     )
 
 
@@ -199,5 +201,5 @@ def _all_there(folder: Path, names: Sequence[str]) -> None:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise InvalidRequestError(
-            f"{display_name(os.fspath(folder))}: model is missing {', '.join(missing[:5])}"
+            f"{display_name(os.fspath(folder))}: incomplete model: missing {', '.join(missing[:5])}"
         )

@@ -229,8 +229,9 @@ class ModelsFolder:
         folder = self.path / model.name
         if model.kind == "found" or folder.is_symlink():
             raise OutputRefusedError(
-                f"{model.name} was put into {display_name(str(self.path))} by hand, and its files "
-                "may be the only copy. Delete them yourself"
+                f"model {model.name} was not removed: it was put into "
+                f"{display_name(str(self.path))} by hand, and its files may be the only copy. "
+                "Delete them yourself"
             )
         own = [] if model.kind == "linked" else [one.name for one in model.manifest.files]
         with writing(folder):
@@ -254,8 +255,8 @@ class ModelsFolder:
         kept = model.manifest.files
         if not kept or not all(one.sha256 for one in kept):
             raise ModelError(
-                f"no hashes are known for the files of {model.name}: "
-                f"{model.manifest.source or model.problem}"
+                f"model {model.name} cannot be verified: no SHA-256 hashes are recorded for its "
+                f"files ({model.manifest.source or model.problem})"
             )
         damaged = []
         done, total = 0, model.bytes
@@ -361,4 +362,6 @@ def _locked(work: Path, name: str) -> int:
         os.close(descriptor)
         raise
     os.close(descriptor)
-    raise ModelError(f"another process is downloading or removing model {name}. Try again later")
+    raise ModelError(
+        f"model {name}: another process is downloading or removing it. Try again later"
+    )

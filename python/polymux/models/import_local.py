@@ -85,10 +85,8 @@ def _check_place(layout: Layout, folder: ModelsFolder, *, copy: bool) -> None:
     for name in layout.files:
         try:
             check_file_name(name)
-        except ValueError:
-            raise InvalidRequestError(
-                f"invalid file name {display_name(name)}: it starts with a dot. Rename the file"
-            ) from None
+        except ValueError as error:
+            raise InvalidRequestError(f"{error}. Rename the file") from None
         if "/" in name and not copy and not is_within(layout.folder, name):
             raise InvalidRequestError(
                 f"{display_name(name)} is a symlink to a file outside of the model's directory. "

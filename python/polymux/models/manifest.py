@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.text import display_name
+from polymux._util.text import display_name, shown
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES
 
@@ -89,7 +89,8 @@ def read(path: Path) -> Manifest | None:
     try:
         return _decoded(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ModelError(f"{name} is not a valid model manifest: {error}") from None
+        problem = f"missing {error}" if isinstance(error, KeyError) else error
+        raise ModelError(f"{name} is not a valid model manifest: {problem}") from None
 
 
 def _decoded(plain: Any) -> Manifest:
@@ -104,24 +105,27 @@ def _decoded(plain: Any) -> Manifest:
 
 
 def _check(made: Manifest) -> None:
-    texts = (made.name, made.license, made.license_source, made.license_note, made.source)
-    plain = all(isinstance(one, str) for one in texts) and isinstance(made.options, dict)
-    if not plain or not isinstance(made.added_at, (int, float)):
-        raise TypeError("a field has the wrong type")
+    for text in ("name", "license", "license_source", "license_note", "source"):
+        if not isinstance(getattr(made, text), str):
+            raise TypeError(f"{text}: must be a string")
+    if not isinstance(made.options, dict):
+        raise TypeError("options: must be an object")
+    if not isinstance(made.added_at, (int, float)):
+        raise TypeError("added_at: must be a number")
     if made.family not in FAMILIES:
-        raise ValueError("unknown family")
+        raise ValueError(f"unknown family {shown(made.family)}")
     if made.folder is not None and not made.folder.is_absolute():
-        raise ValueError("folder is not an absolute path")
+        raise ValueError(f"folder: must be an absolute path (got {shown(str(made.folder))})")
     names = [one.name for one in made.files]
     for one in made.files:
         check_file_name(one.name)
         right = isinstance(one.bytes, int) and one.bytes >= 0
         if not right or not (one.sha256 == "" or _SHA256.fullmatch(one.sha256)):
-            raise ValueError("a file has an invalid size or SHA-256")
+            raise ValueError(f"{one.name}: invalid size or SHA-256")
     if any(value not in (".", *names) for value in made.paths.values()) or (
         "model" not in made.paths
     ):
-        raise ValueError("paths do not name files of the model")
+        raise ValueError("paths: must include 'model', and may only name files of the model")
 
 
 def check_file_name(name: object) -> None:
@@ -135,7 +139,10 @@ def check_file_name(name: object) -> None:
     parts = name.split("/") if isinstance(name, str) else []
     plain = all(one != "" and not one.startswith(".") for one in parts)
     if not 1 <= len(parts) <= _MAX_PARTS or name == FILE_NAME or "\0" in str(name) or not plain:
-        raise ValueError("invalid file name")
+        raise ValueError(
+            f"invalid file name {shown(name)} (allowed: a relative path without hidden, empty or "
+            "'..' parts)"
+        )
 
 
 def is_within(folder: Path, name: str) -> bool:

@@ -254,7 +254,9 @@ def is_plain_path(text: str) -> bool:
 
 def _checked_path(text: str) -> str:
     if not is_plain_path(text):
-        raise ValueError(f"{shown(text)} is not a plain path")
+        raise ValueError(
+            f"invalid path {shown(text)} (allowed: a relative path without hidden or '..' parts)"
+        )
     return text
 
 

@@ -66,8 +66,8 @@ def base_url() -> str:
     parts = urlsplit(named)
     if parts.scheme not in ("https", "http") or not parts.netloc or "@" in parts.netloc:
         raise InvalidRequestError(
-            "POLYMUX_MODELS_URL must be a URL such as https://models.example, without a user name "
-            "and password"
+            "POLYMUX_MODELS_URL: invalid URL. Use a URL such as https://models.example, without "
+            "user name and password"
         )
     return named.rstrip("/")
 
@@ -139,7 +139,9 @@ def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -
     about, _ = _asked(repository, f"{place}/revision/{quote(revision, safe='')}", policy)
     commit = about.get("sha") if isinstance(about, dict) else None
     if not isinstance(commit, str) or not _SHA1.fullmatch(commit):
-        raise ModelError(f"{repository}: no commit for revision {revision} in the response")
+        raise ModelError(
+            f"{repository}: the server's response has no commit for revision {revision}"
+        )
     if about.get("gated") not in (None, False):
         raise ModelError(closed(repository))
     entries: dict[str, Entry] = {}
@@ -149,14 +151,14 @@ def tree_of(repository: str, revision: str, policy: FetchPolicy | None = None) -
         for one in plain if isinstance(plain, list) else [None]:
             entry = _entry(repository, one)
             if entry is not None and entries.setdefault(entry.path, entry) is not entry:
-                raise ModelError(f"{repository}: invalid file list, duplicate {shown(entry.path)}")
+                raise ModelError(f"{repository}: invalid file list: duplicate {shown(entry.path)}")
         following = _NEXT.search(fetched.header("link") or "")
         if following is None:
             return Tree(repository, commit, entries)
         url = following[1]
         if not url.startswith(f"{base_url()}/"):
-            raise ModelError(f"{repository}: invalid file list, next page on another server")
-    raise ModelError(f"{repository}: file list too long")
+            raise ModelError(f"{repository}: invalid file list: the next page is on another server")
+    raise ModelError(f"{repository}: file list too long (allowed {_MAX_PAGES} pages)")
 
 
 def _asked(repository: str, url: str, policy: FetchPolicy) -> tuple[Any, Fetched]:
@@ -186,8 +188,8 @@ def closed(repository: str) -> str:
     """Return the message for a repository that requires an account."""
     return (
         f"{repository} does not exist, or requires an account that has accepted its terms, which "
-        "polymux does not support. Download it yourself, then run 'polymux models add NAME FOLDER' "
-        "with its directory"
+        "polymux does not support. Download the model yourself, then run 'polymux models add NAME "
+        "DIR'"
     )
 
 

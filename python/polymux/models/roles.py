@@ -197,8 +197,7 @@ def _missing(name: str) -> str:
     if registry.find(name) is not None:
         return f"model {name} is not installed. Run 'polymux models pull {name}'"
     return (
-        f"model {name} is not installed. Run 'polymux models add {name} FOLDER' to use your own "
-        "model"
+        f"model {name} is not installed. Run 'polymux models add {name} DIR' to use your own model"
     )
 
 

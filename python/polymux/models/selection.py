@@ -178,6 +178,6 @@ def _not_installed(family: str, wanted: str) -> str:
             "restart"
         )
     return (
-        f"unknown {family} model {display_name(wanted)}: not an installed model (see 'polymux "
-        f"models list') and not an existing path ({FAMILIES[family].model_form})"
+        f"unknown {family} model {display_name(wanted)}. Use the name of an installed model (see "
+        f"'polymux models list'), or the path of {FAMILIES[family].model_form}"
     )

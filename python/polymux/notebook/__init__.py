@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "load_ipython_extension", "progress"]
 
 _BETWEEN_UPDATES_S = 0.1
-_HELP = "usage: %%polymux [--model M] [--system S] [--server URL], with the question below it"
+_HELP = (
+    "usage: %%polymux [--model M] [--system S] [--server URL], with the question in the lines below"
+)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

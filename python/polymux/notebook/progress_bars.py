@@ -119,7 +119,10 @@ def _read(told: tuple[Any, ...]) -> tuple[float | None, str, bool | None]:
     if hasattr(one, "done") and hasattr(one, "total"):
         done = one.done + getattr(one, "failed", 0)
         return (done / one.total if one.total else None), f"{done} of {one.total}", None
-    raise TypeError(f"progress: unsupported type {type(one).__name__}")
+    raise TypeError(
+        f"progress: invalid type (got {type(one).__name__}, allowed a job, or the progress of a "
+        "conversion or batch)"
+    )
 
 
 def _of_bytes(done: int, total: int | None) -> tuple[float | None, str, bool | None]:

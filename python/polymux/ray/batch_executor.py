@@ -283,7 +283,7 @@ def _room(ray: Any, share: ResourceRequest) -> int:
         raise NoBackendError(
             f"Ray cluster too small: it has {there.get('CPU', 0):g} CPUs and "
             f"{there.get('GPU', 0):g} GPUs, and each worker needs {share.cpus:g} CPUs and "
-            f"{share.gpus:g} GPUs"
+            f"{share.gpus:g} GPUs. Lower ray_cpus or ray_gpus (--ray-cpus, --ray-gpus)"
         )
     return min(most, share.workers or most, _MAX_WORKERS)
 

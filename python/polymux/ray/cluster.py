@@ -49,7 +49,7 @@ def check_address(address: str) -> str:
     if address in (LOCAL, AUTO) or (host and is_port and "/" not in host):
         return address
     raise InvalidRequestError(
-        f"ray={shown(address)} is not a valid cluster address. Use HOST:PORT, 'auto' for the "
+        f"ray={shown(address)}: invalid cluster address. Use HOST:PORT, 'auto' for the "
         "cluster of this machine, or 'local' for a new cluster on this machine"
     )
 
@@ -69,8 +69,7 @@ def ray_module(name: str = "ray") -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
-            f"missing module {error.name or name}. Install Ray support with "
-            "pip install 'polymux[ray]'"
+            f"missing dependency: {error.name or name}. Run: pip install 'polymux[ray]'"
         ) from error
 
 

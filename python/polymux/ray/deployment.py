@@ -173,7 +173,7 @@ class ClusterBackend(Backend):
             except _ReplicaLostError as error:
                 _log.error("lost a replica of engine %s: %s", self.name, error)
                 if begun or last:
-                    self._health = Health("failed", "its replica died")
+                    self._health = Health("failed", "its replica crashed")
                     raise engine_failed(f"engine {self.name} crashed during this request") from None
             else:
                 return
@@ -205,7 +205,7 @@ class ClusterBackend(Backend):
             ended = True
             raise status_error(
                 errors.OverloadedError,
-                f"the cluster cannot start engine {self.name}. See the log of the cluster",
+                f"the Ray cluster cannot start engine {self.name}. See Ray's logs",
                 code="engine_broken",
                 retry_after_s=_RETRY_AFTER_S,
             ) from error

@@ -87,7 +87,9 @@ class EngineReplica:
             yield done
         except Exception as error:
             if not isinstance(error, PolymuxError):
-                _log.exception("engine %s failed on %s", self._backend.name, asked.request_id)
+                _log.exception(
+                    "engine %s failed on request %s", self._backend.name, asked.request_id
+                )
             yield Refused(described(error))
         finally:
             doing.cancel()

@@ -54,8 +54,8 @@ class RaySettings:
         """Yield the problems between several settings."""
         if self.max_replicas < self.min_replicas:
             yield (
-                f"max_replicas={self.max_replicas}: must be min_replicas={self.min_replicas} or "
-                "more"
+                f"max_replicas={self.max_replicas}: must be at least min_replicas "
+                f"({self.min_replicas})"
             )
         for name in self.engines:
             self.of(name)

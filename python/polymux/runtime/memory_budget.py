@@ -77,8 +77,8 @@ class MemoryBudget:
             self._promised.add(engine)
             return
         words = (
-            f"out of memory: engine {engine.name} needs about {needed // _MIB} MiB (available: "
-            f"{left // _MIB} MiB)"
+            f"out of memory: engine {engine.name} needs about {needed // _MIB} MiB, and "
+            f"{left // _MIB} MiB are available"
         )
         others = (one for one in self._engines if one is not engine)
         if any(one.process is not None or one in self._promised for one in others):

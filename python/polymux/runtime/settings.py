@@ -112,7 +112,7 @@ class StoreSettings:
 
     folder: Path = field(
         default_factory=lambda: state_folder() / "server",
-        metadata=rule(parse=_folder, must="a folder"),
+        metadata=rule(parse=_folder, must="the path of a directory"),
     )
     bytes: int = 20 << 30
     retention_s: float = 86400.0
@@ -172,7 +172,10 @@ class EngineSettings:
             )
         for one in self.operations:
             if one not in _operations():
-                yield f"operations: unknown operation {shown(one)}"
+                yield (
+                    f"operations: unknown operation {shown(one)} (known: "
+                    f"{', '.join(sorted(_operations()))})"
+                )
         if is_own and not self.operations:
             yield "operations: missing. List the operations of your custom engine"
         if self.family in ENGINES:  # The options of a custom engine are unknown.
@@ -203,9 +206,11 @@ def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
         raise InvalidRequestError("must be a table")
     for operation, wanted in plain.items():
         if operation not in _operations():
-            raise InvalidRequestError(f"unknown operation {shown(operation)}")
+            raise InvalidRequestError(
+                f"unknown operation {shown(operation)} (known: {', '.join(sorted(_operations()))})"
+            )
         if not isinstance(wanted, list):
-            raise InvalidRequestError(f"{operation} must be an array")
+            raise InvalidRequestError(f"{operation}: must be an array")
     return {name: tuple(_route(name, one) for one in wanted) for name, wanted in plain.items()}
 
 

@@ -65,8 +65,8 @@ def without_keys(_: str, table: dict[str, Any], __: Callable[[str], object]) -> 
     for one in _KEYS:
         if one in table:
             raise InvalidRequestError(
-                f"{one}: keys are not accepted in this file. Put the key into a separate file and "
-                "set key_file, or set key_environment to the name of a variable"
+                f"{one}: API keys are not allowed in this file. Put the key into a separate file "
+                "and set key_file, or set key_environment to the name of an environment variable"
             )
     return table
 
@@ -109,7 +109,7 @@ class UpstreamSettings:
         metadata=rule(
             parse=_url,
             hidden=True,
-            must="a URL like https://api.example/v1, without user name and password",
+            must="a URL such as https://api.example/v1, without user name and password",
         )
     )
     key_file: Path | None = None
@@ -124,7 +124,11 @@ class UpstreamSettings:
     operations: tuple[str, ...] = ()
     models: Mapping[str, str] = field(
         default_factory=dict,
-        metadata=rule(read=_models, must="an array of names, or a table of our names to theirs"),
+        metadata=rule(
+            read=_models,
+            must="an array of model names, or a table that maps model names of this server to "
+            "those of the upstream",
+        ),
     )
     max_concurrency: int = field(default=16, metadata=rule(min=1))
     connect_s: float | None = field(default=None, metadata=_TIME)
@@ -169,7 +173,8 @@ class UpstreamSettings:
             theirs = "owner/name:version"
         for name in lacking:
             ours = contract.operation(name).variants[0].model or "assistant"
-            yield f'models: none for {name}. Add one, such as models = {{ "{ours}" = "{theirs}" }}'
+            example = f'models = {{ "{ours}" = "{theirs}" }}'
+            yield f"models: missing a model for {name}. Add one, such as {example}"
 
     def key(self, name: str) -> str | None:
         """Read the API key; None if not configured.
@@ -182,12 +187,16 @@ class UpstreamSettings:
         """
         if self.key_environment is not None:
             found, place = os.environ.get(self.key_environment, ""), "key_environment"
+            source = "environment variable"
         elif self.key_file is not None:
-            found, place = _in_file(self.key_file, name), "key_file"
+            found, place, source = _in_file(self.key_file, name), "key_file", "file"
         else:
             return None
         if not found.strip():
-            raise InvalidRequestError(f"upstreams.{name}.{place}: missing API key")
+            missing = "unset or empty" if place == "key_environment" else "empty"
+            raise InvalidRequestError(
+                f"upstreams.{name}.{place}: missing API key: the {source} is {missing}"
+            )
         try:
             return checked_key(found.strip())
         except InvalidRequestError:

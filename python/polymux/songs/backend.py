@@ -131,7 +131,7 @@ class SongIndexBackend(Backend):
             return [self._answer(song) for song in index.search(text, limit)]
 
         own = await self._ask(search) or []
-        sink.log(f"found {len(own)} songs in the music library")
+        sink.log(f"found {told(len(own))} in the music library")
         more = await self._more(work, sink, own, limit) if len(own) < limit else []
         _log.info("search_music %s: %d from the music library, %d others",
                   work.request_id, len(own), len(more))  # fmt: skip
@@ -147,7 +147,10 @@ class SongIndexBackend(Backend):
             if not own:
                 raise
             _log.warning(
-                "search_music %s: only songs from the music library, as %s", work.request_id, error
+                "search_music %s: only songs from the music library, because other backends "
+                "failed: %s",
+                work.request_id,
+                error,
             )
             sink.log(f"searching other backends failed: {error}")
             return []

@@ -126,17 +126,19 @@ class Database:
         version, application = self._version()
         if application not in (0, APPLICATION_ID) or (version > 0 and application == 0):
             raise SongIndexError(
-                f"{self._name} is the database of another program. Use another directory"
+                f"song index {self._name}: the file is a database of another program. Use "
+                "another directory"
             )
         if version > len(MIGRATIONS):
             raise SongIndexError(
-                f"song index {self._name} has version {version}, but this polymux supports only "
-                f"{len(MIGRATIONS)}. Use the newer polymux that made it, or another directory"
+                f"song index {self._name}: unsupported version (got {version}, allowed "
+                f"{len(MIGRATIONS)}). Use the newer version of polymux that created it, or another "
+                "directory"
             )
         if version < len(MIGRATIONS) and self.writer.is_fixed:
             raise SongIndexError(
-                f"song index {self._name} has version {version}, but this polymux needs "
-                f"{len(MIGRATIONS)}. Open it once with write permission to upgrade it"
+                f"song index {self._name}: must be upgraded (got version {version}, allowed "
+                f"{len(MIGRATIONS)}). Open it once with write permission to upgrade it"
             )
         if version < len(MIGRATIONS):
             with self.writer.transaction():

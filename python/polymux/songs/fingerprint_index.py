@@ -113,7 +113,7 @@ class FingerprintIndex:
             name = display_name(self._folder.parent.as_posix())
             words = error if isinstance(error, PolymuxError) else error.strerror
             raise SongIndexError(
-                f"the song index of {name} cannot be used: {words}",
+                f"the song index {name} cannot be used: {words}",
                 errno=getattr(error, "errno", None),
             ) from error
 

@@ -319,7 +319,7 @@ class Addition:
 def _checked_workers(workers: int | None) -> int:
     number = media.available_cores() if workers is None else integer("workers", workers)
     if number < 1:
-        raise InvalidRequestError(f"workers={number} is invalid (minimum 1)")
+        raise InvalidRequestError(f"workers: out of range (got {number}, allowed 1 or more)")
     return number
 
 

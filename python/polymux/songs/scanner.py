@@ -62,7 +62,7 @@ def several(sources: Any) -> list[Any]:
     if isinstance(sources, (str, os.PathLike)):
         return [sources]
     if isinstance(sources, (bytes, bytearray, memoryview)):
-        raise TypeError(f"sources: must be paths of files, not {shown(sources)}")
+        raise TypeError(f"sources: must be paths (got {shown(sources)})")
     return list(sources)
 
 

@@ -19,7 +19,7 @@ _log = logging.getLogger("polymux.songs")
 #: File name in the directory of a song index.
 DATABASE = "songs.sqlite3"
 #: Instruction in messages for users whose music library is empty.
-REMEDY = "run 'polymux songs add FOLDER' to add your music"
+REMEDY = "run 'polymux songs add DIR' to add your music"
 
 #: Allowed range of the minimum confidence. Below it, a match would be a guess; above it, hardly any
 #: song would match.

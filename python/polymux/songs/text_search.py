@@ -53,7 +53,7 @@ _TITLE_OF_TRIGRAMS = 3.0
 def search_text(text: str) -> str:
     """Check and normalize a search text."""
     if not isinstance(text, str):
-        raise TypeError(f"search text: must be a str, not {type(text).__name__}")
+        raise TypeError(f"search text: invalid type (got {type(text).__name__}, allowed str)")
     if len(text) > MAX_SEARCH_CHARACTERS:
         raise InvalidRequestError(
             f"search text too long (got {len(text)} characters, allowed {MAX_SEARCH_CHARACTERS})"
@@ -68,7 +68,7 @@ def songs_like(reader: Connection, table: SongTable, text: str, limit: int) -> l
     """Return songs that match a name, best first, without copies of the same song."""
     wanted = search_text(text)
     if not 1 <= integer("limit", limit) <= _MAX_FOUND:
-        raise InvalidRequestError(f"limit={limit}is out of range (allowed: 1 to {_MAX_FOUND})")
+        raise InvalidRequestError(f"limit: out of range (got {limit}, allowed 1 to {_MAX_FOUND})")
     found = search(reader, wanted, _COPIES * limit)
     rows = table.many([number for number, _ in found])
     songs = [rows[number].song() for number, _ in found if number in rows]

@@ -78,7 +78,7 @@ class WritingLock:
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
             raise SongIndexError(
-                f"cannot lock the song index: {name}: {error.strerror}", errno=error.errno
+                f"song index: cannot lock {name}: {error.strerror}", errno=error.errno
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

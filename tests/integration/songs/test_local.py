@@ -83,7 +83,7 @@ def test_what_is_no_song_of_the_index(folder: Path, snippets: list[Path]) -> Non
 def test_an_index_that_is_not_there_yet(folder: Path, tmp_path: Path, snippets: list[Path]) -> None:
     place = tmp_path / "later"
     with local(place) as here:
-        with pytest.raises(NoBackendError, match="polymux songs add FOLDER"):
+        with pytest.raises(NoBackendError, match="polymux songs add DIR"):
             here.search_music("blue danube")
         assert not place.exists()
         shutil.copytree(folder, place)
@@ -103,7 +103,7 @@ def test_the_default_index(
     monkeypatch.setenv("POLYMUX_SONG_INDEX", str(tmp_path / "none"))
     with local(None) as here, pytest.raises(NoBackendError) as caught:
         here.identify_song(snippets[2])
-    for word in ("polymux songs add FOLDER", "[song_recognition]"):
+    for word in ("polymux songs add DIR", "[song_recognition]"):
         assert word in str(caught.value)
     assert findings()["songs"]["ok"] is False
     assert not (tmp_path / "none").exists()

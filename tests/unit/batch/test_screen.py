@@ -30,6 +30,6 @@ def test_a_folder_that_was_not_read_is_named_and_no_success(tmp_path: Path) -> N
 
 
 def test_one_is_one(tmp_path: Path) -> None:
-    for count, words in ((1, "1 input "), (2, "2 inputs ")):
+    for count, words in ((1, "1 file "), (2, "2 files ")):
         report = BatchReport(Path("m.db"), 3, 3, 0, 0, repeated=count, ignored=count)
         assert words in run(report, tmp_path, code=0)[1]

@@ -52,7 +52,10 @@ def kind_of(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
-    return next((name for name, types in _KINDS.items() if isinstance(value, types)), "not JSON")
+    return next(
+        (name for name, types in _KINDS.items() if isinstance(value, types)),
+        "a value that is not JSON",
+    )
 
 
 def is_kind(value: object, kind: str) -> bool:

@@ -60,7 +60,7 @@ class TranscriptChunk(HtmlReprMixin, Result):
         if times is None:
             times = [None, None]
         if not isinstance(times, list) or len(times) != 2:
-            raise wrong(at, "an array of start and end", times)
+            raise wrong(at, "an array of a start and an end time", times)
         for index, time in enumerate(times):
             if time is not None and not is_kind(time, "a number"):
                 raise wrong(joined(at, index), "a number", time)
@@ -150,7 +150,7 @@ class Prediction(Response):
         if not self.failed:
             return self
         reason = "" if self.error is None else f": {shortened(printable(str(self.error)))}"
-        which = " ".join(("prediction", *filter(None, (self.model, self.id)), self.status))
+        which = " ".join(("job", *filter(None, (self.model, self.id)), self.status))
         error = PredictionFailedError(f"{which}{reason}")
         error.prediction = self
         raise error
