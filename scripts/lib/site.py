@@ -29,6 +29,21 @@ _PAGES = ELSEWHERE | {
     "README.md": "index.md",
     "benchmarks/README.md": "development/benchmarks.md",
 }
+#: Weight of pages in search, by the beginning of their path: guides before references and development pages.
+_SEARCH_WEIGHTS = {
+    "guides/": 4.0,
+    "deploy/": 4.0,
+    "integrations/": 3.0,
+    "get-started/": 3.0,
+    "notebooks/": 0.3,
+    "development/": 0.2,
+    "help/third-party": 0.1,
+    "reference/command-line": 0.3,
+    "reference/operations": 0.3,
+    "reference/python-api": 0.3,
+    "help/troubleshooting": 0.7,
+    "benchmarks": 0.5,
+}
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
@@ -102,8 +117,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Adapt the links of a page (called by MkDocs)."""
+    """Adapt the links of a page, and set its weight in search (called by MkDocs)."""
     del config, files
     origins = {one: origin for origin, one in ELSEWHERE.items()}
     name = page.file.src_uri
+    for beginning, weight in _SEARCH_WEIGHTS.items():
+        if name.startswith(beginning):
+            page.meta["search"] = {"boost": weight}
     return relinked(markdown, origins.get(name, f"docs/{name}"))
