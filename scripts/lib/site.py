@@ -29,7 +29,7 @@ _PAGES = ELSEWHERE | {
     "README.md": "index.md",
     "benchmarks/README.md": "development/benchmarks.md",
 }
-#: Weight of pages in search, by the beginning of their path: guides before references and development pages.
+#: Weight of pages in search, by the beginning of their path: guides before references.
 _SEARCH_WEIGHTS = {
     "guides/": 4.0,
     "deploy/": 4.0,
