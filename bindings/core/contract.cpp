@@ -30,7 +30,8 @@ const Operation& operation_named(const std::string& name) {
     const Operation* const operation = contract::find_operation(name);
     if (operation == nullptr) {
         raise({.code = ErrorCode::invalid_argument,
-               .message = "unknown operation " + py::repr(py::str(name)).cast<std::string>()});
+               .message = "unknown operation " + py::repr(py::str(name)).cast<std::string>() +
+                          ". Run 'polymux operations' to list them"});
     }
     return *operation;
 }

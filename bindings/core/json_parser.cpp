@@ -89,7 +89,7 @@ const char* reason(simdjson::error_code code) {
         case simdjson::EMPTY:
             return "it is empty";
         case simdjson::DEPTH_ERROR:
-            return "it is nested deeper than 200 levels";
+            return "nested too deeply (allowed 200 levels)";
         case simdjson::UTF8_ERROR:
             return "it is not valid UTF-8";
         case simdjson::STRING_ERROR:

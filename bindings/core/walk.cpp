@@ -106,7 +106,8 @@ Place Place::inside(PyObject* holder, const Place* parent) {
         for (const Place* place = parent; place != nullptr; place = place->parent) {
             if (place->holder == holder) raise_at(place, "is a circular reference");
         }
-        raise_at(parent, "is nested deeper than " + std::to_string(deepest_nesting) + " levels");
+        raise_at(parent,
+                 "is nested too deeply (allowed " + std::to_string(deepest_nesting) + " levels)");
     }
     return {.parent = parent, .holder = holder, .depth = depth};
 }

@@ -30,6 +30,7 @@ TEST_SUITE("contract") {
             CHECK(find_operation(name) == operation);
         }
         CHECK(find_operation("convert-to-mp3") == find_operation("convert2mp3"));
+        CHECK(find_operation("ocr") == find_operation("read-text"));
         CHECK(find_operation("nothing") == nullptr);
         CHECK(find_operation("") == nullptr);
     }
@@ -39,6 +40,9 @@ TEST_SUITE("contract") {
         for (const Operation* operation : operations()) {
             CHECK(names.insert(operation->name).second);
             CHECK(names.insert(operation->alias()).second);
+            for (const std::string_view alias : operation->aliases) {
+                CHECK(names.insert(alias).second);
+            }
             for (const Variant& variant : operation->variants) {
                 std::set<std::string_view> fields;
                 for (const Field& field : variant.body.fields) {

@@ -27,10 +27,10 @@ HEAD = """\
 This page lists every command and option of `polymux`. `polymux COMMAND --help` prints the same text
 with examples. For tasks, see [Use the command line](../guides/command-line.md).
 
-`polymux --version` and `polymux version` print the version. Each operation has two command names:
-the name of its Python method and the last segment of its URL path. Fields of an operation are
-options: `num_outputs` is `--num-outputs`. Boolean fields have `--name` and `--no-name`.
-JSON arguments and standard input are limited to 64 MiB.
+`polymux --version` and `polymux version` print the version. Each operation has at least two
+command names: the name of its Python method and the last segment of its URL path. Fields of an
+operation are options: `num_outputs` is `--num-outputs`. Boolean fields have `--name` and
+`--no-name`. JSON arguments and standard input are limited to 64 MiB.
 
 Errors are one line on standard error. Set `POLYMUX_DEBUG=1` to get the traceback.
 """
@@ -78,7 +78,8 @@ def _command(one: Parser, purpose: str, aliases: list[str], shared: set[str]) ->
     text = one.description or f"{purpose[:1].upper()}{purpose[1:]}"
     yield f"\n{_cell(text).rstrip('.')}.\n"
     if aliases:
-        yield f"\nAlias: {', '.join(f'`polymux {alias}`' for alias in aliases)}.\n"
+        word = "Alias" if len(aliases) == 1 else "Aliases"
+        yield f"\n{word}: {', '.join(f'`polymux {alias}`' for alias in aliases)}.\n"
     nested = list(_commands(one))
     usage = " ".join(_argument(action) for action in _positional(one))
     usage = "COMMAND" if nested else f"[options] {usage}".strip()

@@ -45,7 +45,7 @@ class House:
         self.samples = Samples(folder / "samples")
         keys = KeyFile(folder / "store" / "keys.json")
         self.key, _ = keys.add("Ada's laptop")
-        self.chat_key, _ = keys.add("Website", scopes=("chat", "operations"), concurrent=4)
+        self.chat_key, _ = keys.add("Website", scopes=("chat", "metrics"), concurrent=4)
         self._config = folder / "polymux.toml"
         self._config.write_text(_settings(folder, self.samples))
 

@@ -79,7 +79,7 @@ def test_the_life_of_a_key(opened: Opened, house: House) -> None:
         dialog.get_by_role("button", name="Change", exact=True).click()
         expect(dialog.get_by_role("alert")).to_contain_text("requests_per_minute")
         dialog.get_by_label("Requests per minute").fill("90")
-        dialog.get_by_role("checkbox", name="operations", exact=True).check()
+        dialog.get_by_role("checkbox", name="metrics", exact=True).check()
         dialog.get_by_role("button", name="Change", exact=True).click()
         expect(row).to_contain_text("90 per minute")
         expect(row).not_to_contain_text("concurrent")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 
 import pytest
@@ -12,11 +13,17 @@ from polymux._util.settings import rules_of
 from polymux.engines.registry import ENGINES
 from polymux.media.options import Limits as MediaLimits
 from polymux.models.registry import all_models
+from polymux.runtime import settings as runtime_settings
+from polymux.server import settings as server_settings
 from polymux.server.settings.settings import ServerSettings
 from polymux.service.routes import Route
 from polymux.upstreams.model_names import OPENAI_OPERATIONS
 from polymux.upstreams.replicate.models import operations_of
 from support.native_build import ROOT
+
+sys.path.append(str(ROOT / "scripts/lib"))
+
+from contract import settings_tables
 
 OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
 KINDS = ("real model", "real work", "plumbing only", "upstream only")
@@ -51,6 +58,22 @@ WHAT = cells(marked("docs/reference/models.md", "what does what"))
 
 def code_words(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
+
+
+def test_the_package_is_described_as_in_readme() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert f"{project['description']}." in lines[:8]
+
+
+def test_every_settings_class_is_exported() -> None:
+    classes = {one.name for one in settings_tables.TABLES.values()}
+    assert classes <= set(server_settings.__all__)
+    assert classes - {"CompatSettings", "ServerSettings"} <= set(runtime_settings.__all__)
+    names = {*server_settings.__all__, *runtime_settings.__all__}
+    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    text = "".join(one.read_text(encoding="utf-8") for one in pages)
+    assert set(re.findall(r"\b[A-Z][a-z]\w*Settings\b|SummaryOptions", text)) <= names
 
 
 def test_readme_says_what_each_operation_needs() -> None:

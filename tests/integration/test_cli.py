@@ -117,11 +117,11 @@ def test_folders(folder: Path, content: bytes) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if name.endswith("wav") else b"plain text, long enough" * 50)
-    done = convert("-r", "in", "-o", "out", cwd=folder)
+    done = convert("-r", "in", "--output-dir", "out", cwd=folder)
     assert names_in(folder / "out") == ["a.mp3", "deep", "deep/b.mp3"]
     assert re.search(rb"\b2\b.*\b0\b.*\b3\b", done.stderr)
     assert b"notes.txt" not in done.stderr
-    again = convert("-r", "in", "-o", "out", "--skip-existing", "--json", cwd=folder)
+    again = convert("-r", "in", "--output-dir", "out", "--skip-existing", "--json", cwd=folder)
     reasons = sorted(line["reason"] for line in json_lines(again.stdout)[:-1])
     assert reasons == ["exists", "exists", "not_media", "not_media", "not_media"]
     convert("in", cwd=folder, code=1)
@@ -233,7 +233,7 @@ def test_progress_on_a_terminal(long_wave: Path, tmp_path: Path) -> None:
     several = r"\r\[[#-]{24}\] +\d+%.*\b2\b.*[\d.]+x"
     for words, drawn in (
         ([long_wave, "-o", "a.mp3"], one),
-        ([long_wave] * 2 + ["-o", "out"], several),
+        ([long_wave] * 2 + ["--output-dir", "out"], several),
     ):
         with Terminal("convert-to-mp3", *words, cwd=tmp_path) as terminal:
             terminal.wait_for(drawn)

@@ -78,7 +78,7 @@ def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> N
 
 @pytest.mark.parametrize(
     "words",
-    ["free-chat x --local", "batch read-text a.png --output-dir out", "convert-to-mp3 a.wav"],
+    ["free-chat x --local", "batch ocr a.png --output-dir out", "convert-to-mp3 a.wav"],
 )
 def test_options_that_need_a_server(words: str, tmp_path: Path) -> None:
     given = ["--ca-file a.pem", "--server-proxy http://127.0.0.1:1", "--retries 0"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,7 @@ def test_what_has_no_backend_says_how_to_get_one(tmp_path: Path, name: str, stre
         told = str(refused.value)
         assert (refused.value.status, refused.value.code) == (501, "no_backend")
         assert "polymux doctor" in told or "polymux models" in told, told
+        assert not re.search(r"\. [a-z]", told), told
         assert "retry-after" not in refused.value.headers
     assert list((tmp_path / "s" / "drafts").iterdir()) == []
 

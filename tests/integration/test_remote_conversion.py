@@ -32,7 +32,16 @@ def test_no_file_leaves_this_computer_unasked(server: ReferenceServer, folder: P
 
 
 def test_on_a_server(server: ReferenceServer, folder: Path) -> None:
-    words = ("one.wav", "two.wav", "-o", "made", "--bitrate", "128k", "--audio-stream", "0")
+    words = (
+        "one.wav",
+        "two.wav",
+        "--output-dir",
+        "made",
+        "--bitrate",
+        "128k",
+        "--audio-stream",
+        "0",
+    )
     done = call("convert-to-mp3", *words, "--server", server.url, cwd=folder, server=server)
     assert done.stdout == b""
     for line in (r"one\.wav -> made/one\.mp3 .*1\.3 kB", r"\b2\b.*\b0\b.*\b0\b"):
@@ -77,7 +86,7 @@ def test_existing_outputs(server: ReferenceServer, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "option", ["--abr", "--recursive", "--preset best", "--tag a=b", "--cover none",
-               "--id3v2-version 4", "--limit streams=1", "--threads 1", "-j 1"],
+               "--id3v2-version 4", "--input-limit streams=1", "--threads 1", "-j 1"],
 )  # fmt: skip
 def test_options_that_only_this_computer_has(
     server: ReferenceServer, folder: Path, option: str

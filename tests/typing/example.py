@@ -84,6 +84,7 @@ assert_type(client.chat("Hello"), polymux.ChatCompletion)
 assert_type(client.chat("Hello", stream=True), polymux.ChatStream)
 assert_type(client.transcribe("talk.mp4", timeout=60), polymux.Prediction)
 assert_type(client.convert_to_mp3("talk.mp4"), polymux.MediaFile)
+assert_type(client.ocr("page.png", lang="eng"), polymux.OcrText)
 assert_type(client.with_options(retry=polymux.Retry(3)), polymux.Client)
 for text in client.chat("Hello", stream=True).texts():
     assert_type(text, str)
@@ -106,6 +107,7 @@ async def asynchronous_client() -> None:
             assert_type(part, bytes)
         await song.asave("talk.mp3", on_progress=print, timeout=60)
         assert_type(await client.chat("Hello"), polymux.ChatCompletion)
+        assert_type(await client.ocr("page.png"), polymux.OcrText)
         stream = await client.chat("Hello", stream=True)
         assert_type(stream, polymux.AsyncChatStream)
         async for chunk in stream:

@@ -54,8 +54,8 @@ def test_what_commands_load(commands: list[str], used: set[str], unused: set[str
 
 
 def test_names_are_those_of_the_commands() -> None:
-    named = [(operation, name, alias) for operation, name, alias, _ in NAMES]
-    assert named == [(one.operation, one.name, one.alias) for one in COMMANDS]
+    named = [(operation, name, aliases) for operation, name, aliases, _ in NAMES]
+    assert named == [(one.operation, one.name, one.aliases) for one in COMMANDS]
 
 
 @pytest.mark.parametrize("name", [one.name for one in COMMANDS])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
@@ -8,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import InvalidRequestError
-from polymux.cli import main, parser, terminal
+from polymux.cli import Parser, main, parser, terminal
 from polymux.cli.conversions import Item, plan
 from polymux.cli.convert import limits_of
 from polymux.cli.errors import ExitCode
 from polymux.media.options import EncodingOptions
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
 
 CODES = {value for name, value in vars(ExitCode).items() if name.isupper()}
@@ -26,9 +26,19 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def planned(
-    *names: str, output: str | None = None, recursive: bool = False, skip_existing: bool = False
+    *names: str,
+    output: str | None = None,
+    output_dir: str | None = None,
+    recursive: bool = False,
+    skip_existing: bool = False,
 ) -> list[Item]:
-    return plan(list(names), output, recursive=recursive, skip_existing=skip_existing)
+    return plan(
+        list(names),
+        output,
+        output_dir=output_dir,
+        recursive=recursive,
+        skip_existing=skip_existing,
+    )
 
 
 @pytest.fixture
@@ -48,7 +58,7 @@ def test_every_encoding_option_has_an_argument(monkeypatch: pytest.MonkeyPatch) 
         "convert-to-mp3 a.wav --bitrate 128k --vbr-quality 2.5 --abr --preset best "
         "--sample-rate 44100 --channels 1 --audio-stream 2 --start 0:01 --end 5 --tag title=A=B "
         "--tag artist= --cover none --id3v2-version 4 --identical-file --threads 1 --exact "
-        "--verify first-seam --strict --limit duration_s=60.5 --limit streams=2"
+        "--verify first-seam --strict --input-limit duration_s=60.5 --input-limit streams=2"
     )
     assert main(words.split()) == main(["convert2mp3", "a.wav"]) == 0
     encoding, defaults = seen
@@ -69,7 +79,7 @@ def test_every_encoding_option_has_an_argument(monkeypatch: pytest.MonkeyPatch) 
     ["", "--tag title a.wav", "--tag =x a.wav", "--tags none --tag title=x a.wav",
      "--overwrite --skip-existing a.wav", "--id3v2-version 2 a.wav", "--channels two a.wav",
      "--verify some a.wav", "--preset \x1b[31mloud a.wav", "--no-such-\x1b[31moption a.wav",
-     "--limit streams a.wav"],
+     "--input-limit streams a.wav", "-o a.mp3 --output-dir x a.wav"],
 )  # fmt: skip
 def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -81,7 +91,7 @@ def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("limit", ["sterams=1", "streams=many", "duration_s=long"])
 def test_limits_that_make_no_sense(limit: str) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
-        limits_of(parsed("probe", "a.wav", "--limit", limit))
+        limits_of(parsed("probe", "a.wav", "--input-limit", limit))
 
 
 def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +101,29 @@ def test_help_documents_every_exit_code(capsys: pytest.CaptureFixture[str]) -> N
         assert caught.value.code == 0
         text = capsys.readouterr().out
         assert set(map(int, re.findall(r"^  (\d+) ", text, re.MULTILINE))) >= CODES
+
+
+def test_an_option_is_the_same_in_every_command() -> None:
+    """It takes a value or not, and its short name stands for the same long one."""
+    kinds: dict[str, set[str]] = {}
+    takes: dict[str, set[str]] = {}
+
+    def visit(one: Parser) -> None:
+        one.fill()
+        for action in one._actions:  # argparse offers no public access
+            if isinstance(action, argparse._SubParsersAction):
+                for other in action.choices.values():
+                    visit(other)
+            elif action.help != argparse.SUPPRESS and action.option_strings:
+                short, long = action.option_strings[0], action.option_strings[-1]
+                if short != long and len(short) == 2:
+                    kinds.setdefault(short, set()).add(long)
+                takes.setdefault(long, set()).add("flag" if action.nargs == 0 else "value")
+
+    visit(parser())
+    assert {short: long for short, long in kinds.items() if len(long) > 1} == {}
+    # Two different checks, each the only one of its command.
+    assert {long for long, one in takes.items() if len(one) > 1} == {"--verify"}
 
 
 def test_the_list_of_commands_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,19 +146,37 @@ def test_no_command_shows_help_and_version_the_version(capsys: pytest.CaptureFix
     [
         ("x/talk.mp4 song.v2.flac noise", None, "x/talk.mp3 song.v2.mp3 noise.mp3"),
         ("in/a.wav", "x.mp3", "x.mp3"),
-        ("in/a.wav", "in", "in/a.mp3"),
-        ("in/a.wav", "new/", "new/a.mp3"),
         ("in/b/old.mp3", "x.mp3", "x.mp3"),
-        ("a.wav b.wav", "out", "out/a.mp3 out/b.mp3"),
         ("-", None, "-"),
         ("-", "x.mp3", "x.mp3"),
         ("a.wav", "-", "-"),
-        ("- a.wav", "out", "out/stdin.mp3 out/a.mp3"),
     ],
 )
 def test_outputs(tree: Path, names: str, output: str | None, outputs: str) -> None:
     wanted = [Item(*pair) for pair in zip(names.split(), outputs.split(), strict=True)]
     assert planned(*names.split(), output=output) == wanted
+
+
+@pytest.mark.parametrize(
+    ("names", "folder", "outputs"),
+    [
+        ("in/a.wav", "in", "in/a.mp3"),
+        ("in/a.wav", "new/", "new/a.mp3"),
+        ("a.wav b.wav", "out", "out/a.mp3 out/b.mp3"),
+        ("- a.wav", "out", "out/stdin.mp3 out/a.mp3"),
+    ],
+)
+def test_output_directories(
+    tree: Path, names: str, folder: str, outputs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [Item(*pair) for pair in zip(names.split(), outputs.split(), strict=True)]
+    assert planned(*names.split(), output_dir=folder) == wanted
+    assert capsys.readouterr().err == ""
+    assert planned(*names.split(), output=folder) == wanted
+    assert "use --output-dir" in capsys.readouterr().err
+    assert planned("a.wav", output_dir="new") == [Item("a.wav", "new/a.mp3")]
+    with pytest.raises(InvalidRequestError, match="--output-dir"):
+        planned("a.wav", output_dir="in/a.wav")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +197,7 @@ def test_plans_that_make_no_sense(tree: Path, names: str, output: str | None, na
     [
         ("talk.MP3", None, polymux.OutputRefusedError, "-o"),
         ("in", None, polymux.InputUnreadableError, "--recursive"),
-        ("x/a.wav y/a.flac", "out", polymux.OutputRefusedError, "(?=.*x/a.wav).*y/a.flac"),
+        ("x/a.wav y/a.flac", "out/", polymux.OutputRefusedError, "(?=.*x/a.wav).*y/a.flac"),
     ],
 )
 def test_items_that_fail(
@@ -164,13 +215,13 @@ def test_folders(tree: Path) -> None:
         Item("in/b/c.flac", "in/b/c.mp3", found=True),
         Item("in/b/old.mp3", found=True, skipped="is_mp3"),
     ]
-    assert planned("in", output="out", recursive=True) == [
+    assert planned("in", output_dir="out", recursive=True) == [
         Item("in/a.wav", "out/a.mp3", found=True),
         Item("in/b/c.flac", "out/b/c.mp3", found=True),
         Item("in/b/old.mp3", "out/b/old.mp3", found=True),
     ]
     # An output directory inside the input folder is not an input.
-    assert [item.name for item in planned("in", output="in/b", recursive=True)] == ["in/a.wav"]
+    assert [item.name for item in planned("in", output_dir="in/b", recursive=True)] == ["in/a.wav"]
 
 
 def test_existing_outputs_can_be_left_alone(tree: Path) -> None:

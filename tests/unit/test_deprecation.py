@@ -10,7 +10,7 @@ import polymux
 import pytest
 from polymux import contract, errors
 from polymux._util.deprecation import with_new_keys
-from polymux.cli import main
+from polymux.cli import main, parser
 from polymux.runtime.settings import EngineSettings, Limits
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.routes.api_keys import key_values
@@ -116,7 +116,7 @@ def test_keys_of_version_0_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*words: Any) -> str:
-        assert main([str(word) for word in ("keys", *words, "--store", tmp_path)]) == 0
+        assert main([str(word) for word in ("keys", *words, "--data-dir", tmp_path)]) == 0
         return capsys.readouterr().err
 
     said = run("add", "site", "--longest-estimate", "60")
@@ -130,6 +130,43 @@ def test_old_options_and_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert "--max-estimate" in said
     assert "longest" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("convert-to-mp3 a.wav", "--jobs 2", "--workers 2"),
+        ("convert-to-mp3 a.wav", "--limit streams=2 --limit channels=1",
+         "--input-limit streams=2 --input-limit channels=1"),
+        ("probe a.wav", "--limit streams=2", "--input-limit streams=2"),
+        ("serve", "--store x", "--data-dir x"),
+        ("keys list", "--store x", "--data-dir x"),
+        ("keys update a", "--store x", "--data-dir x"),
+        ("mcp", "--folder x --folder y", "--allow-dir x --allow-dir y"),
+    ],
+)  # fmt: skip
+def test_old_options(command: str, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def values_with(options: str) -> dict[str, Any]:
+        found = vars(parser().parse_args(f"{command} {options}".split()))
+        return {name: one for name, one in found.items() if name not in ("parser", "run")}
+
+    assert values_with(old) == values_with(new)
+    name = old.split()[0]
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == f" {old}".count(f" {name}")
+    assert f"{name} is deprecated" in warnings[0]
+    with pytest.raises(SystemExit):
+        parser().parse_args([*command.split(), "--help"])
+    assert f" {name} " not in capsys.readouterr().out
+
+
+def test_old_option_of_request(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["request", "free-chat", "hi"]
+    assert main([*words, "--show", "curl"]) == main([*words, "--format", "curl"]) == 0
+    told = capsys.readouterr()
+    first, second = told.out.splitlines()
+    assert first == second
+    assert "--show is deprecated" in told.err
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_files_outside(tree: Path, text: str, outside: bool) -> None:
     text = text.replace("{in}", str(tree / "in")).replace("{out}", str(tree / "out"))
     with pytest.raises(BadRequestError) as caught:
         Folders([], tree / "in").input("file", text, None)
-    assert (caught.value.param, "mcp --folder" in str(caught.value)) == ("file", outside)
+    assert (caught.value.param, "mcp --allow-dir" in str(caught.value)) == ("file", outside)
     assert len(str(caught.value)) < 500
 
 

@@ -62,7 +62,7 @@ def test_every_field_can_be_given(
 def test_every_command_has_help(
     command: operation_arguments.Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (command.name, command.operation, command.alias):
+    for name in (command.name, command.operation, *command.aliases):
         with pytest.raises(SystemExit) as left:
             main(["request", name, "--help"])
         assert left.value.code == 0
@@ -86,7 +86,7 @@ def test_a_request_as_http(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_request_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = show(capsys, "generate-image", "dusk", "--width", "512", "--show", "json")
+    shown = show(capsys, "generate-image", "dusk", "--width", "512", "--format", "json")
     described = json.loads(shown)
     assert described["query"] == {"model": "bytedance/sdxl-lightning-4step"}
     assert described["body"] == {"prompt": "dusk", "width": 512}
@@ -111,7 +111,7 @@ def test_the_body_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_messages_that_only_look_like_something_else(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["chat", "--model", "m", "--show", "json"]
+    words = ["chat", "--model", "m", "--format", "json"]
     described = json.loads(show(capsys, *words, *(["--"] if text[0] == "-" else []), text))
     assert described["body"]["messages"] == [{"role": "user", "content": text}]
     messages = tmp_path / "messages.json"
@@ -172,7 +172,7 @@ def test_curl_sends_the_same(
         given = {"POLYMUX_BASE_URL": f"http://127.0.0.1:{server.port}", "no_proxy": "127.0.0.1",
                  "POLYMUX_API_KEY": "key-of-a-test", "LC_ALL": "C.UTF-8"}  # fmt: skip
         for words in (("chat", text, "--model", "m"), ("stt", file_name, *extra)):
-            line = show(capsys, *words, "--show", "curl")
+            line = show(capsys, *words, "--format", "curl")
             assert line.count("\n") == 1
             subprocess.run(
                 ["bash", "-c", line], env=os.environ | given, check=True, timeout=60,

@@ -24,6 +24,12 @@ def test_printable(text: str, shown: str) -> None:
     assert text_helpers.printable(text) == shown
 
 
+def test_sentences() -> None:
+    found = text_helpers.sentences("a is missing", "", "run b", "Or c")
+    assert found == "a is missing. Run b. Or c"
+    assert text_helpers.sentences("", "") == text_helpers.sentences() == ""
+
+
 @given(some.binary(max_size=400))
 def test_any_path_can_be_shown(path: bytes) -> None:
     name = text_helpers.display_name(path)

@@ -30,8 +30,8 @@ Error not_taken(const Operation& operation, const char* name) {
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
     const Variant* const found = operation.find_variant(model);
     if (found == nullptr) {
-        return invalid_request(
-            operation, "unknown model " + quoted_text(model) + "; known: " + models(operation));
+        return invalid_request(operation, "unknown model " + quoted_text(model) +
+                                              " (known: " + models(operation) + ')');
     }
     return found;
 }

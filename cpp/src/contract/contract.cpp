@@ -38,12 +38,15 @@ std::size_t distance(std::string_view a, std::string_view b, std::size_t limit) 
 }
 
 bool is_name_of(const Operation& operation, std::string_view name) {
-    if (operation.name == name || operation.path == name || operation.alias() == name) return true;
     constexpr std::string_view prefix = "/api/v1/";
-    if (operation.path.substr(prefix.size()) == name) return true;
-    return std::ranges::equal(operation.name, name, [](char ours, char theirs) {
-        return ours == theirs || (ours == '_' && theirs == '-');
-    });
+    if (operation.path == name || operation.path.substr(prefix.size()) == name) return true;
+    const auto is_method_or_command = [name](std::string_view method) {
+        return std::ranges::equal(method, name, [](char ours, char theirs) {
+            return ours == theirs || (ours == '_' && theirs == '-');
+        });
+    };
+    return operation.alias() == name || is_method_or_command(operation.name) ||
+           std::ranges::any_of(operation.aliases, is_method_or_command);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 std::string reason(simdjson::error_code code) {
     switch (code) {
         case simdjson::DEPTH_ERROR:
-            return "is nested deeper than " + std::to_string(JsonReader::deepest) + " levels";
+            return "is nested too deeply (allowed " + std::to_string(JsonReader::deepest) +
+                   " levels)";
         case simdjson::T_ATOM_ERROR:
         case simdjson::F_ATOM_ERROR:
         case simdjson::N_ATOM_ERROR:

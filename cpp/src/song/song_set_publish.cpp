@@ -83,7 +83,7 @@ Result<void> make_folder(const std::string& folder) {
     constexpr mode_t mode = 0755;
     if (::mkdir(folder.c_str(), mode) == 0 || errno == EEXIST) return {};
     return Error{.code = ErrorCode::output_failed,
-                 .message = "cannot create the folder " + quoted_path(folder) + ": " +
+                 .message = "cannot create directory " + quoted_path(folder) + ": " +
                             std::generic_category().message(errno),
                  .input_name = folder,
                  .os_errno = errno};

@@ -76,7 +76,7 @@ std::string reason_of(simdjson::error_code code) {
         case simdjson::MEMALLOC:
             return "needs more memory than available";
         case simdjson::DEPTH_ERROR:
-            return "is nested too deeply";
+            return "is nested too deeply (allowed 200 levels)";
         default:
             return std::string(json_reason(code));
     }

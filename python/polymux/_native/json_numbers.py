@@ -31,7 +31,7 @@ def parse_unusual(body: bytes, _: str = "") -> Any:
         offset = len(text[: error.pos].encode("utf-8", "surrogatepass"))
         raise refusal(body, f"invalid JSON at byte {offset}: {error.msg}") from None
     except RecursionError:
-        raise refusal(body, f"nested deeper than {DEEPEST} levels") from None
+        raise refusal(body, f"nested too deeply (allowed {DEEPEST} levels)") from None
     except ValueError as error:  # also UnicodeError, and integers with thousands of digits
         raise refusal(body, str(error)) from None
     return value

@@ -52,6 +52,22 @@ def display_name(path: str | bytes) -> str:
     return shortened(printable(os.fsdecode(path)))
 
 
+def unknown_operation(name: str) -> str:
+    """Return the message about an operation that does not exist."""
+    return f"unknown operation {shown(name)}. Run 'polymux operations' to list them"
+
+
+def sentences(*parts: str) -> str:
+    """Join the parts of a message that are not empty; each after the first starts a sentence.
+
+    Example:
+        >>> sentences("model x is not installed", "", "run 'polymux models pull x'")
+        "model x is not installed. Run 'polymux models pull x'"
+    """
+    given = [one for one in parts if one]
+    return ". ".join(given[:1] + [one[0].upper() + one[1:] for one in given[1:]])
+
+
 def clock(seconds: float) -> str:
     """Format a duration: ``"0:07"``, ``"3:25"``, ``"1:02:03"``."""
     whole = max(0, int(seconds))

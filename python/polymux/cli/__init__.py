@@ -62,7 +62,7 @@ class _Command(NamedTuple):
         help: Its line in the program's help.
         module: Module in `polymux.cli`, imported only for this command; empty if not needed.
         group: Heading in the program's help.
-        alias: An alternative name.
+        aliases: Alternative names.
         function: Function of the module that adds the arguments to argparse and sets `run`.
     """
 
@@ -70,9 +70,14 @@ class _Command(NamedTuple):
     help: str
     module: str
     group: str
-    alias: str = ""
+    aliases: tuple[str, ...] = ()
     function: str = "describe"
 
+
+#: Help of `--json`.
+JSON = "Print JSON"
+JSON_ARRAY = "Print one JSON array"
+JSON_LINES = "Print one JSON object per line"
 
 _OPERATIONS = "Operations"
 _FILES_AND_JOBS = "Files, jobs and models"
@@ -84,11 +89,11 @@ _COMMANDS = (
         "convert audio and video files to MP3",
         "convert",
         _OPERATIONS,
-        alias="convert2mp3",
+        aliases=("convert2mp3",),
     ),
     *(
-        _Command(name, help_[0].lower() + help_[1:], "calls", _OPERATIONS, alias)
-        for operation, name, alias, help_ in NAMES
+        _Command(name, help_[0].lower() + help_[1:], "calls", _OPERATIONS, aliases)
+        for operation, name, aliases, help_ in NAMES
         if operation != "convert_to_mp3"
     ),
     _Command("batch", "run or resume an operation on many inputs", "batch", _FILES_AND_JOBS),
@@ -144,6 +149,11 @@ class Parser(argparse.ArgumentParser):
         found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
         return found
 
+    def get_default(self, dest: str) -> Any:
+        """Return an option's default. A deprecated name of the option has none."""
+        found = super().get_default(dest)
+        return None if found is argparse.SUPPRESS else found
+
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help. Unlike argparse, raise if writing fails, for example on a full disk."""
         (file or sys.stdout).write(self.format_help())
@@ -165,6 +175,13 @@ class _MainParser(Parser):
         return "\n".join(lines)
 
 
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    """Add `--quiet` to a command that prints progress or messages."""
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", default=False, help="Show only errors"
+    )
+
+
 def add_action(
     actions: Any,
     name: str,
@@ -172,7 +189,7 @@ def add_action(
     said: str,
     *,
     more: str = "",
-    json_help: str = "Print one JSON value",
+    json_help: str | None = JSON,
 ) -> Parser:
     """Add an action of a command with the options that all actions have.
 
@@ -182,7 +199,7 @@ def add_action(
         run: Runs the action and returns the exit code.
         said: Its line in the command's help.
         more: Text before the exit codes at the end of its help.
-        json_help: Help of `--json`.
+        json_help: Help of `--json`. None: the action has no such option.
     """
     made: Parser = actions.add_parser(
         name,
@@ -191,8 +208,9 @@ def add_action(
         epilog=more + EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
-    made.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
+    if json_help is not None:
+        made.add_argument("--json", dest="as_json", action="store_true", help=json_help)
+    add_quiet(made)
     made.set_defaults(run=run)
     return made
 
@@ -217,7 +235,7 @@ def parser() -> Parser:
     for one in _COMMANDS:
         commands.add_parser(
             one.name,
-            aliases=[one.alias] if one.alias else [],
+            aliases=one.aliases,
             help=one.help,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             describe=partial(_describe, one),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import clock, display_name
 from polymux.batches.inputs import Listed
 from polymux.batches.manifest import report_of
-from polymux.cli import errors, server
+from polymux.cli import JSON_LINES, add_quiet, errors, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
@@ -76,14 +76,18 @@ def describe(parser: Parser) -> None:
         help="With --show: file for a table of all items (.csv, .jsonl or .parquet)",
     )
     parser.add_argument(
-        "--json", dest="as_json", action="store_true", help="With --show: print JSON"
+        "--json",
+        dest="as_json",
+        action="store_true",
+        help="With --show: print one JSON object per line",
     )
+    add_quiet(parser)
     parser.set_defaults(run=partial(_show, parser))
     operations = parser.add_subparsers(title="operations", metavar="OPERATION", dest="operation")
-    for _, name, alias, title in NAMES:
+    for _, name, aliases, title in NAMES:
         operations.add_parser(
             name,
-            aliases=[alias],
+            aliases=aliases,
             help=title[0].lower() + title[1:],
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -111,6 +115,7 @@ def _add_arguments(group: Any) -> None:
     )
     add_old_option(group, "--out", output)
     group.add_argument(
+        "-j",
         "--workers",
         type=int,
         metavar="N",
@@ -167,10 +172,8 @@ def _add_arguments(group: Any) -> None:
         action="store_true",
         help="Paths on standard input (INPUT -) are separated by null bytes, not by newlines",
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
-    group.add_argument(
-        "--json", dest="as_json", action="store_true", help="Print one JSON object per line"
-    )
+    add_quiet(group)
+    group.add_argument("--json", dest="as_json", action="store_true", help=JSON_LINES)
 
 
 def run(command: Command, options: argparse.Namespace) -> int:
@@ -238,7 +241,7 @@ def _show(parser: Parser, options: argparse.Namespace) -> int:
     """Print the status of a manifest. Return the exit code."""
     if options.show is None:
         parser.error("missing OPERATION or --show FILE")
-    screen = BatchScreen(quiet=False, as_json=options.as_json)
+    screen = BatchScreen(quiet=options.quiet, as_json=options.as_json)
     report = report_of(options.show)
     if options.report is not None:
         report.write(options.report)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux.cli import answers, chat, server
+from polymux.cli import JSON, add_quiet, answers, chat, server
 from polymux.cli.answers import Saver, stem_of
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, find_command, values_of
@@ -58,10 +58,8 @@ def describe(parser: Parser) -> None:
         )
     if is_chat:
         chat.add_arguments(group)
-    group.add_argument(
-        "--json", dest="as_json", action="store_true", help="Print the whole result as JSON"
-    )
-    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
+    group.add_argument("--json", dest="as_json", action="store_true", help=JSON)
+    add_quiet(group)
     server.add_arguments(parser, local=True)
     if command.operation in _GENERATIONS:
         server.add_max_generation(parser)

@@ -14,6 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import notice
 from polymux._util.text import clock, display_name, size
 from polymux.cli import errors, server
 from polymux.cli.errors import ExitCode
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 STREAM = "-"
 _DRAW_INTERVAL_S = 0.1
 _HERE_ONLY = (
-    "recursive", "jobs", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
-    "tag", "cover", "id3v2_version", "strict", "limit",
+    "recursive", "workers", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
+    "tag", "cover", "id3v2_version", "strict", "input_limit",
 )  # fmt: skip
 
 
@@ -76,13 +77,19 @@ class Item:
 
 
 def plan(
-    names: list[str], output: str | None, *, recursive: bool, skip_existing: bool
+    names: list[str],
+    output: str | None,
+    *,
+    output_dir: str | None = None,
+    recursive: bool,
+    skip_existing: bool,
 ) -> list[Item]:
     """Return all inputs with their outputs, in the order of the command line.
 
     Args:
         names: Files, directories, and "-".
-        output: Value of -o: a file, a directory, "-", or None for next to each input.
+        output: Output file, or "-". Default: next to each input.
+        output_dir: Output directory, instead of `output`.
         recursive: Convert the files in directories.
         skip_existing: Skip inputs whose output exists.
 
@@ -91,52 +98,57 @@ def plan(
     """
     if names.count(STREAM) > 1:
         raise InvalidRequestError("INPUT: standard input (-) can be used only once")
-    into_folder = _is_folder_wanted(names, output)
+    folder = _folder_wanted(names, output, output_dir)
     taken: dict[str, str] = {}
     return [
         _settled(item, taken, skip_existing=skip_existing)
         for name in names
-        for item in _items_of(name, output, into_folder=into_folder, recursive=recursive)
+        for item in _items_of(name, output, folder, recursive=recursive)
     ]
 
 
-def _is_folder_wanted(names: list[str], output: str | None) -> bool:
-    """Return whether -o is a directory. Checked before anything is created."""
+def _folder_wanted(names: list[str], output: str | None, output_dir: str | None) -> str | None:
+    """Return the output directory, if any. Checked before anything is created."""
+    if output_dir is not None:
+        if Path(output_dir).exists() and not Path(output_dir).is_dir():
+            raise InvalidRequestError(f"--output-dir: not a directory: {display_name(output_dir)}")
+        return output_dir
     if output is None:
-        return False
+        return None
     several = len(names) > 1 or (names[0] != STREAM and Path(names[0]).is_dir())
     if output == STREAM:
         if several:
             raise InvalidRequestError("--output: only one file can be written to standard output")
-        return False
+        return None
     place = Path(output)
     if several and place.exists() and not place.is_dir():
         raise InvalidRequestError(
-            f"--output: '{display_name(output)}' is a file, but several inputs need a directory"
+            f"--output: '{display_name(output)}' is a file, but there are several inputs. Use "
+            "--output-dir"
         )
-    return several or output.endswith(os.sep) or place.is_dir()
+    if several or output.endswith(os.sep) or place.is_dir():
+        errors.say(notice("a directory as --output", "--output-dir"))
+        return output
+    return None
 
 
 def _items_of(
-    name: str, output: str | None, *, into_folder: bool, recursive: bool
+    name: str, output: str | None, folder: str | None, *, recursive: bool
 ) -> Iterator[Item]:
     if name == STREAM:
-        if output is None:
-            yield Item(name, STREAM)
-        else:
-            yield Item(name, str(Path(output, "stdin.mp3")) if into_folder else output)
+        yield Item(name, str(Path(folder, "stdin.mp3")) if folder is not None else output or STREAM)
     elif Path(name).is_dir():
         if not recursive:
             yield Item(name, error=_is_a_folder(name))
             return
-        for path in _files_below(Path(name), output):
+        for path in _files_below(Path(name), folder):
             below = path.relative_to(name)
-            wanted = str(Path(output, _mp3(below))) if output is not None else None
+            wanted = str(Path(folder, _mp3(below))) if folder is not None else None
             yield _item(str(path), wanted, found=True)
     else:
         wanted = output
-        if output is not None and into_folder:
-            wanted = str(Path(output, _mp3(Path(name)).name))
+        if folder is not None:
+            wanted = str(Path(folder, _mp3(Path(name)).name))
         yield _item(name, wanted, found=False)
 
 
@@ -165,9 +177,9 @@ def _mp3(path: Path) -> Path:
     return path.with_suffix(".mp3") if path.name else path
 
 
-def _files_below(folder: Path, output: str | None) -> Iterator[Path]:
+def _files_below(folder: Path, output_dir: str | None) -> Iterator[Path]:
     """Yield regular files in sorted order, without hidden ones and the output directory."""
-    leave_out = os.path.realpath(output) if output is not None else None
+    leave_out = os.path.realpath(output_dir) if output_dir is not None else None
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(
             name
@@ -209,10 +221,11 @@ def run_here(options: argparse.Namespace, native: _media.ConvertOptions) -> int:
     """
     from polymux.media.conversion import checked_concurrency
 
-    concurrency = checked_concurrency(options.jobs)
+    concurrency = checked_concurrency(options.workers)
     items = plan(
         options.inputs,
         options.output,
+        output_dir=options.output_dir,
         recursive=options.recursive,
         skip_existing=options.skip_existing,
     )
@@ -241,6 +254,7 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
         return plan(
             options.inputs,
             options.output,
+            output_dir=options.output_dir,
             recursive=False,
             skip_existing=options.skip_existing,
         )
@@ -248,9 +262,9 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
         raise InvalidRequestError("INPUT and --url cannot be used together")
     from polymux.cli.answers import name_in  # Local conversions do not import the client.
 
-    output = options.output or f"{name_in(options.url)[0] or 'converted'}.mp3"
-    if output != STREAM and (output.endswith(os.sep) or Path(output).is_dir()):
-        output = str(Path(output, f"{name_in(options.url)[0] or 'converted'}.mp3"))
+    name = f"{name_in(options.url)[0] or 'converted'}.mp3"
+    folder = _folder_wanted([options.url], options.output, options.output_dir)
+    output = str(Path(folder, name)) if folder is not None else options.output or name
     skipped = "exists" if options.skip_existing and os.path.lexists(output) else ""
     return [Item(options.url, output, skipped=skipped)]
 

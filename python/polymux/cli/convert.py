@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
-from polymux.cli import server
+from polymux.cli import JSON_LINES, add_quiet, server
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG
 from polymux.errors import InvalidRequestError
 from polymux.media.options import Limits, native_options
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
     from polymux.media.options import EncodingOptions
 
 _EPILOG = """\
-The output is written next to the input with the suffix .mp3, unless you set --output. Existing
-files are kept unless you set --overwrite. With --recursive, files that are not media or have no
-audio are skipped and counted; subdirectories are recreated in the directory of --output.
+The output is written next to the input with the suffix .mp3, unless you set --output or
+--output-dir. Existing files are kept unless you set --overwrite. With --recursive, files that are
+not media or have no audio are skipped and counted; subdirectories are recreated in --output-dir.
 
 Conversions run on this machine unless you set --server, which rejects options that only work
 locally. POLYMUX_BASE_URL is ignored here, so that files do not leave this machine by accident.
 
 With --url, the output is named after the file in the URL and written to the current directory,
-unless you set --output. URLs of private networks are blocked (SSRF protection), and options that
-only work for files are rejected.
+unless you set --output or --output-dir. URLs of private networks are blocked (SSRF protection), and
+options that only work for files are rejected.
 
 With --json, each line of standard output is one JSON object. Local conversions have a "report",
 conversions on a server have the "url" of the output:
@@ -39,7 +40,7 @@ conversions on a server have the "url" of the output:
 examples:
   polymux convert-to-mp3 talk.mp4
   polymux convert-to-mp3 --bitrate 128k -o short.mp3 --start 0:30 --end 1:00 talk.mp4
-  polymux convert-to-mp3 --recursive --skip-existing -o mp3/ recordings/
+  polymux convert-to-mp3 --recursive --skip-existing --output-dir mp3/ recordings/
   polymux convert-to-mp3 - < talk.mp4 > talk.mp3
   polymux convert-to-mp3 talk.mp4 --server https://server.example
   polymux convert-to-mp3 --url https://files.example/talk.ogg
@@ -55,14 +56,21 @@ def describe(parser: Parser) -> None:
     parser.add_argument(
         "inputs", metavar="INPUT", nargs="*", help="File, directory, or - for standard input"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE_OR_DIR", help="Output file or directory; - is stdout"
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Output file; - is standard output (default: next to the input)",
     )
+    output.add_argument("--output-dir", metavar="DIR", help="Output directory")
     _add_file_arguments(parser)
     _add_encoding_arguments(parser)
     _add_content_arguments(parser)
     add_limit_argument(parser)
-    parser.add_argument("--url", help="URL of a media file or page, instead of INPUT")
+    parser.add_argument(
+        "--url", help="URL of a media file, or page URL of an online video, instead of INPUT"
+    )
     server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run, parser=parser)
 
@@ -77,16 +85,17 @@ def _add_file_arguments(command: argparse.ArgumentParser) -> None:
     existing.add_argument(
         "--skip-existing", action="store_true", help="Skip inputs whose output already exists"
     )
-    group.add_argument(
+    workers = group.add_argument(
         "-j",
-        "--jobs",
+        "--workers",
         type=int,
         metavar="N",
         help="Maximum number of parallel conversions (default: twice the number of available "
         "cores)",
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="Show only errors")
-    group.add_argument("--json", action="store_true", help="Print one JSON object per line")
+    add_old_option(group, "--jobs", workers)
+    add_quiet(group)
+    group.add_argument("--json", action="store_true", help=JSON_LINES)
 
 
 def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
@@ -232,8 +241,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def add_limit_argument(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--limit",
+    limit = command.add_argument(
+        "--input-limit",
         action="append",
         default=[],
         metavar="NAME=NUMBER",
@@ -241,6 +250,7 @@ def add_limit_argument(command: argparse.ArgumentParser) -> None:
         help="Limit on inputs: probe_bytes, streams, duration_s, sample_rate_hz, channels, "
         "tag_bytes or chapters, as in polymux.Limits; repeatable",
     )
+    add_old_option(command, "--limit", limit)
 
 
 def _pair(form: str, text: str) -> tuple[str, str]:
@@ -256,20 +266,20 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     Raises:
         InvalidRequestError: A limit is unknown, or its value is not a number.
     """
-    if not options.limit:
+    if not options.input_limit:
         return None
     known = {item.name for item in fields(Limits)}
     values: dict[str, Any] = {}
-    for name, text in options.limit:
+    for name, text in options.input_limit:
         if name not in known:
             raise InvalidRequestError(
-                f"--limit: unknown limit {shown(name)} (known: {', '.join(sorted(known))})"
+                f"--input-limit: unknown limit {shown(name)} (known: {', '.join(sorted(known))})"
             )
         try:
             values[name] = float(text) if name == "duration_s" else int(text)
         except ValueError:
             kind = "a number" if name == "duration_s" else "an integer"
             raise InvalidRequestError(
-                f"--limit {name}: invalid value (got {shown(text)}, allowed {kind})"
+                f"--input-limit {name}: invalid value (got {shown(text)}, allowed {kind})"
             ) from None
     return Limits(**values)

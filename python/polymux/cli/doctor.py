@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._native import media
 from polymux._native.version import __version__
+from polymux.cli import JSON
 from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line
 from polymux.downloads import health as downloads_health
@@ -41,11 +42,11 @@ def describe(parser: Parser) -> None:
         "Show what this installation supports, what is missing and how to install it."
     )
     parser.epilog = "Exit code: 0 if conversions work, 3 if a dependency for them is missing."
-    parser.add_argument("--json", action="store_true", help="Print one JSON object")
+    parser.add_argument("--json", action="store_true", help=JSON)
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="Configuration file of a server; checks its upstreams and music library too",
+        help="Configuration file of a server; checks its upstreams and song index too",
     )
     parser.set_defaults(run=run_doctor)
 

@@ -112,9 +112,9 @@ def _identify(
         source = standard_input()
     match = index.identify(source, min_confidence=options.min_confidence)
     if match is None:
-        words = "no song in the index matches"
+        words = "no song in the song index matches this recording"
         if next(index.songs(), None) is None:
-            words = "the song index is empty. Run 'polymux songs add DIR' to fill it"
+            words = "the song index is empty. Run 'polymux songs add DIR' to add your music"
         raise NoMatchError(words)
     if options.as_json:
         write_json(match.to_dict())

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import shown
+from polymux.cli import JSON_ARRAY, add_quiet
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
-from polymux.cli.serve import settings_of
+from polymux.cli.serve import add_data_dir, settings_of
 from polymux.cli.terminal import write_json, write_line
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
@@ -42,7 +43,7 @@ def describe(parser: Parser) -> None:
     add.add_argument("name", metavar="NAME", type=_name, help="Name of the key")
     _add_rights(add, float, int)
     listed = actions.add_parser("list", help="list API keys (secrets are hidden)")
-    listed.add_argument("--json", action="store_true", help="Print one JSON array")
+    listed.add_argument("--json", action="store_true", help=JSON_ARRAY)
     change = actions.add_parser(
         "update",
         help="change the name, scopes, quotas or expiry of a key",
@@ -58,8 +59,12 @@ def describe(parser: Parser) -> None:
     for one in (revoke, rotate):
         one.add_argument("key", metavar="NAME_OR_ID", help="Name or ID of the key")
     for action in actions.choices.values():
-        action.add_argument("--config", metavar="FILE", default=None, help="Server configuration")
-        action.add_argument("--store", metavar="DIR", default=None, help="Server data directory")
+        action.add_argument(
+            "--config", metavar="FILE", default=None, help="Server configuration file (TOML)"
+        )
+        add_data_dir(action)
+        if action is not listed:
+            add_quiet(action)
         action.set_defaults(run=run_keys)
 
 
@@ -68,7 +73,8 @@ def _add_rights(action: argparse.ArgumentParser, number: Any, count: Any) -> Non
         "--scope",
         metavar="OPERATION",
         action="append",
-        help="Name of an operation that the key may use, or 'predictions' (jobs), 'metrics' or "
+        help="Name of an operation that the key may use, or 'predictions' (jobs), 'metrics', "
+        "'openapi', 'docs' or "
         "'administration'; repeatable; 'all' allows everything (default for a new key)",
     )
     action.add_argument(
@@ -125,7 +131,8 @@ def run_keys(options: argparse.Namespace) -> int:
         _list(file.keys(), as_json=options.json)
     elif options.action == "rm":
         gone = file.remove(options.key)
-        write_line(f"key {gone.id} ({gone.name}) revoked")
+        if not options.quiet:
+            write_line(f"key {gone.id} ({gone.name}) revoked")
     elif options.action == "update":
         _change(file, options)
     else:
@@ -135,7 +142,8 @@ def run_keys(options: argparse.Namespace) -> int:
             text, key = file.rotate(options.key)
         # Only the secret goes to standard output, for scripts.
         write_line(text)
-        say(f"key {key.id} ({key.name}); the secret is not shown again")
+        if not options.quiet:
+            say(f"key {key.id} ({key.name}); the secret is not shown again")
     return ExitCode.SUCCESS
 
 
@@ -149,7 +157,8 @@ def _change(file: KeyFile, options: argparse.Namespace) -> None:
             "nothing to change. Use --name, --scope, --expires or a quota option"
         )
     changed = file.change(options.key, **values)
-    write_line(_line(_plain(changed)))
+    if not options.quiet:
+        write_line(_line(_plain(changed)))
 
 
 def _rights(given: dict[str, Any]) -> dict[str, Any]:
@@ -174,12 +183,13 @@ def _scopes(given: list[str] | None) -> tuple[str, ...] | None:
     if given is None or given == [_ALL]:
         return None
     known = known_scopes()
-    for scope in given:
+    scopes = [scope.replace("-", "_") for scope in given]  # Completion suggests commands.
+    for scope in scopes:
         if scope not in known:
             raise InvalidRequestError(
                 f"--scope: unknown scope {shown(scope)} (known: {', '.join(sorted(known))})"
             )
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(scopes))
 
 
 def _bounded(name: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polymux import mcp
 from polymux._util.text import display_name
-from polymux.cli import Terminated, errors, server
+from polymux.cli import Terminated, add_quiet, errors, server
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.errors import InvalidRequestError, MissingDependencyError
@@ -27,9 +27,9 @@ docs/integrations/mcp.md for the client's configuration. Operations run on this 
 set --server. POLYMUX_BASE_URL is ignored here, so that files do not leave this machine by accident.
 The server's API key comes from POLYMUX_API_KEY, then from api_key in the configuration file.
 
-Tools may read files in the directories of --folder and in those that the client announces as its
-roots. For a client that does not support roots, the default of --folder is the current directory.
-Results are deleted when the command ends, unless you set --output-dir.
+Tools may read files in the directories of --allow-dir and in those that the client announces as
+its roots. For a client that does not support roots, the default of --allow-dir is the current
+directory. Results are deleted when the command ends, unless you set --output-dir.
 
 """
 
@@ -40,17 +40,19 @@ def describe(parser: Parser) -> None:
         "and output, until the input ends."
     )
     parser.epilog = _EPILOG + EPILOG
-    parser.add_argument(
-        "--folder",
+    allowed = parser.add_argument(
+        "--allow-dir",
         metavar="DIR",
         action="append",
         default=[],
         help="Directory whose files tools may read; repeatable (default: see below)",
     )
+    add_old_option(parser, "--folder", allowed)
     output = parser.add_argument(
         "--output-dir", metavar="DIR", help="Directory in which to keep results"
     )
     add_old_option(parser, "--keep", output)
+    add_quiet(parser)
     server.add_arguments(parser, where="URL of the server to use (default: run locally)")
     parser.set_defaults(run=run)
 
@@ -65,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
         server.refuse_without_server(options, "requires --server", has_deadline=False)
     if options.server is not None and options.output_dir is not None:
         raise InvalidRequestError("--output-dir and --server cannot be used together")
-    folders = [_folder(one) for one in options.folder]
-    if sys.stdin.isatty():
+    folders = [_folder(one) for one in options.allow_dir]
+    if sys.stdin.isatty() and not options.quiet:
         say("waiting for an MCP client on standard input; press Ctrl-D to stop")
     try:
         asyncio.run(_serve(options, folders))
@@ -78,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def _folder(text: str) -> Path:
     path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - Path.expanduser can raise
     if not path.is_dir():
-        raise InvalidRequestError(f"--folder: directory not found: {display_name(text)}")
+        raise InvalidRequestError(f"--allow-dir: directory not found: {display_name(text)}")
     return path
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name, size
-from polymux.cli import add_action
+from polymux.cli import JSON, JSON_ARRAY, add_action
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.engines.registry import ENGINES
@@ -67,12 +67,14 @@ def describe(parser: Parser) -> None:
     )
     parser.epilog = _EPILOG + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    listed = _add(actions, "list", _list, "list installed and available models")
+    listed = _add(
+        actions, "list", _list, "list installed and available models", json_help=JSON_ARRAY
+    )
     listed.add_argument("--family", choices=FAMILIES, help="Engine whose models to list")
     info = _add(actions, "info", _info, "show details of a model")
     info.add_argument("name", metavar="NAME", help="Name of the model")
     info.add_argument("--verify", action="store_true", help="Verify the SHA-256 of its files")
-    pull = _add(actions, "pull", _pull, "download models of the registry", _PULL_EPILOG)
+    pull = _add(actions, "pull", _pull, "download models of the registry", _PULL_EPILOG, JSON_ARRAY)
     pull.add_argument("names", metavar="NAME", nargs="+", help="Name of a model")
     pull.add_argument("-y", "--yes", action="store_true", help="Agree to the license; do not ask")
     _add_hosts(pull)
@@ -122,12 +124,17 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(
-    actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
+    actions: Any,
+    name: str,
+    act: Callable[..., int],
+    said: str,
+    more: str = "",
+    json_help: str = JSON,
 ) -> argparse.ArgumentParser:
     def run(options: argparse.Namespace) -> int:
         return act(options, ModelsFolder(), Screen(quiet=options.quiet))
 
-    return add_action(actions, name, run, said, more=more)
+    return add_action(actions, name, run, said, more=more, json_help=json_help)
 
 
 def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:

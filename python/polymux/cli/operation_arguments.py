@@ -9,7 +9,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import shown
+from polymux._util.text import shown, unknown_operation
 from polymux.cli.terminal import standard_input
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
@@ -47,7 +47,7 @@ class Command(NamedTuple):
     Attributes:
         operation: Its name in the contract.
         name: The command's name.
-        alias: Alternative name: the path's last segment.
+        aliases: Alternative names. The first one is the path's last segment.
         summary: Description.
         models: Values of ``--model``; empty if there is no choice.
         model_help: Description of ``--model`` with its values and default.
@@ -56,7 +56,7 @@ class Command(NamedTuple):
 
     operation: str
     name: str
-    alias: str
+    aliases: tuple[str, ...]
     summary: str
     models: tuple[str, ...]
     model_help: str
@@ -73,11 +73,11 @@ def find_command(name: str) -> Command:
 
     wanted = name.replace("_", "-")
     for one in COMMANDS:
-        if wanted == one.name or name == one.alias:
+        if wanted == one.name or wanted in one.aliases:
             return one
     near = get_close_matches(wanted, [one.name for one in COMMANDS], n=1)
-    hint = f"Did you mean {near[0]}?" if near else "Run 'polymux operations' to list them"
-    raise InvalidRequestError(f"unknown operation {shown(name)}. {hint}")
+    hint = f". Did you mean {near[0]}?" if near else ""
+    raise InvalidRequestError(unknown_operation(name) + hint)
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -225,7 +225,7 @@ def _json_text(text: str) -> Any:
             with open(path, "rb") as file:  # noqa: PTH123
                 body = file.read(MAX_JSON_BYTES + 1)
         except FileNotFoundError:
-            raise InputNotFoundError("no such file", input_name=path) from None
+            raise InputNotFoundError("file not found", input_name=path) from None
         except OSError as error:
             reason = error.strerror or "cannot be read"
             raise InputUnreadableError(reason, input_name=path, errno=error.errno) from None

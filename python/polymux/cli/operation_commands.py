@@ -6,7 +6,7 @@ COMMANDS = (
     Command(
         operation='chat',
         name='chat',
-        alias='chatcompletion',
+        aliases=('chatcompletion', ),
         summary='Generate the next message of a conversation, as one response or as a stream of chunks.',
         models=(),
         model_help='',
@@ -51,7 +51,7 @@ COMMANDS = (
     Command(
         operation='free_chat',
         name='free-chat',
-        alias='freellm',
+        aliases=('freellm', ),
         summary='Generate the next message of a conversation as plain text, with the first available of several chat models.',
         models=(),
         model_help='',
@@ -67,7 +67,7 @@ COMMANDS = (
     Command(
         operation='search_music',
         name='search-music',
-        alias='musicsearch',
+        aliases=('musicsearch', ),
         summary='Search for songs by title or artist.',
         models=(),
         model_help='',
@@ -80,7 +80,7 @@ COMMANDS = (
     Command(
         operation='generate_image',
         name='generate-image',
-        alias='imagegeneration',
+        aliases=('imagegeneration', ),
         summary='Generate images from a text prompt, or from an image and a text prompt.',
         models=('bytedance/sdxl-lightning-4step', 'lorenzomarines/astra', 'playgroundai/playground-v2.5-1024px-aesthetic', ),
         model_help='Model to use: bytedance/sdxl-lightning-4step (variant A), lorenzomarines/astra (variant B) or playgroundai/playground-v2.5-1024px-aesthetic (variant C). Default: variant B with --image or --mask, else variant A.',
@@ -102,14 +102,14 @@ COMMANDS = (
             Argument(name='mask', kind='file', options=('--mask', ), help='Inpainting mask: white areas are repainted, black areas are kept. Variants B and C only.'),
             Argument(name='refine', kind='text', options=('--refine', ), choices=('no_refiner', 'expert_ensemble_refiner', 'base_image_refiner', ), help="Refiner model that improves the image. Variant B only. Default: 'no_refiner'."),
             Argument(name='high_noise_frac', kind='number', options=('--high-noise-frac', ), help="Fraction of the denoising steps after which 'expert_ensemble_refiner' takes over. Variant B only. 0 to 1 (default: 0.8)."),
-            Argument(name='refine_steps', kind='integer', options=('--refine-steps', ), help="Number of denoising steps of 'base_image_refiner'. Variant B only. 1 to 500."),
+            Argument(name='refine_steps', kind='integer', options=('--refine-steps', ), help="Number of denoising steps of 'base_image_refiner'. Variant B only. 1 to 299."),
             Argument(name='replicate_weights', kind='text', options=('--replicate-weights', '--lora-weights', ), help='URL of LoRA weights to load. Variant B only.'),
         ),
     ),
     Command(
         operation='upscale_image',
         name='upscale-image',
-        alias='imageupscale',
+        aliases=('imageupscale', ),
         summary='Increase the resolution of an image.',
         models=('philz1337x/clarity-upscaler', 'nightmareai/real-esrgan', ),
         model_help='Model to use: philz1337x/clarity-upscaler (variant A) or nightmareai/real-esrgan (variant B). Default: variant B with --scale or --face-enhance, else variant A.',
@@ -144,7 +144,7 @@ COMMANDS = (
     Command(
         operation='transcribe',
         name='transcribe',
-        alias='stt',
+        aliases=('stt', ),
         summary='Transcribe speech, or translate it to English.',
         models=('turian/insanely-fast-whisper-with-video', ),
         model_help='Model to use. Default: turian/insanely-fast-whisper-with-video.',
@@ -160,7 +160,7 @@ COMMANDS = (
     Command(
         operation='generate_video',
         name='generate-video',
-        alias='videogeneration',
+        aliases=('videogeneration', ),
         summary='Generate a short video from a text prompt.',
         models=('anotherjesse/zeroscope-v2-xl', ),
         model_help='Model to use. Default: anotherjesse/zeroscope-v2-xl.',
@@ -184,7 +184,7 @@ COMMANDS = (
     Command(
         operation='generate_music',
         name='generate-music',
-        alias='musicgeneration',
+        aliases=('musicgeneration', ),
         summary='Generate a few seconds of music from a prompt, or from a mix of two prompts.',
         models=('riffusion/riffusion', ),
         model_help='Model to use. Default: riffusion/riffusion.',
@@ -201,7 +201,7 @@ COMMANDS = (
     Command(
         operation='identify_song',
         name='identify-song',
-        alias='songid',
+        aliases=('songid', ),
         summary='Identify the song in an audio or video file.',
         models=(),
         model_help='',
@@ -212,7 +212,7 @@ COMMANDS = (
     Command(
         operation='download_video',
         name='download-video',
-        alias='downloadvideo',
+        aliases=('downloadvideo', ),
         summary='Download an online video.',
         models=(),
         model_help='',
@@ -224,7 +224,7 @@ COMMANDS = (
     Command(
         operation='summarize_video',
         name='summarize-video',
-        alias='videosummarization',
+        aliases=('videosummarization', ),
         summary='Summarize the content of an online video.',
         models=(),
         model_help='',
@@ -235,7 +235,7 @@ COMMANDS = (
     Command(
         operation='download_music',
         name='download-music',
-        alias='downloadmusic',
+        aliases=('downloadmusic', ),
         summary='Download the best match for a song title or artist as MP3.',
         models=(),
         model_help='',
@@ -246,7 +246,7 @@ COMMANDS = (
     Command(
         operation='convert_to_mp3',
         name='convert-to-mp3',
-        alias='convert2mp3',
+        aliases=('convert2mp3', ),
         summary='Convert an audio or video file to MP3.',
         models=(),
         model_help='',
@@ -265,7 +265,7 @@ COMMANDS = (
     Command(
         operation='read_text',
         name='read-text',
-        alias='image2text',
+        aliases=('image2text', 'ocr', ),
         summary='Extract the text in an image (OCR).',
         models=(),
         model_help='',

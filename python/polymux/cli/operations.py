@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from polymux import contract
+from polymux.cli import JSON
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import write_line
 
@@ -34,7 +35,7 @@ def describe(parser: Parser) -> None:
         nargs="?",
         help="Operation: its method name, command, path, or last segment of the path",
     )
-    parser.add_argument("--json", action="store_true", help="Print the contract as JSON")
+    parser.add_argument("--json", action="store_true", help=JSON)
     parser.set_defaults(run=run)
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import printable
-from polymux.cli import add_action, answers, server
+from polymux.cli import JSON, JSON_ARRAY, add_action, answers, server
 from polymux.cli.answers import Saver
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.progress import Waiting
@@ -40,7 +40,9 @@ def describe(parser: Parser) -> None:
     )
     parser.epilog = _EPILOG + server.KEY_HELP + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    listed = _add(actions, "list", _list, "list ID, status, model and time of jobs, newest first")
+    listed = _add(
+        actions, "list", _list, "list ID, status, model and time of jobs, newest first", JSON_ARRAY
+    )
     listed.add_argument(
         "--limit",
         dest="most",
@@ -55,8 +57,12 @@ def describe(parser: Parser) -> None:
     answers.add_output_argument(waited, "its output files")
 
 
-def _add(actions: Any, name: str, act: Callable[..., int], said: str) -> argparse.ArgumentParser:
-    parser = add_action(actions, name, partial(_run, act), said, more=server.KEY_HELP)
+def _add(
+    actions: Any, name: str, act: Callable[..., int], said: str, json_help: str = JSON
+) -> argparse.ArgumentParser:
+    parser = add_action(
+        actions, name, partial(_run, act), said, more=server.KEY_HELP, json_help=json_help
+    )
     if name != "list":
         parser.add_argument("id", metavar="ID", help="ID of the job, as --no-wait prints it")
     server.add_arguments(parser)

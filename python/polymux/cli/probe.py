@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from polymux._util.text import clock, display_name, size
+from polymux.cli import JSON_LINES
 from polymux.cli.convert import add_limit_argument, limits_of
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.terminal import Screen, standard_input, write_json, write_line
@@ -32,7 +33,7 @@ def describe(parser: Parser) -> None:
     )
     parser.epilog = _JSON_HELP + EPILOG
     parser.add_argument("inputs", metavar="FILE", nargs="+", help="Media file, or - for stdin")
-    parser.add_argument("--json", action="store_true", help="Print one JSON object per line")
+    parser.add_argument("--json", action="store_true", help=JSON_LINES)
     add_limit_argument(parser)
     parser.set_defaults(run=run)
 

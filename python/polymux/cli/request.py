@@ -7,6 +7,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_arguments import add_arguments, extra_body_of, find_command, values_of
 from polymux.cli.terminal import write_line
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 example:
-  polymux request transcribe talk.mp4 --task translate --show curl
+  polymux request transcribe talk.mp4 --task translate --format curl
 
 """
 
@@ -49,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
     extra_body = extra_body_of(given)
     model = given.selected_model if command.models else None
     request = build_request(command.operation, values, model=model, extra_body=extra_body)
-    if given.show == "curl":
+    if given.format == "curl":
         write_line(" ".join(_curl(command, request, {**values, **(extra_body or {})})))
-    elif given.show == "json":
+    elif given.format == "json":
         write_line(json.dumps(_described(request)))
     else:
         for line in _http(request, written=given.output is not None):
@@ -71,12 +72,13 @@ def _parser(command: Command, parser_class: type[argparse.ArgumentParser]) -> An
         allow_abbrev=False,
     )
     add_arguments(parser, command)
-    parser.add_argument(
-        "--show",
+    form = parser.add_argument(
+        "--format",
         choices=("http", "curl", "json"),
         default="http",
         help="Output format: HTTP, a curl command or one JSON object (default: http)",
     )
+    add_old_option(parser, "--show", form)
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the body to this file")
     return parser
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from polymux._util.memory import freeze_gc
 from polymux._util.settings import rules_of
+from polymux.cli import add_quiet
+from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import write_line
 from polymux.errors import InvalidRequestError
@@ -39,7 +41,7 @@ def describe(parser: Parser) -> None:
         "--port", type=int, help="Port to listen on; 0 selects a free one (default: 8000)"
     )
     parser.add_argument("--public-url", metavar="URL", help="Base URL of links to output files")
-    parser.add_argument("--store", metavar="DIR", help="Data directory for jobs, files and keys")
+    add_data_dir(parser)
     parser.add_argument("--tls-cert", metavar="FILE", help="TLS certificate (PEM)")
     parser.add_argument("--tls-key", metavar="FILE", help="TLS private key (PEM)")
     parser.add_argument(
@@ -59,7 +61,9 @@ def describe(parser: Parser) -> None:
     )
     levels = ("debug", "info", "warning", "error")
     parser.add_argument(
-        "--log", choices=levels, default="info", help="Minimum log level (default: info)"
+        "--log",
+        choices=levels,
+        help="Minimum log level (default: info, or error with --quiet)",
     )
     parser.add_argument(
         "--log-format",
@@ -67,13 +71,27 @@ def describe(parser: Parser) -> None:
         default="text",
         help="Log format: text lines, or one JSON object per line (default: text)",
     )
+    add_quiet(parser)
     parser.set_defaults(run=run_serve)
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Add `--data-dir`, which `settings_of` reads."""
+    data_dir = parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        default=None,
+        help="Data directory for jobs, files and keys (default: folder of [store] in the "
+        "configuration file)",
+    )
+    add_old_option(parser, "--store", data_dir)
 
 
 def describe_config(parser: Parser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     check = actions.add_parser("check", help="validate a configuration file")
     check.add_argument("file", metavar="FILE", help="Configuration file (TOML)")
+    add_quiet(check)
     check.set_defaults(run=run_config_check)
 
 
@@ -104,31 +122,34 @@ def run_serve(options: argparse.Namespace) -> int:
     _ = server.lifespan  # Raises an error that names the extra `server` if it is missing.
     from polymux.server import run
 
-    run.set_up_logging(options.log, options.log_format)
+    run.set_up_logging(options.log or ("error" if options.quiet else "info"), options.log_format)
     path = None if options.config is None else Path(options.config)
-    return run.serve(settings, path=path, on_ready=_tell_ready)
 
+    def on_ready(_: object, address: str) -> None:
+        freeze_gc()
+        if not options.quiet:
+            say(f"serving on {address}; Ctrl-C stops it")
 
-def _tell_ready(_: object, address: str) -> None:
-    freeze_gc()
-    say(f"serving on {address}; Ctrl-C stops it")
+    return run.serve(settings, path=path, on_ready=on_ready)
 
 
 def run_config_check(options: argparse.Namespace) -> int:
     """Validate a configuration file; problems are raised."""
     # A server starts without these files, because they may appear later. Here they are reported.
-    for one in missing_files(read_settings(Path(options.file)).engines or {}):
-        say(f"{one} (the server starts anyway)")
-    write_line(f"{options.file}: valid")
+    missing = missing_files(read_settings(Path(options.file)).engines or {})
+    if not options.quiet:
+        for one in missing:
+            say(f"{one} (the server starts anyway)")
+        write_line(f"{options.file}: valid")
     return ExitCode.SUCCESS
 
 
 def settings_of(options: argparse.Namespace) -> ServerSettings:
-    """Return the settings of ``--config`` and ``--store``."""
-    if options.config is None and options.store is not None:
-        return ServerSettings(store=StoreSettings(Path(options.store)))
+    """Return the settings of ``--config`` and ``--data-dir``."""
+    if options.config is None and options.data_dir is not None:
+        return ServerSettings(store=StoreSettings(Path(options.data_dir)))
     settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
-    if options.store is not None:
-        store = replace(settings.store, folder=Path(options.store))
+    if options.data_dir is not None:
+        store = replace(settings.store, folder=Path(options.data_dir))
         settings = replace(settings, store=store)
     return settings

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.deprecation import notice
 from polymux._util.text import clock, display_name, shown, size
-from polymux.cli import add_action
+from polymux.cli import JSON, JSON_LINES, add_action
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import EPILOG, ExitCode
+from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, write_json, write_line, write_text
 from polymux.songs.export import pieces
 from polymux.songs.song_index import SongIndex
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
     from polymux.cli import Parser
@@ -45,36 +46,55 @@ def describe(parser: Parser) -> None:
     parser.description = "Manage the index of your music library, for recognition and search."
     parser.epilog = WHERE + EPILOG
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-    added = _add(actions, "add", _add_files, "add songs from files and directories", _ADD_EPILOG)
+    added = _add(
+        actions, "add", _add_files, "add songs from files and directories", _ADD_EPILOG, JSON_LINES
+    )
     added.add_argument("sources", metavar="FILE_OR_DIR", nargs="+", help="File or directory")
-    rescan = _add(actions, "rescan", _rescan, "update the index after file changes", _ADD_EPILOG)
+    rescan = _add(
+        actions, "rescan", _rescan, "update the index after file changes", _ADD_EPILOG, JSON_LINES
+    )
     for one in (added, rescan):
         one.add_argument(
+            "-j",
             "--workers",
             type=int,
             metavar="N",
             help="Number of files to process in parallel (default: the number of available cores)",
         )
-    _add(actions, "list", _list, "list all songs")
+    _add(actions, "list", _list, "list all songs", json_help=JSON_LINES)
     gone = _add(actions, "rm", _remove, "remove songs from the index (files are kept)")
     gone.add_argument(
         "songs", metavar="SONG", nargs="+", help="Number shown by 'list', a file, or a directory"
     )
     _add(actions, "check", _check, "check the index for damage and missing files")
     _add(actions, "stats", _stats, "show statistics of the index")
-    exported = _add(actions, "export", _export, "export the data of all songs")
-    exported.add_argument("file", metavar="FILE", help="Output file; - is standard output")
+    exported = _add(actions, "export", _export, "export the data of all songs", json_help=None)
+    exported.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="Output file; - is standard output (default: -)",
+    )
+    exported.add_argument("old_output", metavar="FILE", nargs="?", help=argparse.SUPPRESS)
     exported.add_argument(
         "--format", choices=("json", "csv"), default="json", help="Output format (default: json)"
     )
-    exported.add_argument("--overwrite", action="store_true", help="Replace an existing file")
+    exported.add_argument(
+        "--overwrite", action="store_true", help="Replace an existing output file"
+    )
 
 
 def _add(
-    actions: Any, name: str, act: Callable[..., int], said: str, more: str = ""
+    actions: Any,
+    name: str,
+    act: Callable[..., int],
+    said: str,
+    more: str = "",
+    json_help: str | None = JSON,
 ) -> argparse.ArgumentParser:
     parser = add_action(
-        actions, name, partial(_run, act), said, more=more + WHERE, json_help="Print JSON"
+        actions, name, partial(_run, act), said, more=more + WHERE, json_help=json_help
     )
     add_song_index_argument(parser)
     return parser
@@ -156,7 +176,7 @@ def _list(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
         else:
             write_line(line_of(song))
     if count == 0:
-        screen.say("the song index is empty. Run 'polymux songs add DIR' to fill it")
+        screen.say("the song index is empty. Run 'polymux songs add DIR' to add your music")
     return ExitCode.SUCCESS
 
 
@@ -222,10 +242,14 @@ def _stats(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int
 
 
 def _export(options: argparse.Namespace, index: SongIndex, screen: Screen) -> int:
-    if options.file == "-":
+    output = options.output
+    if options.old_output is not None:
+        say(notice("'polymux songs export FILE'", "--output FILE"))
+        output = options.old_output
+    if output == "-":
         for text in pieces(index.songs(), options.format):
             write_text(text)
         return ExitCode.SUCCESS
-    index.export(options.file, options.format, overwrite=options.overwrite)
-    screen.say(f"written: {display_name(options.file)}")
+    index.export(output, options.format, overwrite=options.overwrite)
+    screen.say(f"written: {display_name(output)}")
     return ExitCode.SUCCESS

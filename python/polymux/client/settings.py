@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polymux._util.frozen import Frozen
 from polymux._util.redaction import register_secret
-from polymux._util.text import shown
+from polymux._util.text import shown, unknown_operation
 from polymux.client import options
 from polymux.config import MAX_HEADER_CHARACTERS
 from polymux.errors import InvalidRequestError
@@ -158,19 +158,18 @@ def checked_path(operation: str, path: str) -> tuple[str, str]:
         raise InvalidRequestError(message)
     name = resolved(operation)
     if name is None:
-        raise InvalidRequestError(
-            f"paths: unknown operation {shown(operation)}. Run 'polymux operations' to list them"
-        )
+        raise InvalidRequestError(f"paths: {unknown_operation(operation)}")
     return name, path
 
 
 def resolved(operation: str) -> str | None:
     """Find an operation by method name, command, path or the path's last segment."""
-    from polymux.client.methods.results import PATHS
+    from polymux.client.methods.results import ALIASES, PATHS
 
     if operation in PATHS:
         return operation
     word = operation.replace("-", "_")
+    word = ALIASES.get(word, word)
     if word in PATHS:
         return word
     for name, path in PATHS.items():

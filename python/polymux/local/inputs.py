@@ -154,9 +154,7 @@ def _size_of(path: Path) -> int:
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise InputNotFoundError(
-            f"file not found: {shown(os.fspath(path))}", input_name=os.fspath(path)
-        ) from None
+        raise InputNotFoundError("file not found", input_name=os.fspath(path)) from None
     except OSError as error:
         raise InputUnreadableError(
             f"cannot read {shown(os.fspath(path))}: {error.strerror}", errno=error.errno

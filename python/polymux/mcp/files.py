@@ -155,8 +155,9 @@ def _opened(field: str, path: Path, folders: Sequence[Path]) -> Input:
     name = display_name(os.fspath(path))
     if not inside:
         raise bad_request(
-            f"{field}: permission denied: {name} is outside of the readable folders. Move it into "
-            "a root folder of the client, or allow its folder with `polymux mcp --folder`",
+            f"{field}: permission denied: {name} is outside of the readable directories. "
+            "Move it into a root of the client, or allow its directory with `polymux mcp "
+            "--allow-dir`",
             field,
         )
     if status is None or not stat.S_ISREG(status.st_mode):

@@ -244,7 +244,7 @@ def output_folder(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | No
         ) from error
     except OSError as error:
         raise OutputFailedError(
-            f"cannot create the directory '{quoted}': {error.strerror}", errno=error.errno
+            f"cannot create directory '{quoted}': {error.strerror}", errno=error.errno
         ) from error
     return folder
 

@@ -152,7 +152,7 @@ def remux(
 
     def check() -> None:
         if cancel is not None and cancel.cancelled:
-            raise OperationCancelledError("canceled while combining video and audio")
+            raise OperationCancelledError("the operation was canceled")
 
     check()
     finished = media.remux(

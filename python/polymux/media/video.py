@@ -232,7 +232,7 @@ def read_frames(
 
 def _check(cancel: Cancellation | None) -> None:
     if cancel is not None and cancel.cancelled:
-        raise OperationCancelledError("canceled while processing a video")
+        raise OperationCancelledError("the operation was canceled")
 
 
 def _rate(fps: int | Fraction) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import display_name
+from polymux._util.text import display_name, sentences
 from polymux.engines.registry import ENGINES
 from polymux.models import registry
 from polymux.models.families import FAMILIES, is_name
@@ -138,7 +138,7 @@ def _remedy_of_songs(operation: str) -> str:
     from polymux.upstreams.song_search import settings as search
 
     others = search.REMEDY if operation == "search_music" else recognition.REMEDY
-    return f"{REMEDY}, then restart; {others}"
+    return sentences(f"{REMEDY}, then restart", f"or {others}")
 
 
 def _remedy_of(family: str) -> str:
@@ -154,7 +154,7 @@ def _remedy_of_roles(roles: tuple[str, ...]) -> str:
 def _steps(family: str, problems: list[str]) -> str:
     about = FAMILIES[family]
     steps = problems if about.is_installed else [_install(about.extra), *problems]
-    return "; ".join(steps) or (
+    return sentences(*steps) or (
         f"the engine {family} and its models are installed. Add [engines.{family}] to the "
         "settings, or start without [engines] tables"
     )

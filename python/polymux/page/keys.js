@@ -19,7 +19,8 @@ export const DEEDS = {
 
 function inputs(scopes, one) {
 	const field = (name, words, more) => make("label.field", words, make("input", { name, value: one[name] ?? "", autocomplete: "off", ...more }));
-	const boxes = scopes.map((value) => make("label.check", make("input", { type: "checkbox", name: "scopes", value, checked: one.scopes?.includes(value) }), value));
+	const every = new Set([...scopes, ...(one.scopes ?? [])]); // A key file can have scopes of an older version.
+	const boxes = [...every].map((value) => make("label.check", make("input", { type: "checkbox", name: "scopes", value, checked: one.scopes?.includes(value) }), value));
 	const numbers = Object.entries(QUOTAS).map(([name, words]) => field(name, words, { type: "number", min: 0, step: "any", placeholder: "no limit" }));
 	return [field("name", "Name"), make("fieldset", make("legend", "Scopes (if you select none: all, including administration)"), make("div.grid", ...boxes)), make("div.grid", ...numbers)];
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import errors
+from polymux._util.text import sentences
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
@@ -278,7 +279,7 @@ class UnavailableBackend(Backend):
         """
         roles = needed_roles(work.operation, work.variant, work.values)
         known = [why_missing(role) for role in roles if role in ROLES]
-        raise status_error(errors.NoBackendError, "; ".join(known) or self._problem)
+        raise status_error(errors.NoBackendError, sentences(*known) or self._problem)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:  # noqa: ARG002
         self.refuse(work)

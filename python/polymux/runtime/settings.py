@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._util.deprecation import renamed_arguments, with_new_keys
 from polymux._util.settings import TableReader, rule
-from polymux._util.text import shown
+from polymux._util.text import shown, unknown_operation
 from polymux.client.options import MAX_GENERATION_S
 from polymux.config import state_folder
 from polymux.downloads.settings import DownloadSettings
@@ -28,6 +28,23 @@ from polymux.upstreams.song_search.settings import SongSearchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+
+#: Every class that a table of the settings file is read into, except those of the server alone.
+__all__ = [
+    "DownloadSettings",
+    "EngineSettings",
+    "FetchPolicy",
+    "Limits",
+    "RaySettings",
+    "Route",
+    "ServiceSettings",
+    "SongRecognitionSettings",
+    "SongSearchSettings",
+    "SongSettings",
+    "StoreSettings",
+    "SummaryOptions",
+    "UpstreamSettings",
+]
 
 _AT_LEAST_1 = rule(min=1)
 
@@ -172,10 +189,7 @@ class EngineSettings:
             )
         for one in self.operations:
             if one not in _operations():
-                yield (
-                    f"operations: unknown operation {shown(one)} (known: "
-                    f"{', '.join(sorted(_operations()))})"
-                )
+                yield f"operations: {unknown_operation(one)}"
         if is_own and not self.operations:
             yield "operations: missing. List the operations of your custom engine"
         if self.family in ENGINES:  # The options of a custom engine are unknown.
@@ -206,9 +220,7 @@ def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
         raise InvalidRequestError("must be a table")
     for operation, wanted in plain.items():
         if operation not in _operations():
-            raise InvalidRequestError(
-                f"unknown operation {shown(operation)} (known: {', '.join(sorted(_operations()))})"
-            )
+            raise InvalidRequestError(unknown_operation(operation))
         if not isinstance(wanted, list):
             raise InvalidRequestError(f"{operation}: must be an array")
     return {name: tuple(_route(name, one) for one in wanted) for name, wanted in plain.items()}

@@ -67,7 +67,7 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
 
     Example:
         >>> from polymux.server import create_app
-        >>> from polymux.server.settings.settings import ServerSettings
+        >>> from polymux.server.settings import ServerSettings
         >>> app = create_app(ServerSettings(public_url="https://tools.example"))
         >>> app.state.polymux.settings.base_url
         'https://tools.example'

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._util.text import sentences
 from polymux.service.errors import status_error, unknown_model
 
 if TYPE_CHECKING:
@@ -119,8 +120,11 @@ class Routes:
         steps = "" if self._remedy is None else self._remedy(operation, variant, values)
         return status_error(
             errors.NoBackendError,
-            f"no engine or upstream is configured for {operation}. {steps}{'. ' if steps else ''}"
-            "Run `polymux doctor` to see what each engine needs",
+            sentences(
+                f"no engine or upstream is configured for {operation}",
+                steps,
+                "Run 'polymux doctor' to see what each engine needs",
+            ),
         )
 
     def check_operation(self, operation: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
+from polymux._util.text import sentences
 from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import bad_request, engine_failed, status_error
@@ -120,7 +121,7 @@ class SongIndexBackend(Backend):
     async def _without_songs(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         product = await self._service.do_behind(self, work, sink)
         if product is None:
-            message = f"the music library is empty: {REMEDY}"
+            message = sentences("the song index is empty", REMEDY)
             raise status_error(errors.NoBackendError, message)
         return product
 
@@ -184,10 +185,10 @@ class SongIndexBackend(Backend):
         if found is not None:
             return self._matched(work, sink, *found)
         _log.info("identify_song %s: no match in the music library", work.request_id)
-        sink.log("no song of the music library matches this recording")
+        sink.log("no song in the song index matches this recording")
         product = await self._service.do_behind(self, work, sink)
         if product is None:
-            raise errors.NoMatchError("no song of the music library matches this recording")
+            raise errors.NoMatchError("no song in the song index matches this recording")
         return product
 
     def _matched(

@@ -194,7 +194,7 @@ class Addition:
         if state is None:
             if found.row is None:
                 name = display_name(path)
-                raise InputNotFoundError(f"file not found: {name}", input_name=name)
+                raise InputNotFoundError("file not found", input_name=name)
             return found
         row = found.row
         is_current = row is not None and self._is_current(row.recording)

@@ -36,7 +36,7 @@ def named_path(source: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
     try:
         os.stat(path)  # noqa: PTH116
     except FileNotFoundError:
-        raise InputNotFoundError(f"file not found: {name}", input_name=name) from None
+        raise InputNotFoundError("file not found", input_name=name) from None
     except OSError as error:
         raise InputUnreadableError(
             f"cannot read {name}: {error.strerror}", input_name=name, errno=error.errno

@@ -37,7 +37,7 @@ def files(contract: Contract) -> dict[str, str]:
     return {
         "python/polymux/cli/operation_commands.py": f"{HEAD}COMMANDS = (\n{parts})\n",
         "python/polymux/cli/operation_names.py": (
-            f"{NAMES_HEAD}#: Operation, command, alias, line in the help.\nNAMES = (\n{names})\n"
+            f"{NAMES_HEAD}#: Operation, command, aliases, line in the help.\nNAMES = (\n{names})\n"
         ),
     }
 
@@ -45,7 +45,9 @@ def files(contract: Contract) -> dict[str, str]:
 def _names(one: Operation) -> str:
     # The main clause of the summary fits a line of the program's help.
     clause = one.summary.partition(",")[0].rstrip(".")
-    words = list(map(json.dumps, (one.name, one.command, one.alias, clause)))
+    aliases = ", ".join(map(json.dumps, one.command_aliases))
+    aliases = f"({aliases})" if len(one.command_aliases) > 1 else f"({aliases},)"
+    words = [json.dumps(one.name), json.dumps(one.command), aliases, json.dumps(clause)]
     line = f"    ({', '.join(words)}),\n"
     if len(line) <= _MAX_LINE + 1:
         return line
@@ -59,7 +61,7 @@ def _command(one: Operation) -> str:
         "    Command(\n"
         f"        operation={one.name!r},\n"
         f"        name={one.command!r},\n"
-        f"        alias={one.alias!r},\n"
+        f"        aliases={_strings(one.command_aliases)},\n"
         f"        summary={one.summary!r},\n"
         f"        models={_strings(models)},\n"
         f"        model_help={_in_terminal(one, _model(one)) if models else ''!r},\n"

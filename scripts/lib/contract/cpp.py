@@ -72,6 +72,10 @@ class _Writer:
         if one.refused_fields:
             self.parts.append(_strings(f"{prefix}refused", one.refused_fields))
             refused = f"    .refused_fields = {prefix}refused,\n"
+        aliases = ""
+        if one.aliases:
+            self.parts.append(_strings(f"{prefix}aliases", one.aliases))
+            aliases = f"    .aliases = {prefix}aliases,\n"
         stream = f"    .stream_result = {text(one.stream_result)},\n" if one.stream_result else ""
         job = "    .job = true,\n" if one.job else ""
         return (
@@ -83,7 +87,7 @@ class _Writer:
             f"    .summary = {text(one.summary)},\n"
             f"    .first = {text(one.first)},\n"
             f"    .result = {text(one.result)},\n"
-            f"{stream}{job}{refused}"
+            f"{stream}{job}{aliases}{refused}"
             f"    .variants = {prefix}variants,\n"
             "};\n\n"
         )

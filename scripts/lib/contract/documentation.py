@@ -60,8 +60,10 @@ def _document(contract: Contract) -> Iterator[str]:
 
 def _operation(one: Operation) -> Iterator[str]:
     yield f"\n## {one.title}\n\n{one.summary}\n\n"
-    yield f"`POST /api/v1/{one.path}`, method `{one.name}`, command `polymux {one.command}`"
-    yield f" (or `{one.alias}`). "
+    methods = f" (or {', '.join(f'`{name}`' for name in one.aliases)})" if one.aliases else ""
+    commands = ", ".join(f"`{name}`" for name in one.command_aliases)
+    yield f"`POST /api/v1/{one.path}`, method `{one.name}`{methods}, "
+    yield f"command `polymux {one.command}` (or {commands}). "
     yield f"Returns [{one.result}](#{one.result.lower()})"
     yield (
         f", or a stream of [{one.stream_result}](#{one.stream_result.lower()})"

@@ -120,6 +120,7 @@ class Operation:
     refused_fields: tuple[str, ...]
     output: Field | None
     variants: tuple[Variant, ...]
+    aliases: tuple[str, ...] = ()
 
     @property
     def selects_model(self) -> bool:
@@ -131,9 +132,10 @@ class Operation:
         return self.name.replace("_", "-")
 
     @property
-    def alias(self) -> str:
-        """The path's last segment, which is an alias of the command."""
-        return self.path.rsplit("/", 1)[-1]
+    def command_aliases(self) -> tuple[str, ...]:
+        """The other names of the command. The first one is the path's last segment."""
+        names = (name.replace("_", "-") for name in self.aliases)
+        return (self.path.rsplit("/", 1)[-1], *names)
 
     def all_fields(self) -> tuple[Field, ...]:
         """Return the fields of all variants without duplicate names, in order of the variants."""
@@ -209,7 +211,7 @@ def load(folder: Path) -> Contract:
 
 def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
     shared = {"order", "path", "title", "summary", "first", "result", "stream_result", "errors"}
-    shared |= {"example", "unknown_fields", "refused_fields", "output", "job"}
+    shared |= {"example", "unknown_fields", "refused_fields", "output", "job", "aliases"}
     alone = {"model", "encoding", "accepts", "fields", "rules"}
     _known(name, table, shared | ({"variant"} if "variant" in table else alone))
     variants = table.get("variant") or {"": {key: table[key] for key in alone if key in table}}
@@ -218,6 +220,7 @@ def _operation(name: str, family: str, table: dict[str, Any]) -> Operation:
         family=family,
         stream_result=table.get("stream_result", ""),
         job=table.get("job", False),
+        aliases=tuple(table.get("aliases", ())),
         refused_fields=tuple(table.get("refused_fields", ())),
         output=_field("output", table["output"]) if "output" in table else None,
         variants=tuple(_variant(name, key, value) for key, value in variants.items()),

@@ -43,11 +43,14 @@ def _results_file(contract: Contract) -> str:
     results = "".join(f'    "{one.name}": "{one.result}",\n' for one in contract.operations)
     paths = "".join(f'    "{one.name}": "{one.path}",\n' for one in contract.operations)
     jobs = "".join(f'        "{one.name}",\n' for one in contract.operations if one.job)
+    aliases = {alias: one.name for one in contract.operations for alias in one.aliases}
+    others = "".join(f'    "{alias}": "{name}",\n' for alias, name in aliases.items())
     head = python_types.HEAD.format(title="The result of each operation.")
     return (
         f"{head}\n"
         f"#: Name of the class in `polymux` of an operation's result.\nRESULTS = {{\n{results}}}\n"
         f"#: Path of each operation, after ``/api/v1/``.\nPATHS = {{\n{paths}}}\n"
+        f"#: Other names of methods.\nALIASES = {{\n{others}}}\n"
         "#: Operations that a server runs as a job, which clients can read, watch and cancel.\n"
         f"JOBS = frozenset(\n    {{\n{jobs}    }}\n)\n"
     )
@@ -193,6 +196,11 @@ class _Method:
         model = "model" if self.operation.selects_model else "None"
         call = "".join(f"            {name}={name},\n" for name in self._of_the_call())
         result = implementation.rsplit("-> ", 1)[1].rstrip(":")
+        name = self.operation.name
+        aliases = "".join(
+            f'\n    {alias} = {name}\n    """Alias of `{name}`."""\n'
+            for alias in self.operation.aliases
+        )
         return (
             f"{head}{implementation}\n"
             f"{self._docstring()}"
@@ -200,4 +208,5 @@ class _Method:
             f'            "{self.operation.name}",\n            {{\n{values}            }},\n'
             f"            model={model},\n            extra_body=extra_body,\n{call}        )\n"
             "        return answer\n"
+            f"{aliases}"
         )

@@ -109,6 +109,20 @@ def test_a_method_has_the_fields_of_its_variants(kind: type, name: str) -> None:
     assert {one.kind for one in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
+@pytest.mark.parametrize("kind", [*KINDS, polymux.Local, polymux.AsyncLocal])
+def test_an_alias_is_the_same_method(kind: Any) -> None:
+    assert kind.ocr is kind.read_text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_by_an_alias(kind: type, everywhere: ReferenceServer) -> None:
+    answer = called(
+        kind, everywhere.url, lambda one: one.request("ocr", {"file": ("a.png", b"picture")})
+    )
+    assert type(answer) is polymux.OcrText
+    assert everywhere.calls[-1].path == "image2text"
+
+
 @EACH_VARIANT
 def test_a_field_of_a_call(
     operation: Operation, variant: Variant, everywhere: ReferenceServer

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--folder", "nowhere"], "nowhere"),
+        (["--allow-dir", "nowhere"], "nowhere"),
         (["--retries", "1"], "--server"),
         (["--server", "http://127.0.0.1:9", "--output-dir", "x"], "--output-dir"),
         (["--server", "nowhere"], "--server"),

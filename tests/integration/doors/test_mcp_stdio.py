@@ -235,7 +235,7 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
     server.token = server.key  # type: ignore[attr-defined]
 
     async def main() -> None:
-        words = ["--server", server.url, "--folder", "in"]
+        words = ["--server", server.url, "--allow-dir", "in"]
         options = roots_of(folder, ["out"])
         async with over_stdio(folder, *words, server=server, **options) as client:
             (link,) = links_in(await client.call_tool("convert_to_mp3", {"file": "in/song.wav"}))

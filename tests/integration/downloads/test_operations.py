@@ -142,7 +142,7 @@ def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: 
     assert (tmp_path / "tone.mp3").read_bytes() == wanted
     assert "--overwrite" in converted(site, "/tone.wav", cwd=tmp_path, code=1)[1]
     assert converted(site, "/tone.wav", "-o", "-", *words, cwd=tmp_path)[0] == wanted
-    told = converted(site, "/page/low.mp4", "-o", "made/", "--json", cwd=tmp_path)[0]
+    told = converted(site, "/page/low.mp4", "--output-dir", "made", "--json", cwd=tmp_path)[0]
     first, last = map(json.loads, told.splitlines())
     address = site.url("/page/low.mp4")
     assert first == {"status": "converted", "input": address, "output": "made/low.mp3"}

@@ -23,7 +23,7 @@ class Keys:
     """The command for one store. Collects everything that it prints."""
 
     def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.place: tuple[str, ...] = ("--store", str(store))
+        self.place: tuple[str, ...] = ("--data-dir", str(store))
         self.file = store / "keys.json"
         self.said = ""
         self._capsys = capsys
@@ -90,6 +90,7 @@ def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
 def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
     """Its scopes, rate limit and concurrency. A rotated key has the same limits."""
     keys.made("add", "narrow", "--scope", "chat", "--scope", "metrics")
+    keys.made("add", "reader", "--scope", "read-text")
     slow = ("--requests-per-minute", "1", "--concurrent", "3", "--max-estimate", "60")
     keys.made("add", "slow", *slow, "--expires", "2")
     keys.made("add", "short", "--expires", "1e-9")
@@ -104,6 +105,7 @@ def test_what_a_key_may_do(tmp_path: Path, keys: Keys) -> None:
         assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
     found = {str(one["name"]): one for one in keys.listed()}
     assert found["narrow"]["scopes"] == ["chat", "metrics"]
+    assert found["reader"]["scopes"] == ["read_text"]
     limits = ("requests_per_minute", "concurrent", "max_estimate_s")
     assert [found["slow"][name] for name in limits] == [1, 3, 60]
     assert [found["narrow"][name] for name in limits] == [None, None, None]
@@ -132,12 +134,21 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     assert keys.said.count(key) == 1
 
 
+def test_quiet_commands(keys: Keys) -> None:
+    secret = keys.made("add", "website", "-q")
+    rotated = keys.made("rotate", "website", "-q")
+    assert keys("update", "website", "--concurrent", "3", "-q") == ""
+    assert keys("rm", "website", "-q") == ""
+    assert keys.said == f"{secret}\n{rotated}\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("rm", "nobody"), "nobody"),
         (("rotate", "twice"), "2 "),
         (("add", "x", "--scope", "nonsense"), "nonsense"),
+        (("add", "x", "--scope", "operations"), "known: administration, chat, "),
         (("add", "x", "--concurrent", "0"), "--concurrent: out of range (got 0,"),
         (("add", "x", "--expires", "inf"), "--expires: out of range (got inf,"),
         (("add", "x", "--scope", "all", "--scope", "chat"), "--scope: unknown scope 'all'"),

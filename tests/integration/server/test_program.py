@@ -217,8 +217,8 @@ def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
                 store = tmp_path / "state" / "polymux" / "server"
                 port = url.rpartition(":")[2]
                 for words, told in (
-                    (("--store", store), str(store)),
-                    (("--store", tmp_path / "other", "--port", port), f"port {port}"),
+                    (("--data-dir", store), str(store)),
+                    (("--data-dir", tmp_path / "other", "--port", port), f"port {port}"),
                 ):
                     check_refused(*commands.serve(*words, cwd=tmp_path), told)
                 wait_until(lambda: len(done) > 3)

@@ -132,12 +132,12 @@ def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
 
     Plain HTTP gets no response. Log lines have request fields, and failures have their location.
     """
-    made = commands.call("keys", "add", "website", "--store", tmp_path / "s", cwd=tmp_path)
+    made = commands.call("keys", "add", "website", "--data-dir", tmp_path / "s", cwd=tmp_path)
     key = made.stdout.decode().strip()
     authority = Authority(tmp_path)
     good = authority.certificate()
     with ServedProgram(tmp_path) as program:
-        words = ("--tls-cert", good.chain, "--tls-key", good.key, "--store", tmp_path / "s")
+        words = ("--tls-cert", good.chain, "--tls-key", good.key, "--data-dir", tmp_path / "s")
         program.start(arguments=["--log-format", "json", *(str(one) for one in words)])
         assert program.url.startswith("https://127.0.0.1:")
         with polymux.Client(program.url, key, verify=authority.ca, retry=0) as client:

@@ -14,15 +14,21 @@ def polymux(*words: str | Path, stdin: bytes = b"", **environment: str) -> tuple
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def test_songs_are_listed_counted_checked_exported(filled: Path) -> None:
+def test_songs_are_listed_counted_checked_exported(filled: Path, tmp_path: Path) -> None:
     code, told, _ = polymux("songs", "list", "--json", "--song-index", filled)
     listed = [json.loads(line) for line in told.splitlines()]
     assert (code, {one["title"] for one in listed}) == (0, {f"Title {n}" for n in range(4)})
     code, told, _ = polymux("songs", "stats", "--json", POLYMUX_SONG_INDEX=str(filled))
     assert (code, json.loads(told)["songs"]) == (0, 4)
     assert polymux("songs", "check", "--song-index", filled)[0] == 0
-    code, told, _ = polymux("songs", "export", "-", "--format", "csv", "--song-index", filled)
+    code, told, _ = polymux("songs", "export", "--format", "csv", "--song-index", filled)
     assert (code, len(told.splitlines())) == (0, 5)
+    words = ("songs", "export", "--format", "csv", "--song-index", filled)
+    code, _, said = polymux(*words, tmp_path / "old.csv")
+    assert (code, "deprecated" in said) == (0, True)
+    code, _, said = polymux(*words, "--output", tmp_path / "new.csv", "-q")
+    assert (code, said) == (0, "")
+    assert (tmp_path / "new.csv").read_bytes() == (tmp_path / "old.csv").read_bytes()
 
 
 def test_the_configuration_names_the_index(filled: Path, tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixt
         ({"name": "a", "scopes": []}, "scopes"),
         ({"name": "a", "scopes": "chat"}, "scopes"),
         ({"name": "a", "scopes": ["chta"]}, "'chta'"),
+        ({"name": "a", "scopes": ["operations"]}, "known: chat, "),
         ({"name": "a", "scopes": [["chat"]]}, "scopes"),
         ({"name": "a", "concurrent": 0}, "concurrent"),
         ({"name": "a", "concurrent": True}, "concurrent"),

@@ -208,8 +208,11 @@ def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixtur
         "engines.chat.options.model", "engines.speech.options.model",
         "engines.upscale.options.model",
     ]  # fmt: skip
-    assert run_config_check(Namespace(file=str(written(tmp_path, text)))) == 0
+    path = str(written(tmp_path, text))
+    assert run_config_check(Namespace(file=path, quiet=False)) == 0
     assert capsys.readouterr().err.count("options.model") == 3
+    assert run_config_check(Namespace(file=path, quiet=True)) == 0
+    assert capsys.readouterr() == ("", "")
     for name in ("chat", "speech", "upscale.bin"):
         (tmp_path / name).touch()
     assert missing_files(settings.engines or {}) == []

@@ -136,6 +136,7 @@ struct Operation {
     std::string_view result;
     std::string_view stream_result = {};
     bool job = false;  ///< The server creates a job that clients can read, watch and cancel.
+    std::span<const std::string_view> aliases = {};         ///< Other names of the method.
     std::span<const std::string_view> refused_fields = {};  ///< Names that are always an error.
     std::span<const Variant> variants;
 

@@ -42,7 +42,7 @@ constexpr Field generate_image_B_fields[] = {
     {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed. The same seed and inputs give the same image. Default: random.", .title = "Seed"},
     {.name = "refine", .types = type_string, .extension = true, .choices = generate_image_B_refine_choices, .default_json = "\"no_refiner\"", .documentation = "Refiner model that improves the image.", .title = "Refiner"},
     {.name = "high_noise_frac", .types = type_number, .extension = true, .minimum = 0, .maximum = 1, .default_json = "0.8", .documentation = "Fraction of the denoising steps after which `expert_ensemble_refiner` takes over.", .title = "High-noise fraction"},
-    {.name = "refine_steps", .types = type_integer, .extension = true, .minimum = 1, .maximum = 500, .documentation = "Number of denoising steps of `base_image_refiner`.", .title = "Refiner steps"},
+    {.name = "refine_steps", .types = type_integer, .extension = true, .minimum = 1, .maximum = 299, .documentation = "Number of denoising steps of `base_image_refiner`.", .title = "Refiner steps"},
     {.name = "replicate_weights", .types = type_string, .extension = true, .url = true, .aliases = generate_image_B_replicate_weights_aliases, .schemes = generate_image_B_replicate_weights_schemes, .documentation = "URL of LoRA weights to load.", .title = "LoRA weights URL"},
     {.name = "disable_safety_checker", .types = type_boolean, .extension = true, .default_json = "false", .documentation = "Keep images that the safety checker would remove.", .title = "Disable safety checker"},
 };

@@ -22,6 +22,7 @@ constexpr Variant read_text_variants[] = {
               .unknown_fields = UnknownFields::warn}},
 };
 
+constexpr std::string_view read_text_aliases[] = {"ocr"};
 }  // namespace
 
 constinit const Operation read_text = {
@@ -32,6 +33,7 @@ constinit const Operation read_text = {
     .summary = "Extract the text in an image (OCR).",
     .first = "file",
     .result = "OcrText",
+    .aliases = read_text_aliases,
     .variants = read_text_variants,
 };
 

@@ -852,3 +852,6 @@ class AsyncOperations(AsyncCaller):
             on_upload=on_upload,
         )
         return answer
+
+    ocr = read_text
+    """Alias of `read_text`."""

@@ -34,6 +34,10 @@ PATHS = {
     "convert_to_mp3": "convert2mp3",
     "read_text": "image2text",
 }
+#: Other names of methods.
+ALIASES = {
+    "ocr": "read_text",
+}
 #: Operations that a server runs as a job, which clients can read, watch and cancel.
 JOBS = frozenset(
     {

@@ -543,7 +543,7 @@ class Operations(Caller):
             high_noise_frac: Fraction of the denoising steps after which `expert_ensemble_refiner`
                 takes over. Variant B only. 0 to 1 (default: ``0.8``).
             refine_steps: Number of denoising steps of `base_image_refiner`. Variant B only. 1 to
-                500.
+                299.
             replicate_weights: URL of LoRA weights to load. Variant B only.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
@@ -1296,3 +1296,6 @@ class Operations(Caller):
             on_upload=on_upload,
         )
         return answer
+
+    ocr = read_text
+    """Alias of `read_text`."""

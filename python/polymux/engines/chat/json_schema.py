@@ -209,7 +209,7 @@ def _check_choices(count: int, param: str) -> None:
 
 
 def _too_deep(param: str) -> BadRequestError:
-    return bad_request(f"{param}: schema too deeply nested (maximum {MAX_DEPTH} levels)", param)
+    return bad_request(f"{param}: schema nested too deeply (allowed {MAX_DEPTH} levels)", param)
 
 
 class _Ways:

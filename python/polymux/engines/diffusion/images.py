@@ -136,7 +136,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
         image, size = _fitted(image, size, sink, keep_size=mask is None)
     manager.check_size(size)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
-    refiner = refiner_of(manager, values, sink, is_xl=kind == _XL)
+    refiner = refiner_of(manager, values, is_xl=kind == _XL)
     share = 1.0 if refiner is None or refiner.share is None else refiner.share
     if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
         # The refiner would take over before the model's first step.

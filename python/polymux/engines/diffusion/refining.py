@@ -16,7 +16,6 @@ from polymux.service.errors import status_error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polymux.engines.base import EngineSink
     from polymux.engines.diffusion.pipelines import PipelineManager
     from polymux.engines.diffusion.steps import Steps
 
@@ -25,9 +24,6 @@ _ROLE = "picture:refiner"
 _OF_ONE = 3
 #: Strength of a refiner on a finished image.
 _STRENGTH = 0.3
-#: Maximum steps of a complete denoising. Networks were trained with 1000 steps, and some solvers
-#: divide by the distance between two of them.
-_MAX_STEPS = 999
 
 
 class Refiner(NamedTuple):
@@ -51,7 +47,7 @@ class Refiner(NamedTuple):
 
 
 def refiner_of(
-    manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink, *, is_xl: bool
+    manager: PipelineManager, values: Mapping[str, Any], *, is_xl: bool
 ) -> Refiner | None:
     """Return the refiner that a request needs; None if it needs none.
 
@@ -64,16 +60,7 @@ def refiner_of(
     if not is_xl or not manager.has(_ROLE):
         why = why_missing(_ROLE) if is_xl else "this model does not support a refiner"
         raise status_error(errors.NoBackendError, f"refine={wanted}: {why}", param="refine")
-    found = refiner_steps(values)
-    if found is not None and found.steps < _given_steps(values):
-        sink.log(f"refine_steps={values['refine_steps']}: too many, {found.steps} steps are used")
-    return found
-
-
-def _given_steps(values: Mapping[str, Any]) -> int:
-    """Return the number of refiner steps in the request; 0 if not given."""
-    is_over = values["refine"] == "base_image_refiner"
-    return int(values.get("refine_steps") or 0) if is_over else 0
+    return refiner_steps(values)
 
 
 def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
@@ -85,12 +72,12 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
         return None if share == 1.0 else Refiner(share, count, count - int(count * share))
     given = values.get("refine_steps")
     wanted_steps = max(1, int(count * _STRENGTH)) if given is None else int(given)
-    # Image to image only runs `_STRENGTH` of the steps that it gets.
+    # Image to image only runs `_STRENGTH` of the steps that it gets. Networks were trained with
+    # 1000 steps, and some solvers divide by the distance between two of them. So the contract
+    # allows 299 steps, for which the pipeline gets 997.
     told = count if given is None else round(wanted_steps / _STRENGTH)
     while int(told * _STRENGTH) < wanted_steps:
         told += 1
-    if told > _MAX_STEPS:
-        told, wanted_steps = _MAX_STEPS, int(_MAX_STEPS * _STRENGTH)
     return Refiner(None, told, wanted_steps)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._util.text import sentences
 from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.engines.process.supervisor import EngineBackend
@@ -120,7 +121,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
             steps = remedy(work.operation, work.variant, work.values)
             raise status_error(
                 errors.NoBackendError,
-                f"no engine is configured for {work.model}{': ' if steps else ''}{steps}",
+                sentences(f"no engine is configured for {work.model}", steps),
                 param="model",
             )
         refuse_addresses(work, self._field)

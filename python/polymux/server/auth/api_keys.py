@@ -45,7 +45,7 @@ def known_scopes() -> tuple[str, ...]:
         True
     """
 
-    beside = ("administration", "docs", "metrics", "openapi", "operations", "predictions")
+    beside = ("administration", "docs", "metrics", "openapi", "predictions")
     return (*(one.name for one in contract.operations()), *beside)
 
 

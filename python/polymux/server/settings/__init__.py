@@ -1,5 +1,35 @@
-"""Settings of the server."""
+"""Settings of the server: every class that a table of the settings file is read into."""
 
-from polymux.runtime.settings import EngineSettings
+from polymux.runtime.settings import (
+    DownloadSettings,
+    EngineSettings,
+    FetchPolicy,
+    Limits,
+    RaySettings,
+    Route,
+    SongRecognitionSettings,
+    SongSearchSettings,
+    SongSettings,
+    StoreSettings,
+    SummaryOptions,
+    UpstreamSettings,
+)
+from polymux.server.settings.settings import CompatSettings, ServerSettings, read_settings
 
-__all__ = ["EngineSettings"]  # Its location in 0.1.
+__all__ = [
+    "CompatSettings",
+    "DownloadSettings",
+    "EngineSettings",
+    "FetchPolicy",
+    "Limits",
+    "RaySettings",
+    "Route",
+    "ServerSettings",
+    "SongRecognitionSettings",
+    "SongSearchSettings",
+    "SongSettings",
+    "StoreSettings",
+    "SummaryOptions",
+    "UpstreamSettings",
+    "read_settings",
+]

@@ -37,7 +37,7 @@ GROWING: list[tuple[tuple[str, str], dict[str, Any], str, tuple[Any, ...]]] = [
     (IMAGE, PICTURE, "width", (256, 512)),
     (IMAGE, PICTURE, "guidance_scale", (1, 7)),
     (IMAGE, PICTURE, "refine", ("no_refiner", "base_image_refiner")),
-    (IMAGE, PICTURE | REFINED, "refine_steps", (5, 20, 400)),
+    (IMAGE, PICTURE | REFINED, "refine_steps", (5, 20, 299)),
     (IMAGE, PICTURE, "disable_safety_checker", (True, False)),
     (IMAGE, PICTURE | {IMAGE_SIZE: [256, 256]}, "prompt_strength", (0.1, 0.5, 1)),
     (UPSCALE, DETAIL, "scale_factor", (1, 2, 4)),

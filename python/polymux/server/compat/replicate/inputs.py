@@ -353,7 +353,7 @@ def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.R
 def _check_depth(value: Any, depth: int = 0) -> None:
     """Check the nesting depth of an input."""
     if depth > _DEEPEST:
-        raise invalid_input(f"input: nested too deeply (allowed: {_DEEPEST} levels)", "input")
+        raise invalid_input(f"input: nested too deeply (allowed {_DEEPEST} levels)", "input")
     if isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
             _check_depth(one, depth + 1)
