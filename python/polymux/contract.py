@@ -320,7 +320,7 @@ def read_form(
     for field in given:
         if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):
             raise InvalidRequestError(
-                f"form field: must be a pair of name and value (got {shown(field)})"
+                f"fields: each item must be a pair of name and value (got {shown(field)})"
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
@@ -331,7 +331,7 @@ def _told(warnings: list[str], model: str | None) -> tuple[str, ...]:
     version = "" if model is None else model.partition(":")[2]
     if not version:
         return tuple(warnings)
-    said = f"model: version {shown(version)} is ignored; the server uses its installed version"
+    said = f"model: the version {shown(version)} is ignored. The server uses its installed version"
     return (*warnings, said)
 
 

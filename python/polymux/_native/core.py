@@ -10,7 +10,7 @@ from polymux.errors import MissingDependencyError
 def _missing(error: ImportError) -> MissingDependencyError:
     reason = shortened(printable(str(error)))
     remedy = (
-        "Use it in the main interpreter or in a separate process"
+        "Use polymux in the main interpreter or in a separate process"
         if "interpreter" in reason
         else "Reinstall polymux for this Python version"
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux._util.text import shown
 from polymux.engines.media.engine import PAGE_COVER, PAGE_TAGS, REMUX
 from polymux.service.backend import Backend
 from polymux.service.errors import status_error
@@ -97,7 +98,8 @@ def height_of(resolution: Any) -> int | None:
         return int(matched[1])
     raise status_error(
         errors.BadRequestError,
-        "resolution: invalid (allowed: 144 to 4320 lines, such as 720p, or best)",
+        f"resolution: invalid (got {shown(resolution)}, allowed 144 to 4320 lines such as 720p, or "
+        "best)",
         code="invalid_request",
         param="resolution",
     )

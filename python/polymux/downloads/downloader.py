@@ -249,9 +249,11 @@ class PageDownloader:
         cover = folder / str(output["cover"]) if output.get("cover") else None
         for path in (*files, *([] if cover is None else [cover])):
             if path.parent != folder or not stat.S_ISREG(path.lstat().st_mode):
-                raise engine_failed("the downloader returned an invalid file name")
+                raise engine_failed(
+                    "the downloader returned a name that is not a regular file in its folder"
+                )
         if not 1 <= len(files) <= 2:
-            raise engine_failed("the downloader returned no file")
+            raise engine_failed(f"the downloader returned {len(files)} files (expected: 1 or 2)")
         duration = output.get("duration_s")
         known = isinstance(duration, (int, float)) and duration > 0
         chapters = tuple(

@@ -263,7 +263,7 @@ class _Watch:
         if sum(self._bytes.values()) > self._max_bytes:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"the download is too large (allowed {self._max_bytes} bytes)",
+                f"the download is too large (allowed: {self._max_bytes} bytes)",
                 param="url",
             )
         total = told.get("total_bytes") or told.get("total_bytes_estimate")
@@ -334,7 +334,7 @@ def _one(info: Any) -> dict[str, Any]:
     while isinstance(info, dict) and "entries" in info:
         info = next((one for one in info["entries"] or () if one), None)
     if not isinstance(info, dict):
-        raise status_error(errors.NotFoundError, "no result found", code="no_result")
+        raise status_error(errors.NotFoundError, "no media found", code="no_result")
     return info
 
 

@@ -71,8 +71,8 @@ class DownloadSettings:
             yield "proxy and proxy_environment must not be used together"
         elif self.proxy is not None and _proxy("proxy", self.proxy).login:
             yield (
-                "proxy: passwords are not accepted in this file. Set an environment variable to "
-                "the URL, and proxy_environment to the variable's name"
+                "proxy: passwords are not allowed in this file. Set an environment variable to the "
+                "URL, and proxy_environment to the name of the variable"
             )
 
     def search(self, query: str) -> tuple[str, bool]:
@@ -98,7 +98,12 @@ class DownloadSettings:
                 error does not contain its value.
         """
         if self.proxy_environment is not None:
-            found = os.environ.get(self.proxy_environment, "")
+            found = os.environ.get(self.proxy_environment)
+            if found is None:
+                raise InvalidRequestError(
+                    f"proxy_environment: the environment variable {self.proxy_environment} is not "
+                    "set"
+                )
             return _proxy("proxy_environment", found)
         return None if self.proxy is None else _proxy("proxy", self.proxy)
 

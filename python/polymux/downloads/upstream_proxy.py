@@ -53,7 +53,9 @@ class UpstreamProxy(NamedTuple):
         plain = url.isascii() and url.isprintable() and " " not in url
         more = parts.path not in ("", "/") or parts.query or parts.fragment
         if not plain or parts.scheme != "http" or not parts.hostname or more:
-            raise InvalidRequestError("invalid proxy URL (expected http://proxy.example:3128)")
+            raise InvalidRequestError(
+                "invalid proxy URL (allowed: http://HOST:PORT, such as http://proxy.example:3128)"
+            )
         login = ""
         if parts.username is not None:
             name, password = unquote(parts.username), unquote(parts.password or "")

@@ -101,7 +101,7 @@ class UrlFetcher:
             raise status_error(
                 errors.APIStatusError,
                 "url: not a media file but a web page, which is not supported on this server. The "
-                "operator can install polymux[download]",
+                "server's administrator can install polymux[download]",
                 code="unsupported_media",
                 status=415,
                 param="url",
@@ -111,7 +111,7 @@ class UrlFetcher:
             return await self._pages.audio(url, sink, drafts)
         except errors.APIStatusError as error:
             if first is not None and error.code in _NO_BETTER:
-                sink.log(f"the URL is not readable as a web page either: {error}")
+                sink.log(f"the URL could not be downloaded as a web page either: {error}")
                 raise first from None
             raise
 

@@ -106,7 +106,7 @@ def extracted(library: Any, url: str, sink: EngineSink, token: Token) -> Any:
     if _UNABLE in reason:
         raise site_failed(
             "the site accepts only browsers, and curl-cffi is not installed on this server. The "
-            "operator can install it with 'pip install polymux[download]'"
+            "server's administrator can install it with 'pip install polymux[download]'"
         )
     token.check()
     sink.log("the site requires a browser: retrying as a browser")
@@ -192,7 +192,7 @@ def _finished_list(library: Any, part: dict[str, Any]) -> dict[str, Any]:
     if "#EXT-X-STREAM-INF" in text:
         raise status_error(
             errors.UnprocessableEntityError,
-            "the page's playlist contains a playlist instead of media segments",
+            "the page's playlist contains other playlists instead of media segments",
             code="undecodable",
             param="url",
         )

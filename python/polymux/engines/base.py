@@ -165,7 +165,7 @@ _DEFAULT_CONTEXT = 4096
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
-    message = f"{what} needs {package}. Install it with pip install 'polymux[{extra}]'"
+    message = f"{what}: the package {package} is not installed. Run pip install 'polymux[{extra}]'"
     return status_error(errors.NoBackendError, message)
 
 

@@ -58,7 +58,7 @@ def sound(first_guess_s: float) -> Measure:
     return Measure(
         MEASURE_SOUND,
         lambda _, facts: float(facts["duration_s"] or 0.0),
-        ThroughputEstimator("s of sound", first_guess_s),
+        ThroughputEstimator("s of audio", first_guess_s),
     )
 
 

@@ -75,7 +75,7 @@ class UpscaleEngine(Engine):
         if self._network.load_param(os.fspath(path)) or self._network.load_model(
             os.fspath(weights)
         ):
-            raise engine_failed(f"cannot load network {path.name!r}")
+            raise engine_failed(f"cannot load the upscaling network {path.name!r}")
         self._input = str(options.get("input", "data"))
         self._output = str(options.get("output", "output"))
         self._factor = self._learned_factor(path.name, options.get("factor"))
@@ -95,8 +95,8 @@ class UpscaleEngine(Engine):
         if largest > self._max_pixels:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"scale={scale:g}: output too large (got {largest / 1e6:.0f} megapixels, maximum "
-                f"{self._max_pixels / 1e6:.0f})",
+                f"scale={scale:g}: output too large (got {largest / 1e6:.0f} megapixels, allowed "
+                f"{self._max_pixels / 1e6:.0f} megapixels). Use a smaller image or scale",
                 param="scale",
             )
         made = self._enlarged(pixels, sink, token)
@@ -137,7 +137,9 @@ class UpscaleEngine(Engine):
         extractor.input(self._input, self._ncnn.Mat(piece))
         status, found = extractor.extract(self._output)
         if status != 0:
-            raise engine_failed("the network failed on a tile")
+            raise engine_failed(
+                f"upscaling failed: the neural network cannot process a tile (ncnn status {status})"
+            )
         return numpy.array(found)
 
     def _enlarged(self, pixels: Any, sink: EngineSink, token: Token) -> Floats:
@@ -219,7 +221,7 @@ def _encoded(made: Floats, *, deep: bool) -> bytes:
         order = cv2.COLOR_RGBA2BGRA if channels == _OPAQUE else cv2.COLOR_RGB2BGR
         done, found = cv2.imencode(".png", cv2.cvtColor(values, order))
         if not done:
-            raise engine_failed("cannot encode the image")
+            raise engine_failed("cannot encode the image as PNG")
         return bytes(found)
     kind, top = (numpy.uint16, 65535) if deep else (numpy.uint8, 255)
     values = numpy.round(made * top).astype(kind)

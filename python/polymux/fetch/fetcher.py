@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from polymux._native import core
-from polymux._util.text import shown
 from polymux.fetch.policy import FetchLimits, FetchPolicy, native_limits, native_policy
 from polymux.fetch.threads import on_a_thread
 from polymux.media.inputs import is_path, path_bytes
@@ -330,14 +329,19 @@ class _Call:
         unfinished: Unfinished | None = None,
     ) -> None:
         if not isinstance(url, str):
-            raise TypeError(f"url: invalid type (got {shown(url)}, allowed str)")
+            raise TypeError(f"url: invalid type (got {type(url).__name__}, allowed str)")
         if policy is not None and not isinstance(policy, FetchPolicy):
-            raise TypeError(f"policy: invalid type (got {shown(policy)}, allowed FetchPolicy)")
+            raise TypeError(
+                f"policy: invalid type (got {type(policy).__name__}, allowed FetchPolicy or None)"
+            )
         if limits is not None and not isinstance(limits, FetchLimits):
-            raise TypeError(f"limits: invalid type (got {shown(limits)}, allowed FetchLimits)")
+            raise TypeError(
+                f"limits: invalid type (got {type(limits).__name__}, allowed FetchLimits or None)"
+            )
         if on_progress is not None and not callable(on_progress):
             raise TypeError(
-                f"on_progress: invalid type (got {shown(on_progress)}, allowed a callable)"
+                f"on_progress: invalid type (got {type(on_progress).__name__}, allowed a callable "
+                "or None)"
             )
         # The core rejects lone surrogates together with other invalid UTF-8.
         self._url = url.encode("utf-8", "surrogatepass")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from polymux._native import core
-from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 from polymux.media.inputs import path_bytes
 from polymux.media.options import integer
@@ -54,10 +53,11 @@ class FetchPolicy:
         for name in ("allowed_hosts", "allowed_networks", "allowed_ports"):
             object.__setattr__(self, name, _tuple(name, getattr(self, name)))
         for name in ("allowed_hosts", "allowed_networks"):
-            if not all(isinstance(item, str) for item in getattr(self, name)):
-                raise TypeError(
-                    f"{name}: invalid type (got {shown(getattr(self, name))}, allowed strings)"
-                )
+            for item in getattr(self, name):
+                if not isinstance(item, str):
+                    raise TypeError(
+                        f"{name}: invalid type of an item (got {type(item).__name__}, allowed str)"
+                    )
         for port in self.allowed_ports:
             if not 1 <= integer("allowed_ports", port) <= 65535:
                 raise InvalidRequestError(
@@ -109,7 +109,10 @@ class FetchLimits:
 
 def _tuple(name: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name}: invalid type (got {shown(value)}, allowed a tuple)")
+        raise TypeError(
+            f"{name}: invalid type (got {type(value).__name__}, allowed an iterable such as a "
+            "tuple)"
+        )
     return tuple(value)
 
 
@@ -131,8 +134,11 @@ def native_limits(limits: FetchLimits, waited_ms: int = 0) -> _core.FetchLimits:
     for item in fields(limits):
         value = integer(item.name, getattr(limits, item.name), bits=64)
         wide = item.name == "body_bytes"
-        if not 0 <= value < 1 << (63 if wide else 32):
-            raise InvalidRequestError(f"{item.name}: out of range (got {value})")
+        maximum = (1 << (63 if wide else 32)) - 1
+        if not 0 <= value <= maximum:
+            raise InvalidRequestError(
+                f"{item.name}: out of range (got {value}, allowed 0 to {maximum})"
+            )
         values[item.name] = value
     if waited_ms:
         values["total_ms"] = max(1, values["total_ms"] - waited_ms)

@@ -179,7 +179,7 @@ def checked_concurrency(concurrency: int | None) -> int:
         return 2 * media.available_cores()
     number = integer("concurrency", concurrency)
     if number < 1:
-        raise InvalidRequestError(f"concurrency={number} is invalid (minimum 1)")
+        raise InvalidRequestError(f"concurrency: out of range (got {number}, allowed 1 or more)")
     return number
 
 
@@ -289,8 +289,8 @@ def convert_to_mp3(
             symlink, a directory or the input itself. Default: None.
         bitrate: Constant bitrate in bit/s, or text such as ``"128k"``; 8,000 to 320,000. Default:
             None, which uses a variable bitrate.
-        vbr_quality: LAME's variable bitrate quality, from 0 (best, about 245 kbit/s) to below 10.
-            Default: 0 if `bitrate` is None.
+        vbr_quality: LAME's variable bitrate quality, at least 0 (best, about 245 kbit/s) and below
+            10. Default: 0 if `bitrate` is None.
         abr: Use `bitrate` as an average instead of a constant. Default: False.
         preset: ``"ffmpeg"`` encodes exactly like the ffmpeg program; ``"best"`` sounds better at
             constant bitrates; ``"fast"`` needs about half the time. Default: ``"ffmpeg"``.

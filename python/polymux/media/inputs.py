@@ -52,10 +52,11 @@ def path_bytes(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> byt
         encoded = os.fsencode(path)
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"invalid path {shown(path)}: characters not allowed in file names on this system"
+            f"invalid path {shown(path)}: contains characters that this system does not allow in "
+            "file names"
         ) from error
     if b"\0" in encoded:
-        raise InvalidRequestError(f"invalid path {shown(path)}: it has a null byte")
+        raise InvalidRequestError(f"invalid path {shown(path)}: contains a null byte")
     return encoded
 
 
@@ -86,8 +87,8 @@ def native_source(source: Any) -> tuple[str, object, str]:
         view = memoryview(source)
     except TypeError:
         raise TypeError(
-            "source: must be a path, a bytes-like object or a binary file object, "
-            f"not {type(source).__name__}"
+            f"source: invalid type (got {type(source).__name__}, allowed a path, a bytes-like "
+            "object or a binary file object)"
         ) from None
     if not view.c_contiguous:
         raise InvalidRequestError("source: the buffer is not contiguous. Pass bytes(source)")
@@ -141,8 +142,8 @@ def native_destination(destination: Any) -> tuple[str, object] | None:
     if callable(getattr(destination, "write", None)):
         return ("file", destination)
     raise TypeError(
-        "destination: must be None, a path or a binary file object, "
-        f"not {type(destination).__name__}"
+        f"destination: invalid type (got {type(destination).__name__}, allowed None, a path or a "
+        "binary file object)"
     )
 
 

@@ -89,7 +89,7 @@ class MediaFile:
         """
         if limit_bytes is not None and limit_bytes < self.size_bytes:
             raise AnswerTooLargeError(
-                f"file too large (got {self.size_bytes} bytes, limit_bytes={limit_bytes})"
+                f"file too large (got {self.size_bytes} bytes, allowed limit_bytes={limit_bytes})"
             )
         if self.data is not None:
             return self.data

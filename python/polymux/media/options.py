@@ -107,7 +107,10 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     """
     unknown = sorted(set(values) - set(EncodingOptions.__annotations__))
     if unknown:
-        raise TypeError(f"unknown option {', '.join(map(shown, unknown))}")
+        raise TypeError(
+            f"unknown option{'' if len(unknown) == 1 else 's'} {', '.join(map(shown, unknown))} "
+            f"(allowed: {', '.join(EncodingOptions.__annotations__)})"
+        )
     options = media.ConvertOptions()
     bitrate = values.get("bitrate")
     if isinstance(bitrate, str):
@@ -145,7 +148,9 @@ def native_limits(limits: Limits | None) -> _media.Limits:
     if limits is None:
         return native
     if not isinstance(limits, Limits):
-        raise TypeError(f"limits: must be a polymux.Limits or None, not {type(limits).__name__}")
+        raise TypeError(
+            f"limits: invalid type (got {type(limits).__name__}, allowed polymux.Limits or None)"
+        )
     for item in fields(limits):
         name, value = item.name, getattr(limits, item.name)
         if name == "duration_s":
@@ -168,9 +173,11 @@ def integer(name: str, value: Any, *, bits: int = 32) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
-        raise TypeError(f"{name}: must be an integer, not {shown(value)}")
+        raise TypeError(f"{name}: must be an integer (got {shown(value)})")
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        raise InvalidRequestError(f"{name}={shown(number)} is out of range")
+        raise InvalidRequestError(
+            f"{name}: out of range (got {shown(number)}, allowed signed integers of {bits} bits)"
+        )
     return number
 
 
@@ -186,7 +193,7 @@ def flag(name: str, value: Any) -> bool:
         TypeError: The value is not a bool.
     """
     if not isinstance(value, bool):
-        raise TypeError(f"{name}: must be True or False, not {shown(value)}")
+        raise TypeError(f"{name}: must be True or False (got {shown(value)})")
     return value
 
 
@@ -198,13 +205,15 @@ def number(name: str, value: Any) -> float:
         InvalidRequestError: The integer is too large for a float.
     """
     if isinstance(value, (bool, str, bytes, bytearray)):
-        raise TypeError(f"{name}: must be a number, not {shown(value)}")
+        raise TypeError(f"{name}: must be a number (got {shown(value)})")
     try:
         return float(value)
     except TypeError:
-        raise TypeError(f"{name}: must be a number, not {shown(value)}") from None
+        raise TypeError(f"{name}: must be a number (got {shown(value)})") from None
     except OverflowError:
-        raise InvalidRequestError(f"{name} is out of range") from None
+        raise InvalidRequestError(
+            f"{name}: out of range (got an integer that is too large for a float)"
+        ) from None
 
 
 def _optional_number(name: str, value: Any) -> float | None:
@@ -213,9 +222,11 @@ def _optional_number(name: str, value: Any) -> float | None:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name}: must be text, not {shown(value)}")
+        raise TypeError(f"{name}: must be a string (got {shown(value)})")
     if not value.isprintable():
-        raise InvalidRequestError(f"{name}={shown(value)} is not an accepted value")
+        raise InvalidRequestError(
+            f"{name}={shown(value)}: contains characters that are not printable"
+        )
     return value
 
 
@@ -233,7 +244,7 @@ def seconds(name: str, value: Time | None) -> float | None:
     parts = _CLOCK.fullmatch(value)
     if parts is None:
         raise InvalidRequestError(
-            f"{name}={shown(value)} is not a time. Use seconds such as 93.5, or [HH:]MM:SS[.mmm] "
+            f"{name}={shown(value)}: invalid time. Use seconds such as 93.5, or [HH:]MM:SS[.mmm] "
             "such as '1:33.5'"
         )
     hours, minutes, rest = parts.groups()
@@ -271,11 +282,11 @@ def cover_type(data: bytes) -> str | None:
 
 def _tag(key: Any, value: Any) -> tuple[str, str]:
     if not isinstance(key, str) or not isinstance(value, str):
-        raise TypeError(f"tags: must map text to text, not {shown(key)} to {shown(value)}")
+        raise TypeError(f"tags: keys and values must be strings (got {shown(key)}: {shown(value)})")
     try:
         (key + value).encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"tag {shown(key)}: invalid characters that cannot be encoded as UTF-8"
+            f"tags: {shown(key)} contains characters that cannot be encoded as UTF-8"
         ) from error
     return key, value

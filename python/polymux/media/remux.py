@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from polymux._native import media
+from polymux._util.text import shown
 from polymux.errors import InvalidRequestError, OperationCancelledError
 from polymux.media.inputs import native_source, path_bytes
 from polymux.media.options import flag, native_limits
@@ -140,7 +141,9 @@ def remux(
         ('video/matroska', ['video', 'audio'])
     """
     if isinstance(inputs, (str, bytes)) or not 1 <= len(inputs) <= _MAX_INPUTS:
-        raise InvalidRequestError("inputs: must be a list of one or two paths")
+        raise InvalidRequestError(
+            f"inputs: must be a list of one or two paths (got {shown(inputs)})"
+        )
     sources = [native_source(path) for path in inputs]
     destination = ("path", path_bytes(output))
     checked = native_limits(limits)

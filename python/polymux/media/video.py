@@ -241,7 +241,7 @@ def _rate(fps: int | Fraction) -> tuple[int, int]:
     fraction = Fraction(fps)
     if not 0 < fraction.numerator <= _MAX_NUMERATOR or fraction.denominator > _MAX_DENOMINATOR:
         raise InvalidRequestError(
-            f"fps={fps} is out of range (allowed: 0.01 to 1000, as a fraction no finer than "
-            f"{_MAX_NUMERATOR}/{_MAX_DENOMINATOR})"
+            f"fps={fps}: out of range (allowed: 0.01 to 1000, as a fraction with a numerator of at "
+            f"most {_MAX_NUMERATOR} and a denominator of at most {_MAX_DENOMINATOR})"
         )
     return fraction.numerator, fraction.denominator

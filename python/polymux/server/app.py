@@ -151,7 +151,10 @@ async def lifespan(of: APIRouter | ServerState) -> AsyncIterator[None]:
     """
     state: Any = of if isinstance(of, ServerState) else getattr(of, "polymux_state", None)
     if state is None:
-        raise TypeError("lifespan: must be a router created by polymux.server.router")
+        raise TypeError(
+            f"lifespan: invalid argument (got {type(of).__name__}, allowed a router created by "
+            "polymux.server.router)"
+        )
     await state.start()
     try:
         yield

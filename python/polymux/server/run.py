@@ -227,9 +227,9 @@ class _Server(uvicorn.Server):
         try:
             self._state.reload()
         except PolymuxError as error:
-            _log.error("cannot reload the settings, they stay unchanged: %s", error)
+            _log.error("cannot reload the settings, so they stay unchanged: %s", error)
         except Exception:
-            _log.exception("cannot reload the settings, they stay unchanged")
+            _log.exception("cannot reload the settings, so they stay unchanged")
 
 
 def serve(
@@ -332,7 +332,7 @@ def _listener(settings: ServerSettings) -> socket.socket:
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise InvalidRequestError(f"host {name}: cannot resolve it: {error.strerror}") from error
+        raise InvalidRequestError(f"host {name}: cannot be resolved: {error.strerror}") from error
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -342,7 +342,8 @@ def _listener(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InvalidRequestError(
-            f"cannot listen on {name}, port {settings.port}: {error.strerror}"
+            f"cannot listen on {name}, port {settings.port}: {error.strerror}. Choose another host "
+            "or port"
         ) from error
     listener.setblocking(False)  # noqa: FBT003
     return listener

@@ -76,8 +76,8 @@ class ServerState:
     def service(self) -> Service:
         if self._service is None:
             raise RuntimeError(
-                "the server is not started. Run the application with its lifespan, or enter "
-                "polymux.server.lifespan in the lifespan of the application with the router"
+                "the server has not started. Enable lifespan events for the application. If it "
+                "uses polymux.server.router, also enter polymux.server.lifespan in its lifespan"
             )
         return self._service
 
@@ -136,8 +136,8 @@ class ServerState:
             return
         if not self.settings.loopback_only:
             raise InvalidRequestError(
-                "no API keys: a server that other machines can reach needs one. Create it with "
-                "`polymux keys add NAME`"
+                "no API keys: a server that other machines can reach requires at least one. Create "
+                "it with `polymux keys add NAME`"
             )
         place = local_key_path()
 
@@ -152,7 +152,10 @@ class ServerState:
             self._local_key = text
 
         self.keys.add("local", before=keep)
-        _log.warning("created an API key for this account: %s", display_name(os.fspath(place)))
+        _log.warning(
+            "created an API key for this account and stored it in %s",
+            display_name(os.fspath(place)),
+        )
 
     def _tell_address(self) -> None:
         """Register the server for CLI commands of this account, if it accepts their key."""
@@ -205,13 +208,16 @@ class ServerState:
             if not keys.keys() and settings.key_file != old.key_file:
                 # Do not switch to a file without keys: all clients would be locked out.
                 name = display_name(os.fspath(settings.key_file))
-                raise InvalidRequestError(f"keys: no API keys in {name}")
+                raise InvalidRequestError(
+                    f"keys: {name} has no API keys, so all clients would be locked out. Add one "
+                    "with `polymux keys add NAME`, then reload again"
+                )
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys, self.gate.quotas)
             waiting = ", ".join(_changed(self._from_file or found, found))
         _log.info("reloaded the settings")
         if waiting:
-            _log.warning("changes of these settings require a restart: %s", waiting)
+            _log.warning("changes to these settings require a restart: %s", waiting)
 
 
 def _changed(before: ServerSettings, now: ServerSettings) -> list[str]:

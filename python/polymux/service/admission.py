@@ -61,8 +61,9 @@ class Bounds(NamedTuple):
         if self.memory_bytes is not None and needed is not None and needed > self.memory_bytes:
             raise status_error(
                 errors.UnprocessableEntityError,
-                f"the request needs too much memory (about {needed >> 20} MiB, allowed "
-                f"{self.memory_bytes >> 20} MiB){_because(estimate)}: {_instead(estimate)}",
+                f"the request needs too much memory (estimated {needed >> 20} "
+                f"MiB{_because(estimate)}allowed {self.memory_bytes >> 20} MiB). "
+                f"{_instead(estimate)}",
                 code="estimate_over_limit",
             )
 
@@ -146,8 +147,8 @@ class Admission:
             turns = (waiting + self.running) / self._backend.max_concurrency
             raise status_error(
                 errors.OverloadedError,
-                f"{self._backend.name} is busy ({self.running} running, {waiting} waiting, at most "
-                f"{self._queue} may wait). Try again later",
+                f"the queue of {self._backend.name} is full ({self.running} running, {waiting} "
+                f"waiting, allowed to wait: {self._queue}). Try again later",
                 retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
             )
 
@@ -180,29 +181,30 @@ def _is_generation(work: OperationRequest) -> bool:
 
 def _too_long(work: OperationRequest, estimate: Estimate, max_s: float) -> errors.APIStatusError:
     """Return an error with the estimate, the limit and remedies."""
-    whose, raised = f"the limit of this key is {max_s:.0f} s", "have the key's limit raised"
+    whose, raised = " for this API key", "ask for a higher max_estimate_s of the API key"
     if work.caller.max_estimate_s is None:
-        whose = f"the limit for a generation is {max_s:.0f} s"
-        raised = "use a key with a higher limit"
+        whose, raised = "", "use an API key with a higher max_estimate_s"
         if work.caller is LOCAL:
             raised = (
-                "allow it (--max-generation of a command, --timeout of a batch, "
-                "max_generation_s of Local)"
+                "use --max-generation of a command, --timeout of a batch, or max_generation_s of "
+                "Local"
             )
     return status_error(
         errors.UnprocessableEntityError,
-        f"the request would take about {estimate.seconds:.0f} s, and {whose}{_because(estimate)}: "
-        f"{_instead(estimate)}, or {raised}",
+        f"the request would take too long (estimated {estimate.seconds:.0f} s{_because(estimate)}"
+        f"allowed {max_s:.0f} s{whose}). {_instead(estimate)}. To allow more time, {raised}",
         code="estimate_over_limit",
     )
 
 
 def _instead(estimate: Estimate) -> str:
-    return estimate.remedies or "ask for less or choose a smaller model"
+    words = estimate.remedies or "request less, or choose a smaller model"
+    return words[0].upper() + words[1:]
 
 
 def _because(estimate: Estimate) -> str:
-    return f" ({estimate.why})" if estimate.why else ""
+    """Return the text between the estimate and the limit."""
+    return f": {estimate.why}; " if estimate.why else ", "
 
 
 _PACE_WEIGHT = 0.3
@@ -212,11 +214,11 @@ class ThroughputEstimator:
     """Estimates the time of work from its amount and earlier measurements.
 
     Args:
-        unit: Such as ``"s of sound"``, for people.
+        unit: Such as ``"s of audio"``, for people.
         first_guess_s: Seconds per unit before the first measurement.
 
     Example:
-        >>> pace = ThroughputEstimator("s of sound", 0.5)
+        >>> pace = ThroughputEstimator("s of audio", 0.5)
         >>> pace.seconds(60)
         30.0
         >>> pace.learn(60, 12)
@@ -241,5 +243,5 @@ class ThroughputEstimator:
         self._measured = True
 
     def words(self, units: float) -> str:
-        known = "as measured here" if self._measured else "an initial guess without measurements"
+        known = "measured on this machine" if self._measured else "a guess before the first job"
         return f"{units:.1f} {self._unit} at {self._each_s:.2g} s each, {known}"

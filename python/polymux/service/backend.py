@@ -128,7 +128,7 @@ class Backend(ABC):
         """Run a chat and yield its chunks."""
         raise status_error(
             errors.NoBackendError,
-            f"{self.name}: streams are not supported. Omit stream",
+            f"stream: not supported by {self.name}. Omit this field",
             param="stream",
         )
 

@@ -123,7 +123,7 @@ async def collect_stream(chunks: AsyncIterator[Chunk], sink: ProgressSink) -> Op
             length += len(text)
             if length > _MAX_COLLECTED_CHARACTERS:
                 raise engine_failed(
-                    f"the answer is too long (limit {_MAX_COLLECTED_CHARACTERS} characters). "
+                    f"the answer is too long (allowed: {_MAX_COLLECTED_CHARACTERS} characters). "
                     "Request fewer tokens"
                 )
             if text:

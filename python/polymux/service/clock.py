@@ -168,8 +168,8 @@ class ClockSkewTracker:
         if abs(leap_s) <= LARGEST_STEP_S:
             return
         _log.warning(
-            "the system clock jumped by %+.0f s: moved the times of stored jobs and files since "
-            "the last boot, so their ages stay unchanged",
+            "the system clock jumped by %+.0f s. The times of the jobs and files that were stored "
+            "since the last boot were moved by the same amount, so their ages stay unchanged",
             leap_s,
         )
         for statement in _FOLLOW:

@@ -114,9 +114,9 @@ class Database:
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version > len(MIGRATIONS):
             raise StoreError(
-                f"job database {display_name(self._path.as_posix())}: version {version} is not "
-                f"supported (supported: up to {len(MIGRATIONS)}). Run the newer polymux that made "
-                "it, or choose another folder for the store"
+                f"job database {self._name()}: unsupported version (got {version}, allowed up to "
+                f"{len(MIGRATIONS)}). Use the version of polymux that created it, or choose "
+                "another folder for the store"
             )
         if 0 < version < len(MIGRATIONS):
             self._back_up(version)
@@ -176,19 +176,19 @@ class Database:
 
     def _failed(self, failure: Failure, words: str, number: int | None) -> Exception:
         if number is not None:
-            return StoreError(f"job database {self._name()}: cannot open it: {words}")
+            return StoreError(f"job database {self._name()}: cannot be opened: {words}")
         if failure is Failure.FULL:
-            return storage_full("the disk of the job database is full")
+            return storage_full(f"job database {self._name()}: the disk is full")
         if failure is Failure.DAMAGED:
             return self._damaged(words)
-        return StoreError(f"job database {self._name()}: cannot use it: {words}")
+        return StoreError(f"job database {self._name()}: cannot be used: {words}")
 
     def _damaged(self, words: str) -> StoreError:
         told = " ".join(words.split())  # SQLite reports several lines.
         return StoreError(
-            f"job database {self._name()}: damaged ({told}). Restore a backup (deletes all media "
-            "files that it does not contain), or move the database away to start with an empty one "
-            "(sets all media files aside)"
+            f"job database {self._name()}: damaged ({told}). Restore a backup: media files that "
+            "the backup does not list will be deleted. Or move the database away: the server will "
+            "start with an empty one and move all media files to another folder"
         )
 
     def _name(self) -> str:

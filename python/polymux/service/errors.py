@@ -176,7 +176,7 @@ def described(error: BaseException) -> dict[str, Any]:
                 told["param"] = None if field is None else shortened(printable(field))
             return told | {"status": status, "code": code, "message": str(error)}
     if isinstance(error, (errors.OutOfMemoryError, MemoryError)) or _is_exhaustion(error):
-        lacking = "descriptors, threads or memory" if _is_exhaustion(error) else "memory"
+        lacking = "file descriptors, threads or memory" if _is_exhaustion(error) else "memory"
         return told | {
             "status": 503,
             "code": "overloaded",
@@ -187,7 +187,7 @@ def described(error: BaseException) -> dict[str, Any]:
         return told | {
             "status": 503,
             "code": error.code,
-            "message": "the server's store is not available. See the server's log",
+            "message": "the server cannot use its store of jobs and files. See the server's log",
             "retry_after": "30",
         }
     return told | {"message": "internal error. See the server's log"}

@@ -39,7 +39,7 @@ INTERRUPTED = {
 CANCELED_BY_ANOTHER = {
     "status": 409,
     "code": "canceled",
-    "message": "the prediction was canceled",
+    "message": "the job was canceled",
 }
 #: Jobs with their idempotency keys.
 _JOBS = """
@@ -191,15 +191,16 @@ class JobTable:
         if row["hash"] != digest:
             raise status_error(
                 errors.ConflictError,
-                "Idempotency-Key: already used for a different request. Use a new key per request",
+                "Idempotency-Key: already used for a different request. Use a new key for each "
+                "request",
                 param="Idempotency-Key",
             )
         job = self.find(row["job"])
         if job is None:
             raise status_error(
                 errors.NotFoundError,
-                "Idempotency-Key: the prediction of this request was deleted or has expired. Use "
-                "a new key to run it again",
+                "Idempotency-Key: already used, and the job of that request was deleted or has "
+                "expired. Use a new key to run the request again",
                 code="gone",
                 param="Idempotency-Key",
             )

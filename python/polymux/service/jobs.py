@@ -255,9 +255,7 @@ class JobManager:
         if job is None:
             job = await self._store.run(self._store.jobs.find, name)
         if job is None or (owner is not None and job.owner != owner):
-            raise status_error(
-                errors.NotFoundError, "id: unknown or expired prediction", param="id"
-            )
+            raise status_error(errors.NotFoundError, "id: unknown or expired job", param="id")
         return job
 
     def current(self, job: Job) -> Job:

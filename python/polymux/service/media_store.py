@@ -62,9 +62,10 @@ def refuse_files_of_others(folder: Path) -> None:
         return
     for one in _files_of_others(folder):
         raise StoreError(
-            f"{display_name(one.as_posix())}: not a polymux file, but the store "
-            f"{display_name(folder.as_posix())} uses its folders media and drafts. Choose another "
-            "folder, or move the file away (nothing was changed)"
+            f"{display_name(one.as_posix())}: not created by polymux. The store "
+            f"{display_name(folder.as_posix())} must not contain other files in its folders media "
+            "and drafts. Choose another folder for the store, or move the file away (nothing was "
+            "changed)"
         )
 
 
@@ -178,7 +179,7 @@ class MediaStore:
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_orphans()
         except OSError as error:
-            raise StoreError(f"store: cannot use it: {error}") from error
+            raise StoreError(f"the store cannot be used: {error}") from error
         row = database.row("SELECT COALESCE(SUM(size_bytes), 0) AS total FROM files")
         self._used_bytes = int(row["total"]) if row is not None else 0
 
@@ -262,7 +263,7 @@ class MediaStore:
         )  # fmt: skip
         target = self._path(name)
         try:
-            with reported("cannot store the file"):
+            with reported("cannot move a file into the store"):
                 if not target.parent.exists():
                     target.parent.mkdir(mode=0o700, exist_ok=True)
                     _sync_folder(self._media)

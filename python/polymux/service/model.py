@@ -303,7 +303,7 @@ def unseen_sink() -> ProgressSink:
 
 
 def _no_draft(_: int) -> TempFile:
-    raise engine_failed("this step must not create a file")
+    raise engine_failed("this step of an engine must not create a file")
 
 
 def _no_change() -> None:

@@ -63,7 +63,7 @@ class Routes:
             names = [one.name for one in backends]
             twice = next(name for name in names if names.count(name) > 1)
             raise errors.InvalidRequestError(
-                f"name {twice} already exists: two engines or upstreams have it. Rename one of them"
+                f"two engines or upstreams have the name {twice}. Rename one of them"
             )
         self._routes = _all_routes(backends) | dict(routes or {})
         #: Operations that the configuration disables by an empty route.
@@ -72,9 +72,10 @@ class Routes:
             for route in wanted:
                 backend = self.backends.get(route.backend)
                 if backend is None or operation not in backend.operations:
+                    known = [one.name for one in backends if operation in one.operations]
                     raise errors.InvalidRequestError(
-                        f"routes.{operation}: no engine or upstream named {route.backend} supports "
-                        "this operation"
+                        f"routes.{operation}: not an engine or upstream that supports {operation} "
+                        f"(got {route.backend}, allowed: {', '.join(known) or 'none'})"
                     )
 
     def backends_of(self, work: OperationRequest) -> list[Backend]:

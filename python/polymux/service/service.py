@@ -142,7 +142,7 @@ class Service:
                 except errors.PolymuxError as error:
                     _log.error("cannot clean up the store: %s", error)
                 except Exception:
-                    _log.exception("cannot clean up the store")
+                    _log.exception("cleaning up the store failed unexpectedly")
             await asyncio.sleep(_SWEEP_EVERY_S)
 
     async def _sweep_once(self) -> None:

@@ -87,7 +87,7 @@ class Store:
             os.close(self._lock)
             words = error.strerror if isinstance(error, OSError) else str(error)
             raise StoreError(
-                f"store {display_name(folder.as_posix())}: cannot use it: {words}"
+                f"store {display_name(folder.as_posix())}: cannot be used: {words}"
             ) from error
         except BaseException:
             os.close(self._lock)
@@ -205,7 +205,7 @@ def _check_access(path: Path) -> None:
         raise StoreError(
             f"{display_name(path.as_posix())}: permission denied (owner: user "
             f"{path.stat().st_uid}, this process: user {os.geteuid()}). Run the server as the "
-            "owner, or change the owner of the store (chown -R); nothing was changed"
+            "owner, or change the owner of the store with chown -R (nothing was changed)"
         )
 
 
@@ -221,7 +221,7 @@ def _locked(folder: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(folder / "lock", flags, 0o600)
     except OSError as error:
-        raise StoreError(f"store {name}: cannot open it: {error.strerror}") from error
+        raise StoreError(f"store {name}: cannot be opened: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
@@ -231,9 +231,9 @@ def _locked(folder: Path) -> int:
         os.close(descriptor)
         raise StoreError(
             f"store {name}: in use by another server (process {holder or 'unknown'}). Stop that "
-            "server, or choose another folder"
+            "server, or choose another folder for the store"
         ) from None
     except OSError as error:
         os.close(descriptor)
-        raise StoreError(f"store {name}: cannot write to it: {error.strerror}") from error
+        raise StoreError(f"store {name}: cannot be written: {error.strerror}") from error
     return descriptor

@@ -66,7 +66,7 @@ class TempFile:
             StoreError: It cannot be created.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with reported("cannot write the file"):
+        with reported("cannot write a temporary file in the store"):
             return FileIO(os.open(self.path, flags, 0o600), "wb")
 
     @staticmethod
@@ -78,7 +78,7 @@ class TempFile:
             StoreError: It cannot be written.
         """
         view = memoryview(data)
-        with reported("cannot write the file"):
+        with reported("cannot write a temporary file in the store"):
             while view:
                 view = view[file.write(view) or 0 :]
 
@@ -91,7 +91,7 @@ class TempFile:
         """
         digest = hashlib.sha256()
         size_bytes = 0
-        with reported("cannot store the file"):
+        with reported("cannot write a file to the disk of the store"):
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as file:
                 while piece := file.read(_PIECE_BYTES):
@@ -119,7 +119,7 @@ class TempFile:
                 ):
                     one.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("cannot remove the draft %s: %s", self.path.name, error.strerror)
+            _log.warning("cannot remove the temporary file %s: %s", self.path.name, error.strerror)
         self.reserve(0)
 
     def __enter__(self) -> Self:
@@ -215,5 +215,5 @@ def reported(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _NO_SPACE:
-            raise storage_full("the server's disk is full") from error
+            raise storage_full("the disk of the store is full") from error
         raise StoreError(f"{what}: {error.strerror or error}") from error

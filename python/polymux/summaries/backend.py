@@ -58,7 +58,8 @@ class SummaryBackend(Backend):
         if not self._service.routes.chat_models():
             raise status_error(
                 errors.NoBackendError,
-                "summarize_video: no chat model is available. Download one with `polymux models`",
+                "summarize_video: no chat model is available. Download one with `polymux models "
+                "pull NAME` (`polymux models list --family chat` shows the names)",
             )
         try:
             self._service.backends_of(self._question(work))
@@ -66,8 +67,8 @@ class SummaryBackend(Backend):
             # The client did not choose this model, so this is not a bad request.
             raise status_error(
                 errors.NoBackendError,
-                "summarize_video: the chat model that `model` in [summaries] names is not "
-                f"available on this server: {reason}",
+                "summarize_video: the chat model of the setting summaries.model is not available: "
+                f"{reason}",
             ) from None
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
@@ -87,8 +88,8 @@ class SummaryBackend(Backend):
                 raise
             raise status_error(
                 errors.InternalServerError,
-                f"the summary timed out (limit {total_s:g} s). The operator can raise `total_s` in "
-                "[summaries]",
+                f"the summary timed out (limit {total_s:g} s). The server's administrator can "
+                "increase the setting summaries.total_s",
                 code="upstream_timeout",
                 status=504,
                 param="url",
@@ -138,14 +139,12 @@ class SummaryBackend(Backend):
         parts, key = await asyncio.to_thread(self._cut, writer, title, said, chapters)
         known = self._known.get(key)
         if known is not None:
-            sink.log("using the stored summary of this video")
+            sink.log("using the cached summary of this video")
             return known
         cut: list[str] = []
         text = await self._written(work, sink, writer, parts, cut)
         if cut:
-            sink.log(
-                "the chat model ran out of tokens: this summary ends too early or is incomplete"
-            )
+            sink.log("the chat model ran out of tokens, so the summary is incomplete")
             return text
         self._known[key] = text
         while len(self._known) > _KEPT:

@@ -185,8 +185,9 @@ def _too_long(count: int, max_parts: int) -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
         f"the video's transcript is too large for the chat model (got about {count} parts, allowed "
-        f"{max_parts}). Use a shorter video. The operator can choose a model with a longer context "
-        "window, or raise `max_parts` or `part_characters` in [summaries]",
+        f"{max_parts}). Use a shorter video. The server's administrator can choose a model with a "
+        "longer context window, or increase the settings summaries.max_parts or "
+        "summaries.part_characters",
         param="url",
     )
 

@@ -55,7 +55,10 @@ class UpstreamBackend(Backend):
         self._server.close()
 
     def _without_model(self, wanted: object) -> errors.NoBackendError:
-        message = f"the upstream {self.name} has no model configured for {wanted}"
+        message = (
+            f"model={wanted}: not configured for the upstream {self.name}. Choose another model, "
+            "or add this one to the upstream's `models`"
+        )
         return status_error(errors.NoBackendError, message, param="model")
 
     async def _judge(self, found: Iterable[tuple[str, str]], *, may_be_unknown: bool) -> None:

@@ -309,7 +309,7 @@ class UpstreamServer:
     def health(self, kind: str) -> Health:
         """Return the state of the breaker; sends no request."""
         if self._breaker.is_open:
-            return Health("failed", f"upstream ({kind}): no connection")
+            return Health("failed", f"upstream ({kind}): cannot connect")
         return Health("ready", f"upstream ({kind})")
 
     def _start(

@@ -162,7 +162,7 @@ def of_code(name: str, code: str, message: str) -> errors.PolymuxError:
         return errors.NoMatchError(cleaned(message))
     status = _OWN_CODES.get(code)
     if status is None:
-        return failed(name, f"its prediction failed (code: {code or 'none'})")
+        return failed(name, f"its job failed (code: {code or 'none'})")
     kind = _CLASSES.get(status, errors.APIStatusError)
     words = f"the upstream {name} rejected the request: {cleaned(message)}"
     return status_error(kind, words, code=code, status=status)
@@ -202,7 +202,7 @@ def _of_status(
 ) -> errors.PolymuxError:
     status = error.status or 0
     if status == 429:
-        message = f"the upstream {name} is rate limited. Try again later"
+        message = f"rate limited by the upstream {name}. Try again later"
         return _later(status_error(errors.RateLimitError, message), error)
     if status in _BUSY:
         message = f"the upstream {name} is busy. Try again later"
@@ -212,7 +212,7 @@ def _of_status(
     chat = operation in _CHATS
     said = _said(error)
     if chat and status in (400, 404) and _lacks_model(error, said):
-        message = f"model: unknown to the upstream {name}"
+        message = f"model: not found on the upstream {name}"
         return status_error(
             errors.BadRequestError, message, code="model_not_found", status=400, param="model"
         )

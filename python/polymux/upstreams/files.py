@@ -58,8 +58,8 @@ _PICTURES = ("image", "mask")
 _SOUNDS = ("audio", "init_video")
 #: Documents, archives and programs.
 _NO_MEDIA = re.compile(rb"%PDF-|PK[\x03\x05]|\x7fELF|MZ|\x1f\x8b|7z\xbc\xaf|Rar!")
-_PICTURE_WORDS = "not a supported image (supported: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM)"
-_MEDIA_WORDS = "not an audio or video file but an image, a text or a web page"
+_PICTURE_WORDS = "unsupported image format (allowed: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM)"
+_MEDIA_WORDS = "not an audio or video file, but an image, a document, an archive or text"
 
 
 def picture_type(data: bytes) -> str | None:
@@ -215,7 +215,9 @@ async def fetched(
         raise
     if not answer.ok:
         draft.discard()
-        raise failed(server.name, f"the download of its output file returned {answer.status}")
+        raise failed(
+            server.name, f"the download of its output file returned status {answer.status}"
+        )
     content_type = answer.content_type.partition(";")[0].strip().lower()
     if content_type not in MEDIA_EXTENSIONS:
         content_type = _ANY_TYPE
@@ -236,7 +238,7 @@ async def judged(server: UpstreamServer, made: OutputFile, kind: str, stem: str)
     content_type = await type_of(made)
     if not content_type.startswith(f"{kind}/"):
         made.draft.discard()
-        raise failed(server.name, f"its output file is invalid (expected: {KINDS[kind]})")
+        raise failed(server.name, f"its output file has the wrong type (expected: {KINDS[kind]})")
     await whole(server, made, content_type)
     name = f"{stem}{MEDIA_EXTENSIONS[content_type]}"
     return replace(made, content_type=content_type, file_name=name)

@@ -70,13 +70,15 @@ def check(data: Bytes, content_type: str) -> None:
     except (IndexError, struct.error, zlib.error):
         raise BrokenPictureError("damaged or truncated") from None
     if not width or not height:
-        raise BrokenPictureError("it has no pixels")
+        raise BrokenPictureError("the width or height is 0")
     _check_size(width, height)
 
 
 def _check_size(width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
-        raise BrokenPictureError(f"too large ({width} x {height} pixels, limit {MAX_PIXELS})")
+        raise BrokenPictureError(
+            f"too large (got {width} x {height} pixels, allowed {MAX_PIXELS} pixels)"
+        )
 
 
 def _cut_off() -> BrokenPictureError:

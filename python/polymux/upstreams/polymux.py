@@ -207,7 +207,7 @@ class PolymuxUpstream(UpstreamBackend):
                 if interruptions >= _MAX_INTERRUPTIONS:
                     raise
             if interruptions >= _MAX_INTERRUPTIONS:
-                raise failed(self.name, "it sends no events of the job")
+                raise failed(self.name, "it sent no events of the job")
             await asyncio.sleep(_PAUSE_S)
 
     async def _cancel(self, path: str) -> None:

@@ -200,5 +200,5 @@ def test_a_model_that_nobody_has(site: Server, tmp_path: Path) -> None:
         with pytest.raises(errors.NoBackendError) as caught:
             client.summarize_video(site.url("/page/high.mp4"))
         assert caught.value.status == 501
-        assert all(word in str(caught.value) for word in ("[summaries]", "typo", "small"))
+        assert all(word in str(caught.value) for word in ("summaries.model", "typo", "small"))
     assert site.requests == []

@@ -112,7 +112,7 @@ def test_a_strip_that_would_take_gigabytes_is_refused(
     reader: RapidOcrEngine, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     """Rejected before the image is read. The error has its size and the limit."""
-    with pytest.raises(polymux.RequestTooLargeError, match="50,000") as refused:
+    with pytest.raises(polymux.RequestTooLargeError, match="50000") as refused:
         read(reader, tmp_path, Image.new("RGB", size, "white"))
     assert refused.value.status == 413
     assert f"{size[0]}x{size[1]}" in str(refused.value)

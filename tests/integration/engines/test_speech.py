@@ -78,7 +78,7 @@ def test_words_of_samples_that_are_not_all_numbers(client: polymux.Client, talk:
     )
     # The transcript of a synthetic voice differs between processors.
     assert {"children", "garden"} <= set(words_of(made.text))
-    assert "3 samples are NaN or infinite" in made.logs
+    assert "3 samples" in made.logs
     assert len(made.chunks) > 12
     assert all(len(one.text.split()) == 1 for one in made.chunks)
 

@@ -157,7 +157,7 @@ PERSON = {
     ("text", "place"),
     [
         ('{"age": 1}', None), ('{"age": -1}', "#/age"), ('{"age": 1, "mail": "x"}', "#/mail"),
-        ("{}", "# "), ("{", "not JSON"), ("[" * 100_000, "not JSON"),
+        ("{}", "(at #)"), ("{", "not valid JSON"), ("[" * 100_000, "not valid JSON"),
         # A backtracking pattern must end.
         (json.dumps({"age": 1, "back": "a" * 100}), "#/back"),
     ],

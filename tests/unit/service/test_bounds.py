@@ -54,7 +54,7 @@ async def test_long_generations_are_refused_before_they_begin(
         with pytest.raises(UnprocessableEntityError) as refused:
             await service.submit(generation(operation))
         assert refused.value.code == "estimate_over_limit"
-        for words in ("301 s", "300 s", "50 steps", "fewer steps"):
+        for words in ("301 s", "300 s", "50 steps", "Fewer steps"):
             assert words in str(refused.value)
         with pytest.raises(UnprocessableEntityError, match="--max-generation"):
             await service.submit(generation(operation, LOCAL))

@@ -200,8 +200,8 @@ def refused(words: str) -> errors.BadRequestError:
         )
     if _NO_GRAMMAR in words:
         words = (
-            "schema too complex for this engine. Use fewer and shorter repetitions, or a simpler "
-            f"schema ({words})"
+            f"schema too complex for the chat engine ({words}). Use fewer and shorter repetitions, "
+            "or a simpler schema"
         )
     param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
     return status_error(errors.BadRequestError, words, code="invalid_request", param=param)

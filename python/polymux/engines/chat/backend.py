@@ -197,7 +197,7 @@ def pictures_of(work: OperationRequest) -> list[object]:
 
 def check_count(urls: Sequence[object], work: OperationRequest) -> None:
     if len(urls) > MAX_IMAGES:
-        message = f"too many images (got {len(urls)}, maximum {MAX_IMAGES})"
+        message = f"too many images (got {len(urls)}, allowed {MAX_IMAGES})"
         raise bad_request(message, param_of(work))
 
 
@@ -227,7 +227,7 @@ async def _picture(
         As `picture_data`.
     """
     if not isinstance(url, str):
-        raise bad_request("an image must be a URL or a data: URL", param)
+        raise bad_request("invalid image (allowed: an http(s) URL or a data URL)", param)
     try:
         fetched = await afetch(url, policy=policy, limits=_FETCH, destination=path)
     except errors.URLRefusedError as error:
@@ -236,7 +236,9 @@ async def _picture(
     except errors.PolymuxError as error:
         raise bad_request(f"cannot download the image: {error}", param) from None
     if not fetched.ok:
-        raise bad_request(f"cannot download the image: status {fetched.status}", param)
+        raise bad_request(
+            f"cannot download the image: the URL returned status {fetched.status}", param
+        )
     return fetched
 
 
@@ -259,14 +261,14 @@ def _inline(url: str, param: str) -> bytes:
     words = kind.lower()
     if not comma or not words.startswith("data:image/") or not words.endswith(";base64"):
         raise bad_request(
-            f"invalid image {shown(url[:60])}. A data: URL of an image must start with data:image/ "
-            "and use base64",
+            f"invalid image (got {shown(url[:60])}, allowed a data URL such as "
+            "data:image/png;base64,DATA)",
             param,
         )
     if len(data) > _PICTURE_BYTES * 4 // 3 + 4:
-        message = f"image too large (maximum {_PICTURE_BYTES >> 20} MiB)"
+        message = f"image too large (allowed: {_PICTURE_BYTES >> 20} MiB)"
         raise status_error(errors.RequestTooLargeError, message, param=param)
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise bad_request("invalid base64 in the image's data: URL", param) from None
+        raise bad_request("invalid base64 in the data URL of an image", param) from None

@@ -111,7 +111,7 @@ class IpcListener:
             with suppress(OSError):
                 if stat.S_ISSOCK(os.fstat(descriptor).st_mode) and self._shut(descriptor):
                     return
-        raise engine_failed("cannot close the socket of the chat library: socket not found")
+        raise engine_failed("cannot close the socket of xllamacpp, because it was not found")
 
     def _shut(self, descriptor: int) -> bool:
         """Shut a socket down if it is ours. The library closes the descriptor."""
@@ -307,7 +307,11 @@ def _with_pixels(messages: list[Any], values: Mapping[str, Any]) -> list[Any]:
     def replaced(_: dict[str, Any]) -> dict[str, Any]:
         number, size = next(facts, (0, None))
         if size is None:
-            raise status_error(errors.NoBackendError, "no engine for opening images is available")
+            raise status_error(
+                errors.NoBackendError,
+                "the images of the chat cannot be decoded, because the media engine is not "
+                "available",
+            )
         url = _portable_pixmap(values[f"pixels_{number}"].path, size)
         return {"type": "image_url", "image_url": {"url": url}}
 
@@ -330,7 +334,7 @@ def _wants_gpu(library: Any, device: str) -> bool:
     if device not in _DEVICES:
         raise status_error(
             errors.NoBackendError,
-            f"unknown device {device[:50]!r} (allowed: {', '.join(_DEVICES)})",
+            f"device={device[:50]!r}: unknown device (allowed: {', '.join(_DEVICES)})",
         )
     if device == "cpu":
         return False
@@ -340,6 +344,6 @@ def _wants_gpu(library: Any, device: str) -> bool:
     if device == "gpu" and not found:
         raise status_error(
             errors.NoBackendError,
-            "device=gpu: xllamacpp finds no GPU. Install the build of xllamacpp for your GPU",
+            "device=gpu: xllamacpp found no GPU. Install a build of xllamacpp for your GPU",
         )
     return found

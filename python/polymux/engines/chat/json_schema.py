@@ -84,7 +84,10 @@ class ChatSchemas:
         if not isinstance(tools, list) or not tools:
             return
         _check_size(tools, "tools")
-        _check_choices(len(tools), "tools")
+        if len(tools) > MAX_CHOICES:
+            raise bad_request(
+                f"tools: too many tools (got {len(tools)}, allowed {MAX_CHOICES})", "tools"
+            )
         for function in _functions(tools):
             if isinstance(function.get("parameters"), dict):
                 found = _checked(function, "parameters", "tools")
@@ -129,16 +132,18 @@ class _Checked(NamedTuple):
             return
         words = f"{self.param}: {subject} violates the schema: {problem}"
         if self.strict:
-            raise engine_failed(f"{words}. Try again, or without strict")
+            raise engine_failed(f"{words}. Try again, or set strict to false")
         log(words)
 
     def _problem(self, text: str) -> str | None:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            return "it is not JSON"
+            return "not valid JSON"
         error = next(self.validator.iter_errors(value), None)
-        return None if error is None else f"{_pointer(error.instance_path)} {error.message[:200]}"
+        return (
+            None if error is None else f"{error.message[:200]} (at {_pointer(error.instance_path)})"
+        )
 
 
 def _functions(calls: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -171,7 +176,7 @@ def _checked(owner: Mapping[str, Any], name: str, param: str) -> _Checked:
         choices = _Ways(schema, param).of(schema, 0)
     except (AttributeError, TypeError):
         # llama.cpp reads a keyword that the draft in `$schema` does not define and validate.
-        message = f"{param}: the schema is invalid: use the keywords of JSON Schema 2020-12"
+        message = f"{param}: the schema is invalid. Use only keywords of JSON Schema 2020-12"
         raise bad_request(message, param) from None
     _check_choices(choices, param)
     return _Checked(validator, param, owner.get("strict") is True)
@@ -186,14 +191,14 @@ def _check_size(value: Any, param: str) -> None:
         if depth > _MAX_NESTING:
             raise _too_deep(param)
         if nodes > MAX_NODES:
-            raise bad_request(f"{param}: schema too large (maximum {MAX_NODES} values)", param)
+            raise bad_request(f"{param}: schema too large (allowed: {MAX_NODES} values)", param)
         lists = (one.values() if isinstance(one, dict) else one for one in level
                  if isinstance(one, dict | list))  # fmt: skip
         level = [one for each in lists for one in each]
     size_bytes = len(json.dumps(value))
     if size_bytes > MAX_BYTES:
         raise bad_request(
-            f"{param}: schema too large (got {size_bytes} bytes, maximum {MAX_BYTES})",
+            f"{param}: schema too large (got {size_bytes} bytes, allowed {MAX_BYTES})",
             param,
         )
 
@@ -201,9 +206,9 @@ def _check_size(value: Any, param: str) -> None:
 def _check_choices(count: int, param: str) -> None:
     if count > MAX_CHOICES:
         raise bad_request(
-            f"{param}: schema too complex: {count} choices in one place (values of an enum, "
-            "alternatives, branches of a pattern, or optional properties; maximum "
-            f"{MAX_CHOICES}). Offer fewer choices, or use a string",
+            f"{param}: schema too complex: too many choices in one place (got {count}, allowed "
+            f"{MAX_CHOICES}). Choices are enum values, alternatives, branches of a pattern and "
+            'optional properties. Offer fewer, or use type "string" without an enum',
             param,
         )
 
@@ -247,7 +252,7 @@ class _Ways:
         low, high = _integers(schema)
         if "integer" in (kinds if isinstance(kinds, list) else [kinds]) and low > high:
             raise bad_request(
-                f"{self._param}: no integer is between {low} and {high}",
+                f"{self._param}: the range of an integer is empty (minimum {low}, maximum {high})",
                 self._param,
             )
         for least, most in _RANGES:
@@ -259,7 +264,7 @@ class _Ways:
         for name in _REPEATED:
             if schema.get(name, 0) > MAX_REPETITIONS:
                 raise bad_request(
-                    f"{self._param}: {name}={schema[name]} is too large (maximum "
+                    f"{self._param}: {name}={schema[name]} is too large (allowed: "
                     f"{MAX_REPETITIONS})",
                     self._param,
                 )

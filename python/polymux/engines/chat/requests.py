@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.text import shown
 from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
@@ -28,13 +29,16 @@ def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known:
     tools, choice = values.get("tools"), values.get("tool_choice")
     required = choice == "required" or isinstance(choice, dict)
     if required and not tools:
-        raise bad_request("tool_choice requires a tool call, but tools is missing", "tool_choice")
+        raise bad_request(
+            "tool_choice: requires a tool call, but the field tools is missing or empty",
+            "tool_choice",
+        )
     if known:
         return
     if tools and required:
         raise bad_request(
-            "this model does not support tools: its chat template has no place for them. Use "
-            "another model, or omit tool_choice",
+            "tool_choice: the chat template of this model does not support tools. Use another "
+            "model, or omit tool_choice",
             "tool_choice",
         )
     if tools and choice != "none":
@@ -80,7 +84,7 @@ def plain_texts(
         for each in messages
     ]
     if found:
-        log(f"messages: {', '.join(found)[:200]} is a control token of this model, treated as text")
+        log(f"messages: control tokens of this model are treated as text: {', '.join(found)[:200]}")
     return read
 
 
@@ -127,7 +131,10 @@ def named_tool(values: Mapping[str, Any]) -> list[Any]:
     tools = values.get("tools") or []
     found = [one for one in tools if (one.get("function") or {}).get("name") == wanted]
     if not found:
-        raise bad_request("tool_choice: unknown function, not in tools", "tool_choice")
+        raise bad_request(
+            f"tool_choice: unknown function {shown(wanted)}. Use the name of a function in tools",
+            "tool_choice",
+        )
     return found
 
 
@@ -135,5 +142,5 @@ def stops(wanted: Any, log: Callable[[str], None]) -> list[str]:
     """Return the stop texts. An empty one is removed, because it would match immediately."""
     given = [wanted] if isinstance(wanted, str) else list(wanted or ())
     if "" in given:
-        log("stop: the empty text is ignored")
+        log("stop: an empty text is ignored")
     return [one for one in given if one]

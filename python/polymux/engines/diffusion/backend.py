@@ -86,7 +86,9 @@ class DiffusionBackend(MediaDelegatingBackend):
         roles = needed_roles(work.operation, work.variant, work.values)
         if not roles:
             raise status_error(
-                errors.NoBackendError, f"no engine is configured for {work.model}", param="model"
+                errors.NoBackendError,
+                f"model={work.model}: no engine is configured for this model",
+                param="model",
             )
         param = _CHOICES.get(work.operation, "model")
         if work.values.get("refine", "no_refiner") != "no_refiner":
@@ -101,7 +103,7 @@ class DiffusionBackend(MediaDelegatingBackend):
     def _problem(self, role: str) -> str:
         """Return why a role's model is not available, with a remedy; empty if it is."""
         if role not in self._cast.models:
-            return self._cast.problems.get(role, f"no model is assigned to role {role}")
+            return self._cast.problems.get(role, f"no model is assigned to the role {role}")
         name = self._cast.models[role]["name"]
         known = registry.find(name)
         if known is None or "-NC" not in known.license or self._non_commercial:

@@ -68,7 +68,7 @@ def of(manager: PipelineManager, request: Request, flops_per_s: float) -> dict[s
     if counted.frames > 1:
         numbers = counted.frames * counted.pixels * _NUMBERS_PER_FRAME_PIXEL
         memory_bytes += numbers * manager.dtype.itemsize
-    where = f"on {manager.device} at {flops_per_s / 1e12:.2g} TFLOP/s as measured"
+    where = f"on {manager.device} at a measured speed of {flops_per_s / 1e12:.2g} TFLOP/s"
     return {
         "seconds": counted.flops / (flops_per_s * _EFFICIENCY),
         "memory_bytes": round(memory_bytes),
@@ -114,7 +114,7 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
     pixels = made[0] * made[1]
     flops = units * a_megapixel * _CONTROL
     flops += 2 * calibration.flops_of_decoding(path, _MUSIC_PX, _MUSIC_PX) * pixels / _MUSIC_PX**2
-    return _Counted(flops, pixels, f"{units:.1f} passes of a megapixel")
+    return _Counted(flops, pixels, f"{units:.1f} passes over a megapixel")
 
 
 def _pictures(
@@ -129,14 +129,14 @@ def _pictures(
         steps = int(steps * float(values["prompt_strength"]))
     once = calibration.flops_of_pass(path, width, height)
     flops = steps * once
-    words = f"{count} x {steps} steps of {width} x {height}"
+    words = f"{count} x {steps} steps at {width} x {height} pixels"
     refiner = refiner_steps(values) if _REFINER in roles else None
     if refiner is not None:
         left_out = 0 if refiner.share is None or begins_with_one else refiner.steps
         # The refiner counts at least as much as the main model, so it never reduces the estimate.
         each = max(once, calibration.flops_of_pass(manager.slot(_REFINER).path, width, height))
         flops += refiner.steps * each - left_out * once
-        words += f" and {refiner.steps} of the refiner"
+        words += f" and {refiner.steps} steps of the refiner"
     guided = 2 if float(values["guidance_scale"]) > 1 else 1
     flops *= schedulers.passes_of_pictures(str(values["scheduler"])) * guided
     own = calibration.flops_of_decoding(path, width, height)
@@ -159,5 +159,5 @@ def _video(values: Mapping[str, Any], path: Path, kind: str) -> _Counted:
     once = calibration.flops_of_video_pass(path, kind, width, height, frames)
     flops = count * 2 * steps * once
     flops += count * frames * calibration.flops_of_decoding(path, width, height)
-    words = f"{count} x {steps} steps of {frames} frames of {width} x {height}"
+    words = f"{count} x {steps} steps for {frames} frames of {width} x {height} pixels"
     return _Counted(flops, width * height, words, frames)

@@ -48,10 +48,10 @@ def index_of(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         plain = None
     if not isinstance(plain, dict) or not isinstance(plain.get("_class_name"), str):
-        raise _unfit(path, f"{INDEX} is missing or names no pipeline")
+        raise _unfit(path, f"{INDEX} is missing or does not name a pipeline")
     for name, one in plain.items():
         if isinstance(one, list) and one[:1] != [None] and one[0] not in _LIBRARIES:
-            raise _unfit(path, f"component {name} needs unsupported library {one[0]}")
+            raise _unfit(path, f"its component {name} requires the unsupported library {one[0]}")
     return plain
 
 

@@ -166,7 +166,9 @@ def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Calla
     if not wanted:
         return _unmarked
     if min(size) < _MIN_MARKED_PX:
-        sink.log(f"apply_watermark: not possible for images below {_MIN_MARKED_PX} pixels, ignored")
+        sink.log(
+            f"apply_watermark: ignored, because the image is smaller than {_MIN_MARKED_PX} pixels"
+        )
         return _unmarked
     return _watermark()
 

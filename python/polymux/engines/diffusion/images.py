@@ -129,7 +129,9 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     image, mask = picture_of(request, "image"), picture_of(request, "mask")
     asked = int(values["num_inference_steps"])
     if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not slot.instead_of:
-        sink.log(f"num_inference_steps={asked}: this model works best with {_DISTILLED_STEPS}")
+        sink.log(
+            f"num_inference_steps={asked}: this model works best with {_DISTILLED_STEPS} steps"
+        )
     size = int(values["width"]), int(values["height"])
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
@@ -140,7 +142,9 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     share = 1.0 if refiner is None or refiner.share is None else refiner.share
     if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
         # The refiner would take over before the model's first step.
-        sink.log(f"prompt_strength={strength:g}: no steps are left for the refiner")
+        sink.log(
+            f"prompt_strength={strength:g}: too low, so the refiner has no steps and is not used"
+        )
         refiner = None
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
     steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
@@ -156,7 +160,7 @@ def _fitted(
 
     if min(image.size) < _SMALLEST_PX:
         raise bad_request(
-            f"image: too small (got {image.width} x {image.height} pixels, minimum "
+            f"image: too small (got {image.width} x {image.height} pixels, allowed at least "
             f"{_SMALLEST_PX} on each side)",
             param="image",
         )
@@ -176,7 +180,7 @@ def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     if plan.image is not None and plan.steps == 0:
-        sink.log(f"prompt_strength={plan.strength:g}: no steps are left, the image is not changed")
+        sink.log(f"prompt_strength={plan.strength:g}: too low, so the image is not changed")
         made: Any = plan.image
     else:
         made = _based(manager, plan, values, seed, steps, sink)
@@ -197,7 +201,7 @@ def _based(
     name, config = str(values["scheduler"]), parts["scheduler"].config
     scheduler = schedulers.of_pictures(name, config, **spacing)
     if schedulers.is_foreign(name, config):
-        sink.log(f"scheduler={name}: this model works best with DPMSolver++ and K_EULER")
+        sink.log(f"scheduler={name}: this model works best with DPMSolver++ or K_EULER")
     others = {}
     if plan.kind == _XL and manager.options.get("tiny_vae") and manager.has("picture:decoder"):
         others["vae"] = manager.part("picture:decoder", "AutoencoderTiny")

@@ -44,7 +44,10 @@ def applied(pipeline: Any, values: Mapping[str, Any], sink: EngineSink) -> Itera
         yield
         return
     with laid_over(pipeline, {"request": (file.path, float(values["lora_scale"]))}, _REQUESTED):
-        sink.log(f"LoRA weights of {file.size_bytes} bytes at {values['lora_scale']:g}")
+        sink.log(
+            f"using LoRA weights of {file.size_bytes} bytes with "
+            f"lora_scale={values['lora_scale']:g}"
+        )
         yield
 
 
@@ -89,13 +92,13 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
         pipeline.load_lora_weights(state, adapter_name=name, low_cpu_mem_usage=False)
     except (SafetensorError, *_UNFIT) as error:
         raise bad_request(
-            f"{param}: not LoRA weights for this model in safetensors format "
+            f"{param}: the file has no LoRA weights for this model in safetensors format "
             f"({type(error).__name__})",
             param=param,
         ) from error
     if not any(name in known for known in pipeline.get_list_adapters().values()):
         raise bad_request(
-            f"{param}: LoRA weights do not fit this model",
+            f"{param}: the LoRA weights do not fit this model",
             param=param,
         )
 
@@ -103,7 +106,9 @@ def _lay(pipeline: Any, name: str, path: Path, param: str) -> None:
 def _check(state: Mapping[str, Any], param: str) -> None:
     """Reject weights that diffusers would silently accept: NaN, integers, incomplete layers."""
     if not all(one.is_floating_point() and is_finite(one.float()) for one in state.values()):
-        raise bad_request(f"{param}: invalid LoRA weights: infinite or integer values", param=param)
+        raise bad_request(
+            f"{param}: the LoRA weights contain NaN, infinite or integer values", param=param
+        )
     halves: dict[str, set[str]] = {"first": set(), "second": set()}
     for name in state:
         found = _HALF.search(name)
@@ -112,7 +117,7 @@ def _check(state: Mapping[str, Any], param: str) -> None:
     lacking = halves["first"] ^ halves["second"]
     if lacking:
         raise bad_request(
-            f"{param}: invalid LoRA weights: {len(lacking)} layers are incomplete",
+            f"{param}: the LoRA weights are incomplete in {len(lacking)} layers",
             param=param,
         )
 
@@ -135,7 +140,7 @@ def check_finite(made: Any, model: str, values: Mapping[str, Any]) -> None:
         if values.get(name + FILE) is not None:
             raise bad_request(
                 f"{name}: with these weights, {model} produced NaN or infinite values; nothing was "
-                "generated. The weights are damaged or too strong",
+                "generated. Use other weights, because these are damaged or too strong",
                 param=name,
             )
     raise engine_failed(

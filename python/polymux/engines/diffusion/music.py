@@ -112,7 +112,10 @@ def _painted(
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
     if wanted == 0:
-        sink.log("denoising: no steps are left, the seed image is played unchanged")
+        sink.log(
+            f"denoising={values['denoising']:g}: too low, so the seed image is converted to audio "
+            "unchanged"
+        )
         return begun, Steps(sink, token, 0).metrics
     scheduler.set_timesteps(asked, device=manager.device)
     first = (asked - wanted) * scheduler.order

@@ -92,7 +92,7 @@ class PipelineManager:
             import transformers
         except ImportError as error:
             package = error.name or "diffusers"
-            raise missing_package("generation", package, "diffusion") from None
+            raise missing_package("diffusion", package, "diffusion") from None
         _hush(diffusers, transformers)
         torch.set_num_threads(threads())
         self._torch = torch
@@ -127,7 +127,7 @@ class PipelineManager:
         """
         found = self._slots.get(role)
         if found is None:
-            raise status_error(errors.NoBackendError, f"no model is assigned to role {role}")
+            raise status_error(errors.NoBackendError, f"no model is assigned to the role {role}")
         return found
 
     def has(self, role: str) -> bool:
@@ -295,8 +295,9 @@ class PipelineManager:
         if pixels > self.max_pixels:
             raise status_error(
                 errors.RequestTooLargeError,
-                f"{size[0]} x {size[1]} is too large (got {pixels / 1e6:.1f} megapixels, maximum "
-                f"{self.max_pixels / 1e6:.1f})",
+                f"output too large (got {size[0]} x {size[1]} pixels, {pixels / 1e6:.1f} "
+                f"megapixels, allowed {self.max_pixels / 1e6:.1f} megapixels). Use a smaller width "
+                "and height",
             )
 
     def generator(self, seed: int) -> torch.Generator:
@@ -328,10 +329,11 @@ def _device(torch: Any, wanted: str) -> Any:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
         raise status_error(
-            errors.NoBackendError, f"unknown device {wanted!r} (allowed: auto, cpu, cuda, cuda:N)"
+            errors.NoBackendError,
+            f"device={wanted!r}: unknown device (allowed: auto, cpu, cuda, cuda:N)",
         )
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise status_error(errors.NoBackendError, f"device={wanted!r}: torch finds no CUDA device")
+        raise status_error(errors.NoBackendError, f"device={wanted!r}: torch found no CUDA device")
     return device
 
 
@@ -344,7 +346,7 @@ def _dtype(torch: Any, device: Any, wanted: str) -> Any:
     if wanted not in ("float32", "float16", "bfloat16"):
         raise status_error(
             errors.NoBackendError,
-            f"unknown dtype {wanted!r} (allowed: auto, float32, float16, bfloat16)",
+            f"dtype={wanted!r}: unknown dtype (allowed: auto, float32, float16, bfloat16)",
         )
     return getattr(torch, wanted)
 

@@ -96,13 +96,15 @@ def parsed(text: str) -> Prompt:
     def network(match: re.Match[str]) -> str:
         kind, name, numbers = match.groups()
         if kind.lower() not in ("lora", "lyco"):
-            left_out.append(f"{match[0]}: not supported (only LoRA weights are), ignored")
+            left_out.append(f"{match[0]}: ignored, because only LoRA weights are supported")
             return ""
         loras.append((name.strip(), _number(numbers)))
         return ""
 
     def embedding(match: re.Match[str]) -> str:
-        left_out.append(f"{match[0]}: textual inversion embeddings are not supported, ignored")
+        left_out.append(
+            f"{match[0]}: ignored, because textual inversion embeddings are not supported"
+        )
         return ""
 
     plain = _EMBEDDING.sub(embedding, _NETWORK.sub(network, text))
@@ -182,7 +184,9 @@ def tell_of_length(
     for name in names:
         count = len(tokenizer(str(values.get(name) or "")).input_ids) - around
         if count > most:
-            sink.log(f"{name}: too long ({count} tokens), the model only reads the first {most}")
+            sink.log(
+                f"{name}: too long (got {count} tokens): the model reads only the first {most}"
+            )
 
 
 #: Maximum chunks of a prompt; the rest is ignored.
@@ -216,7 +220,7 @@ def encoded(
     chunked = [_chunks(one, tokenizer) for one in prompts]
     if tell is not None and any(len(one) > MAX_CHUNKS for one in chunked):
         room = tokenizer.model_max_length - 2
-        tell(f"prompt too long: only {MAX_CHUNKS} chunks of {room} tokens are used")
+        tell(f"prompt too long: only the first {MAX_CHUNKS} chunks of {room} tokens are used")
     chunked = [one[:MAX_CHUNKS] for one in chunked]
     most = max(map(len, chunked))
     empty = _chunk([], [], tokenizer)

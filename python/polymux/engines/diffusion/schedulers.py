@@ -114,23 +114,23 @@ def made(which: Scheduler, config: Mapping[str, Any], **options: Any) -> Any:
 
 
 def _named(name: str) -> Scheduler:
-    return known(_PICTURES, name, "has this name")
+    return known(_PICTURES, name, "unknown scheduler")
 
 
-def known(schedulers: Mapping[str, Scheduler], name: str, lacking: str) -> Scheduler:
+def known(schedulers: Mapping[str, Scheduler], name: str, problem: str) -> Scheduler:
     """Return a scheduler by name.
 
     Args:
         schedulers: The available schedulers.
         name: The name.
-        lacking: Verb phrase for the error if the name is unknown.
+        problem: Text of the error if the name is unknown.
 
     Raises:
         BadRequestError: The name is unknown.
     """
     if name not in schedulers:
         raise bad_request(
-            f"scheduler={name!r}: no solver {lacking} (known: {', '.join(schedulers)})",
+            f"scheduler={name!r}: {problem} (allowed: {', '.join(schedulers)})",
             param="scheduler",
         )
     return schedulers[name]

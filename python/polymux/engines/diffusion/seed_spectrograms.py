@@ -63,16 +63,14 @@ def seed_image(name: str, folder: Path) -> tuple[Image, bool]:
         with Image.open(file, formats=["PNG"]) as opened:
             picture = opened.convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise status_error(
-            errors.NoBackendError, f"{file.name} is not a valid image: {error}"
-        ) from error
+        raise status_error(errors.NoBackendError, f"{file.name}: invalid image: {error}") from error
     fits = picture.height == SIDE_PX and picture.width % _GRID_PX == 0
     if not fits or picture.width > _MAX_COLUMNS:
         raise status_error(
             errors.NoBackendError,
-            f"{file.name}: invalid size (got {picture.width} x {picture.height}). A spectrogram "
-            f"image is {SIDE_PX} pixels high; its width is a multiple of {_GRID_PX}, "
-            f"at most {_MAX_COLUMNS}",
+            f"{file.name}: invalid size (got {picture.width} x {picture.height} pixels, allowed a "
+            f"height of {SIDE_PX} and a width that is a multiple of {_GRID_PX}, at most "
+            f"{_MAX_COLUMNS})",
         )
     return picture, False
 

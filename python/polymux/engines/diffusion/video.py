@@ -163,7 +163,7 @@ def _begun_with(
         return None, 0
     left_out = round(float(values["init_weight"]) * asked)
     if left_out == 0:
-        sink.log(f"init_weight={values['init_weight']:g}: init_video is not used")
+        sink.log(f"init_weight={values['init_weight']:g}: too low, so init_video is not used")
         return None, 0
     import numpy
 
@@ -173,7 +173,7 @@ def _begun_with(
     if len(frames) < int(values["num_frames"]):
         sink.log(
             f"init_video: only {len(frames)} frames at {facts['fps']} frames/s instead of "
-            f"{values['num_frames']}; the video gets the same number"
+            f"{values['num_frames']}, so the output also has {len(frames)} frames"
         )
     return frames[: int(values["num_frames"])], left_out
 
@@ -197,7 +197,7 @@ def _check_frames(frames: int, parts: Mapping[str, Any]) -> None:
     config: Any = parts["unet"].config if "unet" in parts else {}
     most = config.get("motion_max_seq_length")
     if most is not None and frames > most:
-        raise bad_request(f"num_frames={frames}: too large (maximum {most})", "num_frames")
+        raise bad_request(f"num_frames={frames}: too large (allowed: {most})", "num_frames")
 
 
 def _tell_of_grid(
@@ -213,7 +213,9 @@ def _tell_of_grid(
             f"{size[0]} x {size[1]}"
         )
     if worked_frames != frames:
-        sink.log(f"the model generates {worked_frames} frames, the first {frames} are kept")
+        sink.log(
+            f"the model generates {worked_frames} frames, of which the first {frames} are kept"
+        )
 
 
 def _painted(

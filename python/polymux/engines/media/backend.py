@@ -121,7 +121,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
             steps = remedy(work.operation, work.variant, work.values)
             raise status_error(
                 errors.NoBackendError,
-                sentences(f"no engine is configured for {work.model}", steps),
+                sentences(f"model={work.model}: no engine is configured for this model", steps),
                 param="model",
             )
         refuse_addresses(work, self._field)
@@ -175,7 +175,7 @@ def refuse_addresses(work: OperationRequest, field: str) -> None:
     if field not in work.values:
         raise status_error(
             errors.NoBackendError,
-            f"this server does not download URLs. Upload the file as {field}",
+            f"url: URLs are not downloaded here. Pass the file itself in the field {field!r}",
             param="url",
         )
 
@@ -238,6 +238,6 @@ def upload_of(made: OutputFile, drafts: list[TempFile]) -> Upload:
     drafts.append(made.draft)
     status = made.draft.path.lstat()
     if not stat.S_ISREG(status.st_mode):
-        raise engine_failed("an engine's output is not a regular file")
+        raise engine_failed("the output of an engine is not a regular file")
     size = status.st_size
     return Upload(made.draft.path, made.file_name, made.content_type, size)

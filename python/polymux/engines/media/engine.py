@@ -247,7 +247,7 @@ def native_failures() -> Iterator[None]:
     except errors.OperationCancelledError:
         raise Cancelled from None
     except errors.OutputError as error:
-        with reported("cannot write a file"):
+        with reported("cannot write an output file"):
             raise OSError(error.errno, error.strerror) from error
 
 
@@ -260,7 +260,7 @@ def write_new(path: Path, data: memoryview | bytes) -> None:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
-        reported("cannot write a file"),
+        reported("cannot write an output file"),
         os.fdopen(os.open(path, flags, 0o600), "wb") as file,
     ):
         file.write(data)

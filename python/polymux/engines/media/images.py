@@ -52,7 +52,10 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
     try:
         from PIL import ImageCms
     except ImportError:  # Pillow can be built without LittleCMS.
-        sink.log("the image's color profile is ignored: this Pillow does not support profiles")
+        sink.log(
+            "the color profile of the image is ignored, because this build of Pillow does not "
+            "support color profiles"
+        )
         return picture
     try:
         own = ImageCms.ImageCmsProfile(BytesIO(profile))
@@ -64,7 +67,7 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
                 renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC, inPlace=True,
             )  # fmt: skip
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        sink.log("the image's color profile is broken, sRGB is assumed")
+        sink.log("the color profile of the image is damaged, so sRGB is assumed")
     return picture
 
 
@@ -138,17 +141,21 @@ def load_pictures(
         most = int(wanted.get("pages", 1))
         pages = _pages_of(picture)
         if most > 1 and pages > _MAX_PAGES:
-            raise _too_large(f"more than {_MAX_PAGES} pages")
+            raise _too_large(f"too many pages (allowed: {_MAX_PAGES})")
         if pages > most == 1 or _moves(picture):
-            sink.log("the file has several images, only the first is used")
+            sink.log("the file contains several images, of which only the first is used")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)
             total += picture.width * picture.height
-            if picture.width * picture.height > max_pixels or total > 2 * max_pixels:
+            if picture.width * picture.height > max_pixels:
                 raise _too_large(
-                    f"got {picture.width} x {picture.height} pixels, maximum "
-                    f"{max_pixels / 1e6:g} megapixels"
+                    f"image too large (got {picture.width} x {picture.height} pixels, allowed "
+                    f"{max_pixels / 1e6:g} megapixels)"
+                )
+            if total > 2 * max_pixels:
+                raise _too_large(
+                    f"image too large (allowed: {2 * max_pixels / 1e6:g} megapixels in all pages)"
                 )
             keep = wanted.get("mode") == "any"
             pixels = _deep_colours(picture, source, sink) if keep and number == 0 else None
@@ -206,8 +213,8 @@ def _opened(source: Upload) -> Iterator[Image]:
             head = file.read(_PDF_WITHIN_BYTES)
         if PICTURE.match(head):
             raise UndecodableError(
-                "the image's header is broken, or it has unsupported samples such as floating "
-                "point colors. Convert it to PNG",
+                "the header of the image is damaged, or the samples are not supported, such as "
+                "floating-point colors. Convert the image to PNG",
                 input_name=source.file_name,
             ) from None
         if b"%PDF-" in head:
@@ -225,14 +232,17 @@ def _opened(source: Upload) -> Iterator[Image]:
     except _BROKEN as error:
         # Pillow's messages do not contain paths.
         raise UndecodableError(
-            f"the image is broken: {error}", input_name=source.file_name
+            f"the image is damaged: {error}", input_name=source.file_name
         ) from error
 
 
 def _check_scans(source: Upload) -> None:
     scans = source.path.read_bytes().count(_START_OF_SCAN)
     if scans > _MAX_SCANS:
-        raise _too_large(f"got {scans} scans, maximum {_MAX_SCANS}")
+        raise _too_large(
+            f"too many JPEG scans (got {scans}, allowed {_MAX_SCANS}). Save the image as PNG or "
+            "baseline JPEG"
+        )
 
 
 def _pages_of(picture: Image) -> int:
@@ -254,7 +264,7 @@ def _pages_of(picture: Image) -> int:
 
 
 def _too_large(words: str) -> errors.RequestTooLargeError:
-    return status_error(errors.RequestTooLargeError, f"image too large: {words}")
+    return status_error(errors.RequestTooLargeError, words)
 
 
 def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | None:

@@ -48,7 +48,7 @@ class RapidOcrEngine(Engine):
         try:
             from rapidocr import RapidOCR
         except ImportError:
-            raise missing_package("reading text", "rapidocr", "ocr") from None
+            raise missing_package("OCR", "rapidocr", "ocr") from None
         del options
         self._engine = RapidOCR(
             params={
@@ -69,7 +69,7 @@ class RapidOcrEngine(Engine):
             raise status_error(
                 errors.BadRequestError,
                 f"lang={'+'.join(wanted)[:100]}: unsupported language (allowed: "
-                f"{', '.join(_LANGUAGES)}). The engine tesseract supports all installed languages",
+                f"{', '.join(_LANGUAGES)}). The engine tesseract supports more languages",
                 code="invalid_request",
                 param="lang",
             )
@@ -83,7 +83,7 @@ class RapidOcrEngine(Engine):
             if max(page.shape) > _MAX_SIDE_PX and not (_is_strip(page) or _is_thread(page)):
                 sink.log(
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are scaled down to "
-                    f"{_MAX_SIDE_PX} on the longer side"
+                    f"{_MAX_SIDE_PX} pixels on the longer side"
                 )
             texts.append(self._read(page, token))
             sink.report((number + 1) / len(pages))

@@ -133,7 +133,7 @@ def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestT
     return status_error(
         errors.RequestTooLargeError,
         f"page {number + 1}: image too large (got {page.shape[1]}x{page.shape[0]} pixels, "
-        f"maximum side {most:,}). Cut it into shorter images",
+        f"allowed {most} on each side). Cut the page into smaller images",
     )
 
 

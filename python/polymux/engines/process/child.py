@@ -175,7 +175,7 @@ class Child:
                     self._handle(frame)
                 frames = self._receive()
         except BaseException as error:
-            print(f"connection to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
+            print(f"the connection of the engine to the server failed: {error!r}", file=sys.stderr)  # noqa: T201
             os._exit(1)
 
     def _handle(self, frame: Frame) -> None:
@@ -305,7 +305,10 @@ def _told(error: Exception) -> dict[str, Any]:
         # The detail is for the server's log. Clients only get a general message.
         told["detail"] = f"{type(error).__name__}: {error}"[:2000]
     if told["code"] == "internal":
-        told["code"], told["message"] = "engine_failed", "the engine failed on this request"
+        told["code"], told["message"] = (
+            "engine_failed",
+            "the engine failed unexpectedly. See the server's log",
+        )
     return told
 
 

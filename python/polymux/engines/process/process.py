@@ -79,7 +79,7 @@ class StderrCapture:
 
     def _tell_left_out(self) -> None:
         if self._left_out:
-            _log.info("%s: %d more lines omitted", self._name, self._left_out)
+            _log.info("%s: %d more lines of output omitted", self._name, self._left_out)
         self._left_out = 0
 
 
@@ -310,7 +310,7 @@ class EngineProcess:
 
     async def _load(self) -> Frame:
         if self._wanted_end:
-            raise engine_failed("the engine was stopped before it was loaded")
+            raise engine_failed("the engine was stopped while it was loading")
         self._heard_at = asyncio.get_running_loop().time()
         self._ready = asyncio.get_running_loop().create_future()
         self._tasks = [
@@ -355,7 +355,7 @@ class EngineProcess:
             data = encoded(Frame({"kind": "run", "id": number, **header}))
         except ValueError:
             raise status_error(
-                errors.RequestTooLargeError, "request too large for an engine"
+                errors.RequestTooLargeError, "the request is too large for an engine process"
             ) from None
         self._requests[number] = frames
         if self.crash is not None or self._connection is None:
@@ -451,7 +451,9 @@ class EngineProcess:
         last = f": {self._stderr.lines[-1]}" if self._stderr.lines else ""
         self.crash = CrashError(f"{words or how}{last}")
         if self._ready is not None and not self._ready.done():
-            self._ready.set_exception(engine_failed("the engine's process ended while loading"))
+            self._ready.set_exception(
+                engine_failed("the process of the engine ended while loading")
+            )
             self._ready.exception()  # Avoids a warning if nothing waits for it.
             _log.error("engine %s %s while loading", self._family, self.crash.words)
         for frames in self._requests.values():
@@ -491,7 +493,7 @@ def _not_started(error: OSError) -> errors.APIStatusError:
     if error.errno in EXHAUSTED:
         return status_error(
             errors.OverloadedError,
-            f"cannot start an engine process now: {error.strerror}",
+            f"cannot start an engine process: {error.strerror}. Try again later",
             retry_after_s=5,
         )
     return engine_failed(f"cannot start an engine process: {error.strerror}")

@@ -193,7 +193,9 @@ class EngineBackend(Backend):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise status_error(errors.OverloadedError, f"{self.name} is closed", code="draining")
+            raise status_error(
+                errors.OverloadedError, f"engine {self.name} is closed", code="draining"
+            )
 
     async def _ready(self) -> EngineProcess:
         """Return the loaded process, and start it if needed.
@@ -320,7 +322,9 @@ class EngineBackend(Backend):
                         ended = True
                         tries += self._counts(process, engine_task.number)
                         if begun or tries == _MAX_TRIES:
-                            raise engine_failed(f"engine {self.name} crashed during this request")
+                            raise engine_failed(
+                                f"engine {self.name} crashed during this request. Try again"
+                            )
                         break
                     ended = frame.kind in LAST_KINDS
                     found = await engine_task.handled(frame)

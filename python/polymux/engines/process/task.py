@@ -135,9 +135,9 @@ class EngineTask:
                 async with asyncio.timeout(max_s):
                     return await self._frames.get()
         name = self._engine
-        _log.error("engine %s: no progress for %.0f s, killing its process", name, max_s)
+        _log.error("engine %s: no progress for %.0f s, so its process is killed", name, max_s)
         self._process.discard()
-        raise engine_failed(f"engine {name} timed out: no progress")
+        raise engine_failed(f"engine {name} timed out: no progress for {max_s:.0f} s")
 
     async def handled(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
         """Handle a frame; a process that sends invalid data is killed.
@@ -149,7 +149,7 @@ class EngineTask:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             _log.error("engine %s sent an invalid message: %.200r", self._engine, error)
             self._process.kill()
-            raise engine_failed(f"engine {self._engine} failed on this request") from error
+            raise engine_failed(f"engine {self._engine} sent an invalid message") from error
         if isinstance(found, OperationResult):
             self._drafts.clear()
         return found
@@ -215,7 +215,10 @@ class EngineTask:
             while not waiting.done() and self._is_of_use(since):
                 await wait_for_all(waiting, 0.05)
             if not waiting.done():
-                _log.warning("killing engine %s: a canceled request does not stop", self._engine)
+                _log.warning(
+                    "killing the process of engine %s: a canceled request did not stop",
+                    self._engine,
+                )
                 process.discard()
                 await wait_for_all(asyncio.ensure_future(process.gone.wait()), None)
         finally:

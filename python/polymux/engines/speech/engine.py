@@ -47,8 +47,8 @@ class SpeechEngine(Engine):
         if missing:
             raise status_error(
                 errors.NoBackendError,
-                f"speech model {folder.name!r}: missing {', '.join(missing)}. Set the engine's "
-                "option `model` to a directory in CTranslate2 format",
+                f"speech model {folder.name!r}: missing files {', '.join(missing)}. Set the "
+                "engine's option `model` to a directory in CTranslate2 format",
             )
         self._device = str(options.get("device", "auto"))
         model = faster_whisper.WhisperModel(
@@ -110,13 +110,15 @@ def _samples(file: Upload, sink: EngineSink) -> Any:
     if not file.size_bytes:
         # One or two samples at a higher rate become none at Whisper's rate.
         raise status_error(
-            errors.UnprocessableEntityError, "the recording has no audio", code="no_audio"
+            errors.UnprocessableEntityError,
+            "the recording contains no audio samples",
+            code="no_audio",
         )
     samples: Any = numpy.memmap(file.path, numpy.float32, "r")
     wrong = numpy.count_nonzero(~numpy.isfinite(samples))
     if wrong:
         # A single NaN would make all results of the model NaN.
-        sink.log(f"{wrong} samples are NaN or infinite, replaced by silence")
+        sink.log(f"{wrong} samples were NaN or infinite and are replaced by silence")
         samples = numpy.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
     return samples
 

@@ -117,7 +117,7 @@ class KeyFile:
             self._seen = None
             return ()
         except OSError as error:
-            raise self._wrong(str(error.strerror)) from error
+            raise self._wrong(f"cannot be read: {error.strerror}") from error
         seen = (status.st_mtime_ns, status.st_size, status.st_ino)
         if seen != self._seen:
             self._keep(self._read())
@@ -134,15 +134,21 @@ class KeyFile:
                 text = file.read(_LARGEST_FILE_BYTES + 1)
             plain = json.loads(text)
             if plain["version"] != _VERSION:
-                raise self._wrong(f"version {plain['version']} is not supported")
+                raise self._wrong(
+                    f"unsupported version (got {shown(plain['version'])}, allowed {_VERSION}). Use "
+                    "the version of polymux that wrote the file"
+                )
             return tuple(_key(one) for one in plain["keys"])
         except OSError as error:
-            raise self._wrong(str(error.strerror)) from error
+            raise self._wrong(f"cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InvalidRequestError):
                 raise
             # The error's text might repeat the content.
-            raise self._wrong("invalid file of API keys") from None
+            raise self._wrong(
+                "invalid content. Restore a backup, or move the file away and create new keys with "
+                "`polymux keys add NAME`"
+            ) from None
 
     def _wrong(self, words: str) -> InvalidRequestError:
         return InvalidRequestError(f"API key file {display_name(os.fspath(self.path))}: {words}")
@@ -170,11 +176,14 @@ class KeyFile:
         plain = {"version": _VERSION, "keys": [asdict(one) for one in keys]}
         text = json.dumps(plain, indent=1)
         if len(text) > _LARGEST_FILE_BYTES:  # ASCII only. A larger file could not be read.
-            raise self._wrong("too many keys. Remove some first")
+            raise self._wrong(
+                f"too many keys (got {len(text)} bytes, allowed {_LARGEST_FILE_BYTES}). Remove "
+                "unused keys"
+            )
         try:
             write_private(self.path, text)
         except OSError as error:
-            raise self._wrong(f"cannot write it: {error.strerror}") from error
+            raise self._wrong(f"cannot be written: {error.strerror}") from error
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -185,7 +194,7 @@ class KeyFile:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(path, flags, 0o600)
         except OSError as error:
-            raise self._wrong(f"cannot write it: {error.strerror}") from error
+            raise self._wrong(f"cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             remove_private_drafts(self.path)
@@ -216,9 +225,15 @@ class KeyFile:
         """Return the key with this id, else the key with this name."""
         keys = self.keys()
         found = [one for one in keys if one.id == name] or [one for one in keys if one.name == name]
-        if len(found) != 1:
-            count = "unknown API key" if not found else f"{len(found)} API keys with the id or name"
-            raise InvalidRequestError(f"{count} {shown(name)}. `polymux keys list` shows all keys")
+        if not found:
+            raise InvalidRequestError(
+                f"unknown API key {shown(name)}. `polymux keys list` shows all keys"
+            )
+        if len(found) > 1:
+            raise InvalidRequestError(
+                f"API key {shown(name)}: ambiguous, because {len(found)} keys have this name. Use "
+                "the ID that `polymux keys list` shows"
+            )
         return found[0]
 
     def change(self, name: str, /, **values: Any) -> Key:

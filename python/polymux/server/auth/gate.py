@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from polymux import contract, errors
+from polymux._util.text import shown
 from polymux.server.auth.rate_limit import Quotas
 from polymux.server.http.connection_limit import new_request_id
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from polymux.server.auth.api_keys import Key, KeyFile
     from polymux.server.http.responses import Scope
@@ -81,10 +82,11 @@ class Gate:
 
     def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
         """Validate the header and return its fields."""
-        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MAX_TARGET_BYTES:
+        length = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if length > _MAX_TARGET_BYTES:
             raise status_error(
                 errors.APIStatusError,
-                f"the URL is too long (allowed: {_MAX_TARGET_BYTES} bytes)",
+                f"the URL is too long (got {length} bytes, allowed {_MAX_TARGET_BYTES})",
                 code="too_long",
                 status=414,
             )
@@ -93,7 +95,8 @@ class Gate:
         if len(fields) > _MAX_FIELDS or size > _MAX_HEADER_BYTES:
             raise status_error(
                 errors.APIStatusError,
-                "the request header is too large",
+                f"the request header is too large (got {len(fields)} fields with {size} bytes, "
+                f"allowed {_MAX_FIELDS} fields with {_MAX_HEADER_BYTES} bytes)",
                 code="header_too_large",
                 status=431,
             )
@@ -103,15 +106,20 @@ class Gate:
                 found[name] = value
             elif name in _ONCE:
                 field_name = name.decode("latin-1")
-                raise bad_request(f"{field_name}: header field given more than once", field_name)
+                raise bad_request(f"{field_name}: header field sent more than once", field_name)
             elif name in _LISTS:
                 found[name] += b", " + value
-        if found.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
-            raise bad_request("Transfer-Encoding: must be chunked", "Transfer-Encoding")
+        transfer = found.get(b"transfer-encoding", b"chunked")
+        if transfer.lower() != b"chunked":
+            raise bad_request(
+                f"Transfer-Encoding: not supported (got {shown(transfer.decode('latin-1'))}, "
+                "allowed chunked)",
+                "Transfer-Encoding",
+            )
         if b"transfer-encoding" in found and b"content-length" in found:
             # With both, servers and proxies may disagree about the end (RFC 9112, 6.3).
             raise bad_request(
-                "Content-Length: not allowed with Transfer-Encoding", "Content-Length"
+                "Content-Length: must not be used with Transfer-Encoding", "Content-Length"
             )
         host = found.get(b"host")
         if host is None or host != self._known_host:
@@ -132,7 +140,7 @@ class Gate:
         if allowed and name not in allowed and bare not in allowed:
             raise status_error(
                 errors.APIStatusError,
-                "Host header not allowed (see `allowed_hosts`)",
+                f"Host header not allowed: {shown(name)} (see the server setting `allowed_hosts`)",
                 code="wrong_host",
                 status=421,
             )
@@ -150,7 +158,7 @@ class Gate:
             return text
         raise status_error(
             errors.PermissionDeniedError,
-            f"origin not allowed: {text[:200]!r} (see `allowed_origins`)",
+            f"origin not allowed: {text[:200]!r} (see the server setting `allowed_origins`)",
         )
 
     def is_loopback(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
@@ -174,7 +182,10 @@ class Gate:
         except errors.InvalidRequestError as error:
             _log.error("%s", error)
             raise status_error(
-                errors.OverloadedError, "API keys cannot be checked now", retry_after_s=10
+                errors.OverloadedError,
+                "the server cannot check API keys at the moment. Try again later, or ask the "
+                "server's administrator to check the log",
+                retry_after_s=10,
             ) from None
         # Also look up a missing key: all cases take equally long.
         key = self._keys.find(b"" if matched is None else matched[1], now)
@@ -203,7 +214,7 @@ class Gate:
         if wanted is not None and not key.allows(wanted):
             raise status_error(
                 errors.PermissionDeniedError,
-                f"permission denied: this API key does not allow {wanted}",
+                f"permission denied: this API key does not have the scope {wanted}",
                 code="forbidden",
             )
         caller = Caller(key.id, key.name, key.max_estimate_s)
@@ -232,10 +243,11 @@ _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
     """Return the encoding of a body from the header fields; checks its size and type."""
-    coding = access.headers.get(b"content-encoding", b"identity").lower()
-    if coding != b"identity":
+    coding = access.headers.get(b"content-encoding", b"identity")
+    if coding.lower() != b"identity":
         raise errors.UnsupportedEncodingError(
-            "Content-Encoding: not supported. Send the body uncompressed"
+            f"Content-Encoding: not supported (got {shown(coding.decode('latin-1'))}). Send the "
+            "body uncompressed"
         )
     given = access.headers.get(b"content-type")
     encoding = contract.encoding_of(None if given is None else given.decode("latin-1"))
@@ -245,10 +257,30 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
     return encoding
 
 
+_CONTENT_TYPES = {"json": "application/json", "multipart": "multipart/form-data"}
+
+
+def unsupported_type(
+    endpoint: str, encoding: str, accepted: Iterable[str]
+) -> errors.UnsupportedEncodingError:
+    """Create the error for a body of the wrong type.
+
+    Args:
+        endpoint: Name for the message.
+        encoding: Result of `check_body`.
+        accepted: Encodings that the endpoint accepts.
+    """
+    allowed = " or ".join(_CONTENT_TYPES[one] for one in sorted(accepted))
+    return errors.UnsupportedEncodingError(
+        f"Content-Type: not supported by {endpoint} (got {_CONTENT_TYPES[encoding]}, allowed "
+        f"{allowed})"
+    )
+
+
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
-        f"the body is too large for {operation} (allowed: {max_bytes} bytes)",
+        f"the request body is too large for {operation} (allowed: {max_bytes} bytes)",
     )
 
 
@@ -257,5 +289,9 @@ def _declared(headers: Mapping[bytes, bytes]) -> int | None:
     if value is None:
         return None
     if not value.isdigit() or len(value) > 18:
-        raise bad_request("Content-Length: must be a number", "Content-Length")
+        raise bad_request(
+            f"Content-Length: invalid (got {shown(value.decode('latin-1'))}, allowed an integer "
+            "with at most 18 digits)",
+            "Content-Length",
+        )
     return int(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -92,7 +93,7 @@ class Quotas:
             raise status_error(
                 errors.RateLimitError,
                 f"rate limited: this API key allows {rate:g} requests per minute. Try again in "
-                f"{wait_s:.0f} s",
+                f"{math.ceil(wait_s)} s",
                 retry_after_s=wait_s,
             )
         use.left -= 1
@@ -102,6 +103,6 @@ def _too_many(key: Key) -> errors.RateLimitError:
     return status_error(
         errors.RateLimitError,
         f"rate limited: this API key allows {key.concurrent} concurrent requests and jobs. Try "
-        "again when one has ended",
+        "again after one of them has ended",
         retry_after_s=1,
     )

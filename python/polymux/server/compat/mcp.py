@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux.mcp import REMEDY, is_installed
 from polymux.mcp.files import embedded
-from polymux.server.auth.gate import check_body
+from polymux.server.auth.gate import check_body, unsupported_type
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
@@ -52,7 +52,11 @@ def routes(state: ServerState) -> list[tuple[str, Endpoint]]:
     if is_installed():
         return [(PATH, McpEndpoint(state))]
     if state.settings.compat.mcp:
-        _log.warning("compat.mcp is on, but the MCP SDK is not installed: no %s (%s)", PATH, REMEDY)
+        _log.warning(
+            "compat.mcp: %s is not available, because the MCP SDK is not installed. Run %s",
+            PATH,
+            REMEDY,
+        )
     return []
 
 
@@ -79,8 +83,9 @@ class McpEndpoint(Endpoint):
         body = b""
         if asked.scope["method"] == "POST":
             longest = self.state.settings.limits.chat_bytes
-            if check_body(asked.access, self.name, longest, longest) != "json":
-                raise errors.UnsupportedEncodingError("mcp accepts json, not multipart")
+            encoding = check_body(asked.access, self.name, longest, longest)
+            if encoding != "json":
+                raise unsupported_type(self.name, encoding, ("json",))
             body = await bodies.whole(asked.receive, longest, self.state.settings.limits, self.name)
         sessions = await self._opened()
         await sessions.handle(asked, body)
@@ -316,7 +321,7 @@ class _Stamped:
 class _HttpFrontend:
     """Authenticates each HTTP request by its own API key, independent of its session."""
 
-    file_words = "The file itself: in base64, or as a URL data:TYPE;base64,DATA."
+    file_words = "The file itself, as base64 or as a data URL (data:TYPE;base64,DATA)."
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -391,7 +396,7 @@ class OpenSessions:
         """Check before a new session whether there is space, or an idle session to end."""
         own = self._of(owner)
         if len(own) >= self._max_per_caller and _idle(own) is None:
-            raise _full(f"your key has {len(own)} open sessions")
+            raise _full(f"this API key has {len(own)} open sessions")
         everyone = list(self._open.values())
         if len(everyone) >= self._max_sessions and _idle(everyone) is None:
             raise _full(f"the server has {len(everyone)} open sessions")
@@ -438,5 +443,5 @@ def _idle(sessions: list[OpenSession]) -> OpenSession | None:
 
 
 def _full(found: str) -> errors.OverloadedError:
-    message = f"too many MCP sessions ({found}, all busy). Try again later"
+    message = f"too many MCP sessions: {found}, and all of them are busy. Try again later"
     return status_error(errors.OverloadedError, message, retry_after_s=_RETRY_S)

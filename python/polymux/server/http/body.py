@@ -45,7 +45,9 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
         ('form-data', {'name': b'a; b', 'filename': b'c.wav'})
     """
     if len(field) > _MAX_DISPOSITION_BYTES:
-        raise bad_request(f"{what}: header too long (allowed: {_MAX_DISPOSITION_BYTES} bytes)")
+        raise bad_request(
+            f"{what}: too long (got {len(field)} bytes, allowed {_MAX_DISPOSITION_BYTES})"
+        )
     text = field.decode("latin-1")
     first = _FIRST.match(text)
     assert first is not None  # noqa: S101 - the pattern also matches an empty string
@@ -53,14 +55,16 @@ def parameters(field: bytes, what: str) -> tuple[str, dict[str, bytes]]:
     while place < len(text):
         matched = _PARAMETER.match(text, place)
         count += 1
-        if matched is None or count > _MAX_PARAMETERS:
-            raise bad_request(f"{what}: invalid header")
+        if count > _MAX_PARAMETERS:
+            raise bad_request(f"{what}: too many parameters (allowed: {_MAX_PARAMETERS})")
+        if matched is None:
+            raise bad_request(f"{what}: invalid parameters")
         place = matched.end()
         if matched[1] is None:
             continue
         name = matched[1].lower()
         if name in found:
-            raise bad_request(f"{what}: parameter {name[:100]} given more than once")
+            raise bad_request(f"{what}: the parameter {name[:100]} is repeated")
         found[name] = _plain(matched[2] or "")
     return first[1].lower(), {name: one for name, one in found.items() if "*" not in name}
 
@@ -156,7 +160,7 @@ async def whole_object(
     except errors.DecodeError:
         raise bad_request("invalid JSON in the request body") from None
     if not isinstance(value, dict):
-        raise bad_request("the request body must be a JSON object")
+        raise bad_request("invalid request body (allowed: a JSON object)")
     return value
 
 
@@ -209,11 +213,18 @@ async def read_form(
 
 
 def _boundary(content_type: str) -> bytes:
-    _, options = parameters(content_type.encode("latin-1"), "the form")
+    _, options = parameters(content_type.encode("latin-1"), "Content-Type")
     boundary = options.get("boundary", b"")
     if not 1 <= len(boundary) <= _MAX_BOUNDARY_CHARACTERS:
-        raise bad_request("form: the boundary is missing, or longer than RFC 2046 allows")
+        raise bad_request(
+            "Content-Type: the boundary of the form is missing or too long (allowed: 1 to "
+            f"{_MAX_BOUNDARY_CHARACTERS} characters)"
+        )
     return boundary
+
+
+def _too_long(words: str, max_bytes: int) -> errors.RequestTooLargeError:
+    return status_error(errors.RequestTooLargeError, f"{words} (allowed: {max_bytes} bytes)")
 
 
 class _FormReader:
@@ -255,7 +266,7 @@ class _FormReader:
 
     def finish(self) -> None:
         if not self._ended:
-            raise bad_request("form: the closing boundary is missing")
+            raise bad_request("form: incomplete, because the closing boundary is missing")
 
     def spool(self) -> None:
         """Write waiting file data. Runs on another thread; must not run at the same time as
@@ -297,24 +308,30 @@ class _FormReader:
     def _count(self, size: int) -> None:
         self._header_bytes += size
         if self._header_bytes > _MAX_PART_HEADER_BYTES:
-            raise bad_request("form: the header of a part is too large")
+            raise bad_request(
+                f"form: the header of a part is too large (allowed: {_MAX_PART_HEADER_BYTES} bytes)"
+            )
 
     def _header_ends(self) -> None:
         name = self._name.lower()
         if name in self._headers and name in _ONCE:
             raise bad_request(
-                f"form: a part has the header field {name.decode('latin-1')} more than once"
+                f"form: the header of a part contains {name.decode('latin-1')} more than once"
             )
         self._headers[name] = self._value
         if len(self._headers) > _MAX_PART_HEADERS:
-            raise bad_request("form: a part has too many header fields")
+            raise bad_request(
+                f"form: a part has too many header fields (allowed: {_MAX_PART_HEADERS})"
+            )
         self._name = self._value = b""
 
     def _headers_finished(self) -> None:
         disposition = self._headers.get(b"content-disposition", b"")
-        kind, options = parameters(disposition, "a part of the form")
+        kind, options = parameters(disposition, "form: Content-Disposition of a part")
         if kind != "form-data" or "name" not in options:
-            raise bad_request("form: a part has no name")
+            raise bad_request(
+                "form: a part has no name (expected: Content-Disposition: form-data; name=...)"
+            )
         try:
             self._field = options["name"].decode()
         except UnicodeDecodeError:
@@ -333,10 +350,10 @@ class _FormReader:
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._text is not None:
             if len(self._text) + end - start > _MAX_FIELD_BYTES:
-                raise too_large(_MAX_FIELD_BYTES, f"the field {self._field[:100]}")
+                raise _too_long(f"{self._field[:100]}: too large", _MAX_FIELD_BYTES)
             self._text_bytes += end - start
             if self._text_bytes > _MAX_TEXT_BYTES:
-                raise too_large(_MAX_TEXT_BYTES, "all fields together")
+                raise _too_long("form: all text fields together are too large", _MAX_TEXT_BYTES)
             self._text += data[start:end]
         elif self._upload is not None:
             self._upload.size_bytes += end - start

@@ -79,7 +79,9 @@ class NonBlockingHandler(logging.Handler):
             else:
                 self._waiting.popleft()
         if not self._waiting and self._left_out:
-            words = f"{self._left_out} lines dropped: the log was not read\n".encode()
+            words = (
+                f"{self._left_out} lines dropped, because the log was read too slowly\n".encode()
+            )
             self._left_out = 0
             self._waiting.append(words)
             self._waiting_bytes += len(words)

@@ -54,10 +54,10 @@ class Metrics:
             buckets=_BOUNDS,
             registry=self.registry,
         )
-        self.usage = counter("key_requests", "Requests by API key id", "key", "operation")
-        words = "Seconds that work of an API key spent at a backend, successful or not"
+        self.usage = counter("key_requests", "Requests of an API key", "key", "operation")
+        words = "Seconds that backends worked for an API key, including failures"
         self.work_seconds = counter("key_work_seconds", words, "key", "operation")
-        words = "Tokens in chats of an API key, as reported by backends"
+        words = "Chat tokens of an API key, as reported by backends"
         self.tokens = counter("key_tokens", words, "key", "operation", "kind")
         self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._used: dict[tuple[str, str], Counter] = {}

@@ -78,9 +78,14 @@ class EngineUnload(AdministrationEndpoint):
     async def handle(self, asked: RequestContext) -> Any:
         """End an engine's process to free its memory; the next request loads its models again."""
         name = asked.scope["path_params"]["name"]
+        settings = self.state.settings
         backend = self.state.service.backends.get(name)
-        if backend is None or name in self.state.settings.upstreams:
-            raise status_error(errors.NotFoundError, f"unknown engine: {shown(name)}")
+        if backend is None or name in settings.upstreams:
+            known = [one for one in self.state.service.backends if one not in settings.upstreams]
+            raise status_error(
+                errors.NotFoundError,
+                f"unknown engine {shown(name)} (known: {', '.join(known) or 'none'})",
+            )
         if self.state.service.places[name].running or not await backend.unload():
             raise status_error(
                 errors.ConflictError,

@@ -86,9 +86,15 @@ def _name(value: Any) -> str:
         not isinstance(value, str)
         or not 0 < len(value.strip()) <= len(value) <= MAX_NAME_CHARACTERS
     ):
-        raise bad_request(f"name: must have 1 to {MAX_NAME_CHARACTERS} characters", "name")
+        raise bad_request(
+            f"name: invalid (got {shown(value)}, allowed a string of 1 to {MAX_NAME_CHARACTERS} "
+            "characters that are not all spaces)",
+            "name",
+        )
     if not value.isprintable():
-        raise bad_request("name: must contain only printable characters", "name")
+        raise bad_request(
+            f"name: invalid (got {shown(value)}, allowed printable characters)", "name"
+        )
     return value
 
 
@@ -100,8 +106,9 @@ def _scopes(value: Any) -> tuple[str, ...] | None:
         raise bad_request("scopes: must be a non-empty array, or null for all scopes", "scopes")
     for one in value:
         if not isinstance(one, str) or one not in known:
-            what = shown(one) if isinstance(one, str) else "of a wrong type"
-            raise bad_request(f"scopes: unknown scope {what} (known: {', '.join(known)})", "scopes")
+            raise bad_request(
+                f"scopes: unknown scope {shown(one)} (known: {', '.join(known)})", "scopes"
+            )
     return tuple(dict.fromkeys(value))
 
 
@@ -110,7 +117,9 @@ def _number(name: str, value: Any) -> float | None:
         return None
     bounds = QUOTAS[name]
     kind = "an integer" if bounds.is_whole else "a number"
-    words = f"{name}: must be {kind} from {bounds.lowest:g} to {LARGEST_QUOTA}, or null"
+    words = (
+        f"{name}={shown(value)}: must be {kind} from {bounds.lowest:g} to {LARGEST_QUOTA}, or null"
+    )
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise bad_request(words, name)
     if not bounds.lowest <= value <= LARGEST_QUOTA or (bounds.is_whole and value != int(value)):
@@ -141,7 +150,8 @@ class _KeyEndpoint(AdministrationEndpoint):
             _log.error("%s", error)
             raise status_error(
                 errors.OverloadedError,
-                "API keys cannot be changed now. See the server's log",
+                "the server cannot change API keys at the moment. Try again later, or check the "
+                "server's log",
                 retry_after_s=10,
             ) from None
         if given is None:
@@ -158,8 +168,8 @@ class _KeyEndpoint(AdministrationEndpoint):
         if id_ == asked.access.caller.id:
             raise status_error(
                 errors.ConflictError,
-                "an API key cannot update or remove itself. Use another key, or the command "
-                "`polymux keys`",
+                "id: an API key cannot update or remove itself. Use another API key, or the "
+                "command `polymux keys`",
                 code="own_key",
             )
         return id_
@@ -188,7 +198,7 @@ class KeyList(_KeyEndpoint):
             return {"results": told_keys(self.state, keys, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
-            raise bad_request("name: missing", "name")
+            raise bad_request("name: missing. Name the new API key", "name")
         text, key = await self._with_file(lambda file: file.add(**values))
         self._note_change("created", key, asked)
         await self._send(asked, 201, key, text)

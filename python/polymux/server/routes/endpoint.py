@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.server.auth.gate import Access, check_body, request_id_of
+from polymux.server.auth.gate import Access, check_body, request_id_of, unsupported_type
 from polymux.server.http.body import ClientGoneError, whole_object
 from polymux.server.http.responses import CLOSE, send_json, send_told, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
@@ -124,7 +124,8 @@ class Endpoint:
         if scope["method"] not in self.methods:
             raise status_error(
                 errors.APIStatusError,
-                f"method not allowed (allowed: {', '.join(self.methods)})",
+                f"method not allowed (got {printable(scope['method'])[:20]}, allowed "
+                f"{', '.join(self.methods)})",
                 code="wrong_method",
                 status=405,
             )
@@ -160,8 +161,9 @@ class Endpoint:
         Raises:
             APIStatusError: The body is not a JSON object, too large, or too slow.
         """
-        if check_body(asked.access, self.name, max_bytes, max_bytes) != "json":
-            raise errors.UnsupportedEncodingError("this endpoint accepts json, not multipart")
+        encoding = check_body(asked.access, self.name, max_bytes, max_bytes)
+        if encoding != "json":
+            raise unsupported_type(self.name, encoding, ("json",))
         return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(

@@ -55,8 +55,8 @@ class MediaEndpoint(Endpoint):
                     pass
         raise status_error(
             errors.NotFoundError,
-            "unknown file, or its link has expired. Get the prediction for a new link, as long as "
-            "the file exists",
+            "unknown file or expired link. For a new link, repeat the GET request for the job. "
+            "Results are deleted after a while",
         )
 
 

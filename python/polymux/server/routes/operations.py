@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from polymux import contract, errors
 from polymux._util.text import display_name, shown
 from polymux.client.methods.results import RESULTS
-from polymux.server.auth.gate import check_body
+from polymux.server.auth.gate import check_body, unsupported_type
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import metrics_fields, send_told
 from polymux.server.routes.endpoint import Endpoint
@@ -49,6 +49,8 @@ _PREFERENCE = re.compile(
     r"""(?:=[ \t]*+("(?:[^"\\]++|\\.)*+"|[^";]*+))?+[ \t]*+(?:;|\Z)""",
     re.ASCII,
 )
+#: Maximum number of parameters in a query string.
+_MAX_PARAMETERS = 50
 _KEY = re.compile(rb"[\x21-\x7e]{1,255}", re.ASCII)
 #: Larger bodies are parsed on a thread, so they do not block other requests.
 _LONG_BYTES = 256 << 10
@@ -146,8 +148,7 @@ class OperationEndpoint(Endpoint):
             raise draining()
         encoding = check_body(access, self.name, self.max_json_bytes, self.max_form_bytes)
         if encoding not in self.accepted:
-            wanted = " or ".join(sorted(self.accepted))
-            raise errors.UnsupportedEncodingError(f"{self.name} accepts {wanted}, not {encoding}")
+            raise unsupported_type(self.name, encoding, self.accepted)
         return encoding
 
     async def _read_json(self, asked: RequestContext, model: str | None) -> CheckedRequest:
@@ -235,7 +236,9 @@ def idempotency_key_of(access: Access) -> str | None:
     key = access.headers.get(b"idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
         raise bad_request(
-            "Idempotency-Key: must be 1 to 255 visible ASCII characters", "Idempotency-Key"
+            "Idempotency-Key: invalid (allowed: 1 to 255 printable ASCII characters without "
+            "spaces)",
+            "Idempotency-Key",
         )
     return None if key is None else key.decode()
 
@@ -246,13 +249,19 @@ def _model_of(query: bytes) -> str | None:
         return None
     try:
         given = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
+            query.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MAX_PARAMETERS,
         )
     except ValueError:
-        raise bad_request("invalid query string") from None
+        raise bad_request(
+            "invalid query string (allowed: ASCII with percent-encoded UTF-8, at most "
+            f"{_MAX_PARAMETERS} parameters)"
+        ) from None
     models = [value for name, value in given if name == "model"]
     if len(models) > 1:
-        raise bad_request("model: given more than once in the query", "model")
+        raise bad_request("model: sent more than once in the query string", "model")
     return models[0] if models else None
 
 

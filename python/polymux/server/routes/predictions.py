@@ -154,4 +154,6 @@ def cursor_of(query: bytes, form: re.Pattern[str]) -> re.Match[str] | None:
     with suppress(ValueError, binascii.Error):
         if found := form.fullmatch(base64.urlsafe_b64decode(f"{text}==").decode("ascii")):
             return found
-    raise bad_request("cursor: invalid cursor", "cursor")
+    raise bad_request(
+        "invalid cursor. Use the URL of the next or previous page in a response", "cursor"
+    )

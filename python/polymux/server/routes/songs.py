@@ -50,7 +50,7 @@ class _SongEndpoint(Endpoint):
                         return song
         raise status_error(
             errors.NotFoundError,
-            "unknown song, or its link has expired. Repeat the search for a new link",
+            "unknown song or expired link. Repeat the search for a new link",
         )
 
 

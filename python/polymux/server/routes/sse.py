@@ -69,8 +69,9 @@ async def send_stream(state: ServerState, work: OperationRequest, asked: Request
         found = chunk_event(chunk)
         if len(found) > max_bytes:
             raise engine_failed(
-                f"the chunk is too large for an event (got {len(found)} bytes, allowed "
-                f"{max_bytes}). Request the answer without stream"
+                "a chunk of the answer is too large for a server-sent event (got "
+                f"{len(found)} bytes, allowed {max_bytes}). Repeat the request without streaming "
+                "(stream=false)"
             )
         return found
 
@@ -136,7 +137,7 @@ async def send_events(
             raise
         told = described(error)
         if told["code"] == "internal":
-            _log.error("stream %s failed unexpectedly", request_id, exc_info=error)
+            _log.error("the stream of request %s failed unexpectedly", request_id, exc_info=error)
         await stream.fail(told["code"], told["message"])
     finally:
         for one in watched:

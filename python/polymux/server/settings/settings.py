@@ -82,10 +82,13 @@ def origin(text: str) -> str:
         ('https://site.example', 'http://[::1]:8080')
         >>> origin("https://*.site.example")
         Traceback (most recent call last):
-        polymux.errors.InvalidRequestError: 'https://*.site.example' is not an origin, such as
-        https://site.example
+        polymux.errors.InvalidRequestError: invalid origin (got 'https://*.site.example', allowed
+        scheme, host and port, such as https://site.example)
     """
-    wrong = InvalidRequestError(f"{shown(text)} is not an origin, such as https://site.example")
+    wrong = InvalidRequestError(
+        f"invalid origin (got {shown(text)}, allowed scheme, host and port, such as "
+        "https://site.example)"
+    )
     found = _ORIGIN.fullmatch(text)
     if found is None:
         raise wrong
@@ -116,7 +119,8 @@ def request_host(text: str) -> str:
     """
     if not _HOST.fullmatch(text.lower()):
         raise InvalidRequestError(
-            f"{shown(text)} is not a host, such as tools.example or tools.example:8443"
+            f"invalid host (got {shown(text)}, allowed a name or address with or without a port, "
+            "such as tools.example:8443)"
         )
     return text.lower()
 
@@ -162,8 +166,9 @@ def certificate_problem(certificate: Path, key: Path) -> str | None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
         return (
-            f"tls_cert={shown(os.fspath(certificate))} and tls_key={shown(os.fspath(key))}: must "
-            f"be a certificate and its key in PEM format, without a password: {error}"
+            f"tls_cert={shown(os.fspath(certificate))} and tls_key={shown(os.fspath(key))}: "
+            f"invalid ({error}). Use a certificate and the matching private key, both in PEM "
+            "format and without a password"
         )
     return None
 

@@ -95,7 +95,11 @@ class OpenAIUpstream(UpstreamBackend):
         unable = sorted(self.operations - set(OPENAI_OPERATIONS))
         lacking = self._names.lacking(self.operations)
         if unable or lacking:
-            what = f"does not support {unable[0]}" if unable else f"has no model for {lacking[0]}"
+            what = (
+                f"does not support {unable[0]} (supported: {', '.join(OPENAI_OPERATIONS)})"
+                if unable
+                else f"has no model for {lacking[0]}. Add one to its `models`"
+            )
             raise errors.InvalidRequestError(f"the upstream {self.name} {what}")
 
     def refuse(self, work: OperationRequest) -> None:
@@ -107,7 +111,7 @@ class OpenAIUpstream(UpstreamBackend):
         """
         if self._names.of(work) is None:
             if work.operation == "chat":
-                message = f"model: missing. The upstream {self.name} has no default model"
+                message = f"model: missing, because the upstream {self.name} has no default model"
                 raise bad_request(message, "model")
             raise self._without_model(work.model or work.values.get("model"))
         if work.operation == "transcribe":

@@ -93,7 +93,9 @@ async def _with_pictures(
     if work.operation == "free_chat":
         found = with_picture(messages, {"url": inline[0], "detail": "auto"})
         if found is None:
-            raise bad_request("image_url: no user message for the image", "image_url")
+            raise bad_request(
+                "image_url: the chat has no message with the role 'user' for the image", "image_url"
+            )
         return found
     pictures = iter(inline)
 
@@ -114,7 +116,7 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
         left_bytes -= len(data)
         if left_bytes < 0:
             message = (
-                f"the images of the chat are too large (limit {_PICTURES_BYTES >> 20} MiB in "
+                f"the images of the chat are too large (allowed: {_PICTURES_BYTES >> 20} MiB in "
                 "total). Send smaller or fewer images"
             )
             raise status_error(errors.RequestTooLargeError, message, param=param)
@@ -125,7 +127,7 @@ async def _all_inline(urls: list[object], param: str, policy: FetchPolicy) -> li
 def _inline(data: bytes, param: str) -> str:
     content_type = picture_type(data)
     if content_type is None:
-        raise bad_request("not a supported image (supported: PNG, JPEG, WebP, GIF)", param)
+        raise bad_request("unsupported image format (allowed: PNG, JPEG, WebP, GIF)", param)
     try:
         check(data, content_type)
     except BrokenPictureError as error:

@@ -31,7 +31,7 @@ def refuse_image(name: str, work: OperationRequest) -> None:
         if field in work.values:
             raise status_error(
                 errors.NoBackendError,
-                f"{field}: not supported by the upstream {name}. Omit it",
+                f"{field}: not supported by the upstream {name}. Omit this field",
                 param=field,
             )
 
@@ -84,7 +84,8 @@ async def images(
     found = value.get("data") if isinstance(value, dict) else None
     wanted = work.values.get("num_outputs", 1)
     if not isinstance(found, list) or not found or len(found) > wanted:
-        raise failed(server.name, f"its response does not contain the {wanted} requested images")
+        count = len(found) if isinstance(found, list) else 0
+        raise failed(server.name, f"its response contains {count} images (requested: {wanted})")
     if len(found) < wanted:
         sink.log(f"num_outputs: the upstream generated {len(found)} of {wanted} images")
     made: list[OutputFile] = []
@@ -110,7 +111,7 @@ async def _picture(
             raise failed(server.name, "its response contains an image with invalid base64")
         content_type = picture_type(data)
         if content_type is None:
-            raise failed(server.name, "its response contains an unknown image format")
+            raise failed(server.name, "its response contains an image in an unknown format")
         made = await kept(sink, data, content_type, stem)
         await whole(server, made, content_type)
         return made

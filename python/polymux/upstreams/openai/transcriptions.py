@@ -41,11 +41,11 @@ def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED
         return
     words = ""
     if form != TIMED:
-        words = f"timestamp: the upstream {name} returns no times. Use timestamp=chunk"
+        words = f"timestamp=word: the upstream {name} returns no timestamps. Use timestamp=chunk"
     elif work.values.get("task") == "translate":
         words = (
-            f"timestamp: the upstream {name} returns no word times of translations. Use "
-            "timestamp=chunk or task=transcribe"
+            f"timestamp=word: the upstream {name} returns no timestamps of words in translations. "
+            "Use timestamp=chunk or task=transcribe"
         )
     if words:
         raise status_error(errors.NoBackendError, words, param="timestamp")
@@ -97,12 +97,12 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
     if work.values.get("timestamp") == "word":
         chunks = _words(name, value.get("words"), text.strip())
         if chunks is None:
-            sink.log("timestamp: the upstream returned no word times")
+            sink.log("timestamp: the upstream returned no timestamps of words")
             told = "chunk"
     if chunks is None:
         chunks = _chunks(name, value.get("segments"), "text")
     if chunks is None:
-        sink.log("timestamp: the upstream returned no times")
+        sink.log("timestamp: the upstream returned no timestamps")
         chunks, told = [{"text": text, "timestamp": [0.0, None]}], "none"
     output: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
     if told:

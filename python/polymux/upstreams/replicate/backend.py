@@ -88,8 +88,13 @@ class ReplicateUpstream(UpstreamBackend):
         self._working: set[asyncio.Task[Any]] = set()
         lacking = sorted(self.operations.difference(able))
         if lacking:
-            what = "has no model for" if lacking[0] in operations_of({}) else "does not support"
-            raise errors.InvalidRequestError(f"the upstream {self.name} {what} {lacking[0]}")
+            known = operations_of({})
+            what = (
+                f"has no model for {lacking[0]}. Add one to its `models`"
+                if lacking[0] in known
+                else f"does not support {lacking[0]} (supported: {', '.join(known)})"
+            )
+            raise errors.InvalidRequestError(f"the upstream {self.name} {what}")
 
     def refuse(self, work: OperationRequest) -> None:
         """Reject requests without a configured model, and URLs of recordings.

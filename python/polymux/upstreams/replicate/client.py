@@ -64,9 +64,9 @@ class ReplicateServer(UpstreamServer):
         found = super().told(error, operation)
         status = error.status if isinstance(error, errors.APIStatusError) else None
         if status == 404:
-            return self._final("unknown model, version or prediction")
+            return self._final("it returned status 404 (unknown model, version or prediction)")
         if status == 422 and _is_about_version(error):
-            return self._final("the version of the model is unknown or not allowed")
+            return self._final("it rejected the version of the model as unknown or not allowed")
         if status is not None and 300 <= status < 500 and type(found) is errors.InternalServerError:
             return self._final(f"it returned status {status}")
         return found
@@ -88,9 +88,11 @@ class ReplicateServer(UpstreamServer):
         except TimeoutError:
             raise late(self.name) from None
         except _CALLERS:
-            raise self._final("it rejected a request for the state of its work") from None
+            raise self._final(
+                "it rejected a GET request for a prediction or a list of versions"
+            ) from None
         if not isinstance(value, dict):
-            raise failed(self.name, "its response is not an object")
+            raise failed(self.name, "its response is not a JSON object")
         return value
 
     async def version(self, operation: str, target: Target) -> str:
@@ -122,11 +124,14 @@ class ReplicateServer(UpstreamServer):
             if len(found) == 1 and _VERSION.fullmatch(found[0]):
                 return found[0]
             if found:
-                raise self._final(f"the version {target.version} of {target.model} is ambiguous")
+                raise self._final(
+                    f"the version {target.version} of {target.model} is ambiguous. Use the full "
+                    "version ID (64 hexadecimal digits)"
+                )
             if page.get("next") is None:
                 break
             query = self._next_query(path, page["next"])
-        raise self._final(f"unknown version {target.version} of the model {target.model}")
+        raise self._final(f"the model {target.model} has no version {target.version}")
 
     def _next_query(self, path: str, address: Any) -> str:
         """Return the query of a list's next page, which must have the same path.
@@ -136,7 +141,7 @@ class ReplicateServer(UpstreamServer):
         """
         base, mark, query = address.partition("?") if isinstance(address, str) else ("", "", "")
         if base != f"{self.base_url}{path}" or not mark or not _PLAIN.fullmatch(query):
-            raise self._final("its list has a next page at another URL")
+            raise self._final("its list of versions continues at another URL, which is not allowed")
         return f"?{query}"
 
     async def upload(self, operation: str, file: Upload, kept: list[str]) -> str:
@@ -163,7 +168,10 @@ class ReplicateServer(UpstreamServer):
         urls = value.get("urls")
         address = urls.get("get") if isinstance(urls, dict) else None
         if not isinstance(address, str) or not self._is_theirs(address):
-            raise failed(self.name, "the URL of an uploaded file has neither its host nor https")
+            raise failed(
+                self.name,
+                "it returned an invalid URL for an uploaded file (allowed: https, or its own host)",
+            )
         return address
 
     def _is_theirs(self, address: str) -> bool:

@@ -71,8 +71,8 @@ class Target:
         match = _TARGET.fullmatch(text)
         if match is None:
             raise errors.InvalidRequestError(
-                f"{shown(text)}: invalid Replicate model (expected owner/name, or "
-                "owner/name:version with 8 to 64 hexadecimal digits of the version)"
+                f"{shown(text)}: invalid Replicate model (allowed: owner/name, or "
+                "owner/name:version with the first 8 to 64 hexadecimal digits of the version ID)"
             )
         return cls(match[1], match[2] or "")
 

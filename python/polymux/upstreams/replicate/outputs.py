@@ -63,7 +63,10 @@ class Outputs:
         found = [output] if isinstance(output, str) else output
         what = KINDS[kind]
         if not isinstance(found, list) or not 0 < len(found) <= wanted:
-            raise failed(self._server.name, f"it did not return the {wanted} requested {what}s")
+            count = len(found) if isinstance(found, list) else 0
+            raise failed(
+                self._server.name, f"it returned {count} {what} files (requested: {wanted})"
+            )
         if len(found) < wanted:
             sink.log(f"{field}: the upstream generated {len(found)} of {wanted}")
         for number, one in enumerate(found):
@@ -103,7 +106,7 @@ class Outputs:
         ]
         answer: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
         if not chunks and text.strip():
-            sink.log("timestamp: the upstream returned no times")
+            sink.log("timestamp: the upstream returned no timestamps")
             answer["chunks"] = [{"text": text, "timestamp": [0.0, None]}]
             answer["timestamp"] = "none"
         clean: dict[str, Any] = redact_json(answer)

@@ -94,10 +94,11 @@ class SongRecognitionBackend(Backend):
         except errors.APIStatusError as error:
             _log.warning("identify_song %s: %s", work.request_id, error)
             raise
-        _log.info("identify_song %s: %s", work.request_id, "a song" if found else "no song")
-        sink.log("recognized a song" if found else "no song was recognized")
+        words = "a song was recognized" if found else "no song was recognized"
+        _log.info("identify_song %s: %s", work.request_id, words)
+        sink.log(words)
         if found is None:
-            raise errors.NoMatchError("no song matches this recording")
+            raise errors.NoMatchError("no song matches the recording")
         return OperationResult(found.as_answer())
 
     async def signature(self, work: OperationRequest) -> Signature:

@@ -38,7 +38,8 @@ class SongRecognitionSettings:
     providers: tuple[str, ...] = field(default=(), metadata=rule(choices=PROVIDERS))
     country: str = field(default="GB", metadata=COUNTRY)
     language: str = field(
-        default="en-US", metadata=rule(pattern="[a-z]{2}-[A-Z]{2}", must="such as en-US")
+        default="en-US",
+        metadata=rule(pattern="[a-z]{2}-[A-Z]{2}", must="a language and a country, such as en-US"),
     )
     deadline_s: float = 30.0
     provider_s: float = 10.0

@@ -78,8 +78,8 @@ class SongSearchBackend(Backend):
         if proxy and proxy_place(proxy) not in self._allowed_proxies:
             raise status_error(
                 errors.BadRequestError,
-                "proxy: not allowed. Use a proxy listed in allowed_proxies of the server's "
-                "settings",
+                "proxy: not allowed. Use a proxy that the server setting "
+                "song_search.allowed_proxies contains",
                 code="url_refused",
                 param="proxy",
             )
@@ -97,7 +97,9 @@ class SongSearchBackend(Backend):
         except errors.APIStatusError as error:
             _log.warning("search_music %s: %s", work.request_id, error)
             raise
-        gave = f"{found.source} returned {len(found.songs)} songs" if found.songs else "no songs"
+        gave = (
+            f"{found.source} returned {len(found.songs)} songs" if found.songs else "no songs found"
+        )
         others = f" ({'; '.join(found.others)})" if found.others else ""
         _log.info("search_music %s: %s%s", work.request_id, gave, others)
         sink.log(f"{gave}{others}")

@@ -85,7 +85,7 @@ class SongSearchSettings:
 
     providers: tuple[str, ...] = field(default=(), metadata=rule(choices=PROVIDERS))
     contact: str = field(
-        default="", metadata=rule(pattern=_CONTACT, must="a mail address or a page's URL")
+        default="", metadata=rule(pattern=_CONTACT, must="an email address or the URL of a page")
     )
     country: str = field(default="US", metadata=COUNTRY)
     deadline_s: float = 30.0
@@ -95,7 +95,7 @@ class SongSearchSettings:
     cache_empty_s: float = 600.0
     allowed_proxies: tuple[str, ...] = field(
         default=(),
-        metadata=rule(parse=_proxy, must="like http://proxy.example:3128"),
+        metadata=rule(parse=_proxy, must="an array of URLs such as http://proxy.example:3128"),
     )
     itunes_url: str = field(default="https://itunes.apple.com", metadata=URL)
     musicbrainz_url: str = field(default="https://musicbrainz.org", metadata=URL)
@@ -108,8 +108,8 @@ class SongSearchSettings:
         """Check combinations of values."""
         if "musicbrainz" in self.providers and not self.contact:
             yield (
-                "contact: missing. MusicBrainz requires a mail address or a page's URL, such as "
-                'contact = "music@site.example"'
+                "contact: missing. MusicBrainz requires an email address or the URL of a page, "
+                'such as contact = "music@site.example"'
             )
 
 

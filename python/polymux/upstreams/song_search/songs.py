@@ -104,7 +104,7 @@ def search_text(text: str, field: str = "song") -> str:
             field,
         )
     if not text:
-        raise bad_request(f"{field}: must not be empty", field)
+        raise bad_request(f"{field}: empty. Send the name of a song", field)
     return text
 
 

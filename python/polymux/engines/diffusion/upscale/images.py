@@ -88,7 +88,7 @@ class Enlarger:
         wide = _with_margin(pixels, margin)
         if wide.shape[0] * wide.shape[1] * self._factor**2 > _MAX_ENLARGED_PIXELS:
             self._sink.log(
-                f"{width} x {height} pixels are too large for the network, using the Lanczos filter"
+                f"{width} x {height} pixels are too large for the network: using the Lanczos filter"
             )
             return resized(pixels, size, around=around)
         larger = self._network.enlarged(wide, self._token)

@@ -37,11 +37,15 @@ def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink
     for one in (role, control):
         if not manager.has(one):
             known = ROLES.get(one)
-            what = f"'polymux models pull {known.model}'" if known else "an installed model"
+            what = (
+                f"Install one with 'polymux models pull {known.model}'"
+                if known
+                else "Assign one in the engine's option `models`"
+            )
             raise status_error(
                 errors.NoBackendError,
-                f"sd_model={shown(str(values['sd_model']))}: no model is assigned to role {one}. "
-                f"Install it with {what}",
+                f"sd_model={shown(str(values['sd_model']))}: no model is assigned to the role "
+                f"{one}. {what}",
                 param="sd_model",
             )
     for slot in (manager.slot(role), manager.slot(control)):
@@ -76,7 +80,7 @@ def pipeline(
     own: Upload | None = values.get(_CUSTOM + loras.FILE)
     if own is not None:
         others |= _own(own.path, slot.path, parts, manager.dtype)
-        sink.log(f"{_CUSTOM}: {own.size_bytes} bytes of weights instead of {slot.name}")
+        sink.log(f"{_CUSTOM}: using weights of {own.size_bytes} bytes instead of {slot.name}")
     named = _named(manager, wanted, sink)
     brought: Upload | None = values.get(_LINKS + loras.FILE)
     links = {"brought": (brought.path, 1.0)} if brought is not None else {}
@@ -87,7 +91,7 @@ def pipeline(
         loras.laid_over(made, weights, param) if weights else nullcontext(),
     ):
         if brought is not None:
-            sink.log(f"{_LINKS}: {brought.size_bytes} bytes of LoRA weights")
+            sink.log(f"{_LINKS}: using LoRA weights of {brought.size_bytes} bytes")
         yield made
 
 
@@ -99,7 +103,9 @@ def _named(
     for name, weight in wanted:
         path = there.get(name)
         if path is None or not Path(str(path)).is_file():
-            sink.log(f"<lora:{name}:{weight:g}>: LoRA weights not installed, ignored")
+            sink.log(
+                f"<lora:{name}:{weight:g}>: ignored, because these LoRA weights are not installed"
+            )
             continue
         # Adapter names become module names, in which dots separate levels.
         key = f"named_{list(there).index(name)}"
@@ -150,7 +156,7 @@ def _check(path: Path) -> None:
         with safe_open(path, "pt") as opened:
             names = list(opened.keys())
             if not any(name.startswith("model.diffusion_model.") for name in names):
-                raise _no_model("it has no tensors named model.diffusion_model")
+                raise _no_model("no tensor name starts with 'model.diffusion_model.'")
             for name in names:
                 if not loras.is_finite(opened.get_tensor(name).float()):
                     raise _no_model("it has NaN or infinite weights")

@@ -154,9 +154,9 @@ def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
     if width * height > max_pixels:
         raise status_error(
             errors.RequestTooLargeError,
-            f"scale_factor: output too large (got {width} x {height}, "
-            f"{width * height / 1e6:.1f} megapixels, maximum {max_pixels / 1e6:g}). Use a smaller "
-            "factor, or downscaling",
+            f"scale_factor: output too large (got {width} x {height} pixels, "
+            f"{width * height / 1e6:.1f} megapixels, allowed {max_pixels / 1e6:g} megapixels). Use "
+            "a smaller factor, or downscaling",
             param="scale_factor",
         )
     longest = _MAX_SIDE_PX[output_format]
@@ -164,7 +164,7 @@ def check(plan: Plan, output_format: str, max_pixels: int = MAX_PIXELS) -> None:
         raise status_error(
             errors.RequestTooLargeError,
             f"output_format={output_format!r}: output too large (got {width} x {height} pixels, "
-            f"maximum side {longest}). Use png or a smaller factor",
+            f"allowed {longest} on each side). Use png or a smaller factor",
             param="output_format",
         )
 

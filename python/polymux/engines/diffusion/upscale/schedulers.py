@@ -75,7 +75,7 @@ def named(name: str) -> Scheduler:
         >>> named("DPM2 a").kind
         'KDPM2AncestralDiscreteScheduler'
     """
-    return known(_NAMED, name, "is equivalent")
+    return known(_NAMED, name, "unsupported scheduler")
 
 
 def calls(name: str, steps: int) -> int:

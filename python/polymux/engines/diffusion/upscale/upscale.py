@@ -62,7 +62,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     values = request.values
     picture = picture_of(request, "image")
     if picture is None:
-        raise bad_request("image: missing", param="image")
+        raise bad_request("image: missing. Send the image in this field", param="image")
     if values.get("handfix", "disabled") != "disabled":
         raise status_error(
             errors.NoBackendError,

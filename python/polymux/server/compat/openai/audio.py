@@ -100,15 +100,15 @@ def wanted_transcript(
     (variant,) = contract.operation("transcribe").variants
     model = selector("transcribe", given.text("model"), variant.model or "")
     form = given.choice("response_format", FORMS, "json")
-    given.only("prompt", why="not supported by the speech engines. Omit it")
+    given.only("prompt", why="not supported by the speech engines. Omit this field")
     _check_temperature(given)
     language, granularities = None, frozenset(("segment",))
     if not translates:
         language = given.text("language")
         granularities = _granularities(given, form)
-        given.only("stream", ("false",), why="streams are not supported. Omit it")
-        given.only("include", why="not supported. Omit it")
-        given.only("chunking_strategy", ("auto",), why="must be 'auto'; silence is always skipped")
+        given.only("stream", ("false",), why="streaming is not supported. Omit this field")
+        given.only("include", why="not supported. Omit this field")
+        given.only("chunking_strategy", ("auto",), why="must be 'auto': silence is always skipped")
     given.left()
     own: list[tuple[str, Any]] = [
         (_FILE, file),
@@ -130,8 +130,8 @@ def _check_temperature(given: GivenFields) -> None:
         wrong = True
     if wrong:
         raise bad_request(
-            f"temperature={shown(text)}: must be 0; the speech engines raise it themselves if "
-            "necessary",
+            f"temperature={shown(text)}: must be 0. The speech engines increase the temperature "
+            "automatically if necessary",
             "temperature",
         )
 
@@ -144,5 +144,5 @@ def _granularities(given: GivenFields, form: str) -> frozenset[str]:
             there = ", ".join(_GRANULARITIES)
             raise bad_request(f"{name}={shown(one)}: must be one of {there}", name)
     if wanted and form != "verbose_json":
-        raise bad_request(f"{name}: requires response_format verbose_json, not {form}", name)
+        raise bad_request(f"{name}: requires response_format=verbose_json (got {form})", name)
     return frozenset(wanted or ("segment",))

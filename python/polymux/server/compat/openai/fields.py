@@ -36,7 +36,7 @@ class GivenFields:
         """Return the only value of a field, or None."""
         values = self._left.pop(name, [])
         if len(values) > 1:
-            raise bad_request(f"{name}: given more than once", name)
+            raise bad_request(f"{name}: sent more than once", name)
         return values[0] if values else None
 
     def text(self, name: str) -> str | None:
@@ -44,19 +44,19 @@ class GivenFields:
         if value is None or isinstance(value, str):
             return value
         what = "a file" if isinstance(value, Upload) else shown(value)
-        raise bad_request(f"{name}: must be a string, not {what}", name)
+        raise bad_request(f"{name}: must be a string (got {what})", name)
 
     def texts(self, name: str) -> list[str]:
         values = self._left.pop(name, [])
         if all(isinstance(one, str) for one in values):
             return values
-        raise bad_request(f"{name}: must be strings, not files", name)
+        raise bad_request(f"{name}: must be a string, not a file", name)
 
     def file(self, name: str) -> Upload | None:
         value = self.one(name)
         if value is None or isinstance(value, Upload):
             return value
-        raise bad_request(f"{name}: must be a file", name)
+        raise bad_request(f"{name}: must be a file (got {shown(value)})", name)
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name) or default
@@ -90,7 +90,7 @@ class GivenFields:
         if unknown:
             names = ", ".join(shown(one) for one in unknown[:_MAX_NAMED_FIELDS])
             raise bad_request(
-                f"{names}: unknown field",
+                f"{names}: unknown field{'' if len(unknown) == 1 else 's'}",
                 unknown[0][:_MAX_PARAM_CHARACTERS],
             )
         return [(name, value) for name, values in rest.items() for value in values]

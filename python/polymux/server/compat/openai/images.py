@@ -77,7 +77,9 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
         store = self.state.service.store
         file = await store.run(store.media.find, name)
         if file is None:
-            raise status_error(errors.NotFoundError, "the image has expired", code="gone")
+            raise status_error(
+                errors.NotFoundError, "the image has expired. Generate it again", code="gone"
+            )
         return {"b64_json": await asyncio.to_thread(_in_base64, store.media.open(file))}
 
 
@@ -112,7 +114,10 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
     if edits:
         own.append(("image", _source(given)))
         if size:
-            raise bad_request("size: not supported for edits. Omit it to keep the size", "size")
+            raise bad_request(
+                "size: not supported, because edits keep the size of the image. Omit this field",
+                "size",
+            )
     _check_rest(given, edits=edits)
     variant = next(one for one in variants if one.model == model)
     known = {one.name for one in variant.fields} - _OWN
@@ -147,12 +152,12 @@ def _source(given: GivenFields) -> Upload:
 
 def _check_rest(given: GivenFields, *, edits: bool) -> None:
     """Consume fields that may only have the value of the fixed behavior."""
-    given.only("quality", ("auto", "standard"), why="must be 'auto'")
+    given.only("quality", ("auto", "standard"), why="must be 'auto' or 'standard'")
     given.only("output_format", ("png",), why="must be 'png'")
     given.only("background", ("auto", "opaque"), why="transparent images are not supported")
     given.only("moderation", ("auto",), why="must be 'auto'")
-    given.only("stream", (False, "false"), why="streams are not supported. Omit it")
-    given.only("partial_images", (0, "0"), why="streams are not supported. Omit it")
+    given.only("stream", (False, "false"), why="streaming is not supported. Omit this field")
+    given.only("partial_images", (0, "0"), why="streaming is not supported. Omit this field")
     given.only("style", why="not supported. Describe the style in the prompt")
     if edits:
         given.only("input_fidelity", ("low",), why="must be 'low'")
@@ -167,9 +172,8 @@ def _as_text(name: str, value: Any, *, form_text: bool) -> str:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     what = "a file" if isinstance(value, Upload) else shown(value)
-    raise bad_request(
-        f"{name}={what}: must be a {'number' if name == 'n' else 'plain value'}", name
-    )
+    kind = "a number" if name == "n" else "a string, a number or a boolean"
+    raise bad_request(f"{name}={what}: must be {kind}", name)
 
 
 def _in_base64(descriptor: int) -> str:

@@ -62,8 +62,8 @@ class Transcript(NamedTuple):
             if self.job.text and (not self.job.chunks or self._told() == "none"):
                 raise status_error(
                     errors.InternalServerError,
-                    f"response_format: the transcript has no times, which {form} requires. Use "
-                    "json or text",
+                    f"response_format: the transcript has no timestamps, which {form} requires. "
+                    "Use json or text",
                     code="upstream_failed",
                     status=502,
                     param="response_format",
@@ -92,7 +92,7 @@ class Transcript(NamedTuple):
         if "word" in self.wanted and self._told() is not None:
             raise status_error(
                 errors.NoBackendError,
-                "timestamp_granularities: the transcript has no word times. Use segment",
+                "timestamp_granularities: the transcript has no timestamps of words. Use segment",
                 param="timestamp_granularities",
             )
         measured_s = self._measured_s()

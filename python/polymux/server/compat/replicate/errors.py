@@ -83,7 +83,7 @@ class ReplicateEndpoint(Endpoint):
         if access.key is not None and not access.key.allows(wanted):
             raise status_error(
                 errors.PermissionDeniedError,
-                f"permission denied: this API key does not allow {wanted}",
+                f"permission denied: this API key does not have the scope {wanted}",
                 code="forbidden",
             )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._native import core
 from polymux._util.text import display_name
-from polymux.server.auth.gate import check_body
+from polymux.server.auth.gate import check_body, unsupported_type
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.http.body import read_form
 from polymux.server.routes.files import send_file
@@ -85,8 +85,9 @@ class Files(FileEndpoint):
         if self.state.stopping.is_set():
             raise draining()
         longest = limits.upload_bytes
-        if check_body(access, self.name, longest, longest) != "multipart":
-            raise errors.UnsupportedEncodingError("files accepts multipart, not json")
+        encoding = check_body(access, self.name, longest, longest)
+        if encoding != "multipart":
+            raise unsupported_type(self.name, encoding, ("multipart",))
         store = self.state.service.store
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
@@ -137,7 +138,9 @@ class FileDownload(FileEndpoint):
             descriptor = self.state.service.store.media.open(file)
         except FileNotFoundError:
             raise status_error(
-                errors.NotFoundError, "id: the file has just expired", param="id"
+                errors.NotFoundError,
+                "id: the file has just expired. Upload it again",
+                param="id",
             ) from None
         try:
             await send_file(asked, file, descriptor)
@@ -171,8 +174,11 @@ def _draft_of(form: Form, upload: Upload) -> TempFile:
 
 def _name_of(told: dict[str, str], upload: Upload) -> str:
     name = told.get("filename") or upload.file_name or "file"
-    if len(name.encode("utf-8", "replace")) > _MAX_NAME_BYTES:
-        raise invalid_input(f"filename: too long (allowed: {_MAX_NAME_BYTES} bytes)", "filename")
+    length = len(name.encode("utf-8", "replace"))
+    if length > _MAX_NAME_BYTES:
+        raise invalid_input(
+            f"filename: too long (got {length} bytes, allowed {_MAX_NAME_BYTES})", "filename"
+        )
     return name
 
 
@@ -182,7 +188,8 @@ def _metadata_of(text: str | None) -> str:
         return "{}"
     if len(text) > _MAX_METADATA_BYTES:
         raise invalid_input(
-            f"metadata: too long (allowed: {_MAX_METADATA_BYTES} characters)", "metadata"
+            f"metadata: too long (got {len(text)} characters, allowed {_MAX_METADATA_BYTES})",
+            "metadata",
         )
     try:
         value = core.parse_json(text.encode("utf-8", "surrogatepass"))

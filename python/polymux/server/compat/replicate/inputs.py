@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from polymux import contract, errors
-from polymux._util.text import display_name, printable, shortened
+from polymux._util.text import display_name, printable, shortened, shown
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import FIELDS, UrlFetcher
 from polymux.mcp.files import embedded
@@ -108,13 +108,19 @@ def _messages(given: Mapping[str, Any]) -> Any:
         try:
             messages = json.loads(messages)
         except (ValueError, RecursionError):
-            raise invalid_input("messages: invalid JSON", "messages") from None
-    if (messages is None) == ("prompt" not in given):
-        raise invalid_input("prompt: use either prompt or messages", "prompt")
+            raise invalid_input(
+                "messages: invalid JSON (allowed a JSON array of messages)", "messages"
+            ) from None
+    if messages is None and "prompt" not in given:
+        raise invalid_input("prompt: missing. Send prompt or messages", "prompt")
     if messages is not None:
+        if "prompt" in given:
+            raise invalid_input("prompt: must not be used with messages. Omit one", "prompt")
         if "system_prompt" in given:
             raise invalid_input(
-                "system_prompt: not allowed with messages. Use a system message", "system_prompt"
+                "system_prompt: must not be used with messages. Send a message with the role "
+                "'system' instead",
+                "system_prompt",
             )
         return messages
     for name in ("prompt", "system_prompt"):
@@ -133,6 +139,7 @@ def _stops(given: Any) -> Any:
 
 
 _DATA = "data:"
+_ALLOWED_FILES = "an http(s) URL, also of a file on this server, or a data URL"
 _DEEPEST = 64
 #: Share of file downloads in a job's progress.
 _SHARE = 0.3
@@ -225,19 +232,19 @@ class Inputs:
     ) -> Upload | str:
         """Return the file as a draft, or the URL from which it must be downloaded."""
         if not isinstance(value, str):
-            raise invalid_input(f"{field}: must be a file URL or a data: URL", field)
+            raise invalid_input(f"{field}: must be a string: {_ALLOWED_FILES}", field)
         longest = max_file_bytes(self._state, model.operation)
         if value[: len(_DATA)].lower() == _DATA:
             return await self._embedded(field, value, longest, files)
         kept = await self._kept(field, value, access)
         if kept is not None:
             if kept.size_bytes > longest:
-                raise _too_long(field, "the file", longest)
-            return await self._copied(kept, files)
+                raise _too_long(field, "the file", kept.size_bytes, longest)
+            return await self._copied(field, kept, files)
         if value[:8].lower().startswith(("http://", "https://")):
             return value
         raise invalid_input(
-            f"{field}: must be an http(s) URL, a file of this server, or a data: URL", field
+            f"{field}: invalid (got {shown(value[:200])}, allowed {_ALLOWED_FILES})", field
         )
 
     async def _embedded(self, field: str, value: str, max_bytes: int, files: ExitStack) -> Upload:
@@ -266,14 +273,16 @@ class Inputs:
             path, given.get("exp", ""), given.get("sig", "")
         )
         if file is None or not (linked or file.owner == access.caller.id):
-            raise invalid_input(f"{field}: unknown or expired file", field)
+            raise invalid_input(f"{field}: unknown or expired file. Upload it again", field)
         return file
 
-    async def _copied(self, file: StoredFile, files: ExitStack) -> Upload:
+    async def _copied(self, field: str, file: StoredFile, files: ExitStack) -> Upload:
         try:
             draft = await copied(self._state.service.store.media, file, files)
         except FileNotFoundError:
-            raise invalid_input("a file of the input has just expired") from None
+            raise invalid_input(
+                f"{field}: the file has just expired. Upload it again", field
+            ) from None
         return Upload(draft.path, file.file_name, file.content_type, file.size_bytes)
 
     def _pages(self) -> PageDownloader | None:
@@ -336,16 +345,20 @@ def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
     try:
         length = len(json.dumps(told, allow_nan=False))
     except ValueError:
-        raise invalid_input("input: contains a number that is invalid in JSON", "input") from None
+        raise invalid_input(
+            "input: contains NaN or an infinite number, which JSON does not allow", "input"
+        ) from None
     if length > max_bytes:
-        raise _too_long("input", "the JSON", max_bytes, " without files")
+        raise _too_long("input", "the JSON without files", length, max_bytes)
     return told
 
 
-def _too_long(field: str, what: str, max_bytes: int, more: str = "") -> errors.RequestTooLargeError:
+def _too_long(
+    field: str, what: str, size_bytes: int, max_bytes: int
+) -> errors.RequestTooLargeError:
     return status_error(
         errors.RequestTooLargeError,
-        f"{field}: {what} is too large (allowed: {max_bytes} bytes{more})",
+        f"{field}: {what} is too large (got {size_bytes} bytes, allowed {max_bytes})",
         param=field,
     )
 

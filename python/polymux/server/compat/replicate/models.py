@@ -159,7 +159,8 @@ def named(service: Service, owner: str, name: str) -> Model:
     if found is None:
         full = shown(f"{owner}/{name}")
         raise status_error(
-            errors.NotFoundError, f"model={full}: unknown model. GET models lists the models"
+            errors.NotFoundError,
+            f"model={full}: unknown model. GET {BASE}/models lists the models",
         )
     return found
 
@@ -188,8 +189,9 @@ def of_version(service: Service, version: object) -> Model:
             return there[full]
     raise status_error(
         errors.UnprocessableEntityError,
-        f"version={shown(version)}: unknown version. Use the 64 hexadecimal digits from GET "
-        "models/OWNER/NAME/versions, or OWNER/NAME, or OWNER/NAME:VERSION",
+        f"version={shown(version)}: unknown version (allowed: OWNER/NAME, "
+        "OWNER/NAME:VERSION, or VERSION alone). VERSION is the 64 hexadecimal digits that GET "
+        f"{BASE}/models/OWNER/NAME/versions shows",
         code="invalid_version",
         param="version",
     )
@@ -285,6 +287,7 @@ class VersionItem(ModelEndpoint):
         if wanted != model.version:
             raise status_error(
                 errors.NotFoundError,
-                f"{model.full_name}: unknown version {shown(wanted)}. GET its versions",
+                f"{model.full_name}: unknown version (got {shown(wanted)}, allowed "
+                f"{model.version})",
             )
         return self.version_of(model)

@@ -77,11 +77,12 @@ def creation(body: Mapping[str, Any]) -> Creation:
     given = {name: value for name, value in body.items() if value is not None}
     for name in given.keys() - set(_MEMBERS):
         words = shortened(printable(name))
-        raise invalid_input(f"{words}: unknown field. Put the fields of the model into input",
-                            words)  # fmt: skip
+        raise invalid_input(
+            f"{words}: unknown field. Put the model's fields inside the object 'input'", words
+        )
     input_ = given.get("input", {})
     if not isinstance(input_, dict):
-        raise invalid_input("input: must be an object", "input")
+        raise invalid_input("input: must be a JSON object", "input")
     stream = given.get("stream", False)
     if not isinstance(stream, bool):
         raise invalid_input("stream: must be true or false", "stream")
@@ -91,10 +92,13 @@ def creation(body: Mapping[str, Any]) -> Creation:
     if webhook is not None and not (
         isinstance(webhook, str) and len(webhook) <= _MAX_WEBHOOK_URL_CHARACTERS
     ):
-        raise invalid_input("webhook: must be an https URL", "webhook")
+        raise invalid_input(
+            f"webhook: must be an https URL of at most {_MAX_WEBHOOK_URL_CHARACTERS} characters",
+            "webhook",
+        )
     if not isinstance(events, list) or any(one not in EVENTS for one in events):
         raise invalid_input(
-            f"webhook_events_filter: must be an array of {', '.join(EVENTS)}",
+            f"webhook_events_filter: must be an array with any of: {', '.join(EVENTS)}",
             "webhook_events_filter",
         )
     ordered = tuple(one for one in EVENTS if one in events)
@@ -135,7 +139,7 @@ def span_s(cancel_after: str) -> float:
     total = 3600 * int(hours or 0) + 60 * int(minutes or 0) + int(seconds or 0)
     if total < _MIN_LIFETIME_S:
         raise invalid_input(
-            f"Cancel-After: invalid value {shown(cancel_after)} (expected at least "
+            f"Cancel-After: invalid (got {shown(cancel_after)}, allowed at least "
             f"{_MIN_LIFETIME_S} s, such as 90s, 1m or 1h30m)",
             "Cancel-After",
         )
@@ -211,7 +215,10 @@ class CreatingEndpoint(ReplicateEndpoint):
             model = of_version(self.state.service, wanted.version)
             self.require(access, model.operation)
         elif wanted.version is not None:
-            raise invalid_input("version: not allowed, the path contains the model", "version")
+            raise invalid_input(
+                "version: not allowed, because the URL already names the model. Omit this field",
+                "version",
+            )
         life_s = None
         if b"cancel-after" in access.headers:
             life_s = span_s(access.headers[b"cancel-after"].decode("latin-1"))

@@ -217,7 +217,11 @@ class Webhooks:
             named = (host, f"{host}:{found.port}")
         allowed = {one.lower() for one in policy.allowed_hosts}
         if url[:8].lower() != "https://" and allowed.isdisjoint(named):
-            raise invalid_input("webhook: must be an https URL", "webhook")
+            raise invalid_input(
+                "webhook: must be an https URL (http is allowed only for hosts in the server "
+                "setting fetch.allowed_hosts)",
+                "webhook",
+            )
 
     def watch(self, job: Job) -> None:
         """Send messages about a new job, if its request contains a webhook."""
@@ -225,7 +229,12 @@ class Webhooks:
         if not asked.get("webhook") or not asked.get("webhook_events_filter"):
             return
         if len(self._watching) >= _MAX_WATCHED_PREDICTIONS:
-            _log.warning("webhook of prediction %s skipped: too many active webhooks", job.id)
+            _log.warning(
+                "no webhooks are sent for prediction %s: too many predictions with webhooks are "
+                "running (limit %d)",
+                job.id,
+                _MAX_WATCHED_PREDICTIONS,
+            )
             return
         if self._delivery is None:
             self._delivery = Delivery(self._state.settings.fetch)
@@ -238,9 +247,9 @@ class Webhooks:
         try:
             await self._tell(job, frozenset((job.asked or {})["webhook_events_filter"]))
         except errors.PolymuxError as error:
-            _log.warning("webhook of prediction %s: %s", job.id, error)
+            _log.warning("no more webhooks are sent for prediction %s: %s", job.id, error)
         except Exception:
-            _log.exception("webhook of prediction %s failed unexpectedly", job.id)
+            _log.exception("sending webhooks for prediction %s failed unexpectedly", job.id)
 
     async def _tell(self, job: Job, wanted: frozenset[str]) -> None:
         jobs = self._state.service.jobs
@@ -271,7 +280,11 @@ class Webhooks:
             if await self._send(job, message):
                 return
             if pause_s is None:
-                _log.warning("webhook of prediction %s: final message not delivered", job.id)
+                _log.warning(
+                    "webhook of prediction %s: the final message was not delivered in %d attempts",
+                    job.id,
+                    len(PAUSES_S) + 1,
+                )
                 return
             await asyncio.sleep(pause_s)
 
@@ -291,10 +304,12 @@ class Webhooks:
                 raise  # DNS changed to a forbidden address: send nothing more.
             except errors.PolymuxError as error:
                 # The error's text could contain the URL.
-                _log.info("webhook of prediction %s: %s", job.id, type(error).__name__)
+                _log.info(
+                    "webhook of prediction %s: sending failed (%s)", job.id, type(error).__name__
+                )
                 return False
         if not 200 <= status < 300:
-            _log.info("webhook of prediction %s returned status %d", job.id, status)
+            _log.info("webhook of prediction %s: the receiver returned status %d", job.id, status)
         return 200 <= status < 300
 
     async def _close(self) -> None:
