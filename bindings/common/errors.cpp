@@ -12,7 +12,7 @@ namespace polymux::bindings {
 namespace {
 
 Error callback_error() {
-    return {.code = ErrorCode::callback_failed, .message = "a call into Python failed"};
+    return {.code = ErrorCode::callback_failed, .message = "a Python callback failed"};
 }
 
 }  // namespace
@@ -78,7 +78,9 @@ void PythonCalls::raise() const {
         exception = py::reinterpret_borrow<py::object>(exception_.get());
         traceback = py::reinterpret_borrow<py::object>(traceback_.get());
     }
-    if (!exception) throw std::runtime_error("the exception was cleared by another thread");
+    if (!exception)
+        throw std::runtime_error(
+            "the exception of a Python callback was cleared by another thread");
     raise_object(exception, traceback);
 }
 

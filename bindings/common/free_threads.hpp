@@ -11,9 +11,9 @@
 
 namespace polymux::bindings {
 
-/// Guards members that the GIL protects in other builds. Hold it only for a few instructions of
-/// attached threads: no Python code, no dropping of a last reference, no waiting. No thread is then
-/// stopped, and no process forked, while it is held.
+/// Guards members that the GIL protects in other builds. Only a thread that is attached to the
+/// interpreter may hold it, and only for a few instructions: it must not run Python code, drop a
+/// last reference, or wait. Then no thread is stopped, and no process is forked, while it is held.
 class GilLock {
 public:
     GilLock() = default;

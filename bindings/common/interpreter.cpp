@@ -14,8 +14,8 @@ std::atomic<bool> closed{false};
 /// The thread that ends the interpreter, known once its exit handlers run.
 std::atomic<std::thread::id> closing_thread{};
 
-/// True until the end of the process. The rest of the interpreter then has no thread states, and
-/// requesting one reads invalid memory.
+/// True from the start of finalization to the end of the process. The interpreter then has no
+/// thread states for other threads: requesting one would read invalid memory.
 bool is_finalizing() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return Py_IsFinalizing() != 0;
@@ -110,8 +110,8 @@ void Reference::reset() noexcept {
 
 namespace {
 
-/// Same as the base's, but a different function shows Python that the base's `__new__` is not
-/// suitable.
+/// Calls the base's `tp_new`. Python rejects `Base.__new__(T)` if the two types have different
+/// functions here, so it raises TypeError instead of creating an uninitialized object.
 PyObject* new_by_call(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
     return type->tp_base->tp_new(type, arguments, keywords);
 }

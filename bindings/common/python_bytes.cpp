@@ -20,20 +20,22 @@ std::unique_ptr<HeldBuffer> held_result(const py::object& result, std::size_t si
                                         const std::string& name) {
     if (result.is_none()) {
         PyErr_Format(PyExc_BlockingIOError,
-                     "%s: read() returned None: non-blocking files are not supported. Open it in "
-                     "blocking mode",
+                     "%s: read() returned None: non-blocking files are not supported. Open the "
+                     "file in blocking mode",
                      name.c_str());
         throw py::error_already_set();
     }
     if (PyUnicode_Check(result.ptr())) {
-        throw py::type_error(name +
-                             ": read() returned str: files in text mode are not supported. Open it "
-                             "in binary mode: open(path, \"rb\")");
+        throw py::type_error(
+            name +
+            ": read() returned str: files in text mode are not supported. Open the "
+            "file in binary mode: open(path, \"rb\")");
     }
     auto held = std::make_unique<HeldBuffer>(result);
     if (held->bytes().size() > size) {
-        throw py::value_error(name + ": read(" + std::to_string(size) + ") returned " +
-                              std::to_string(held->bytes().size()) + " bytes");
+        throw py::value_error(name + ": read() returned too many bytes (got " +
+                              std::to_string(held->bytes().size()) + ", allowed at most " +
+                              std::to_string(size) + ")");
     }
     return held;
 }

@@ -8,13 +8,14 @@ PythonWriter::PythonWriter(const py::object& file) {
     const py::module_ io = py::module_::import("io");
     if (py::isinstance(file, io.attr("TextIOBase"))) {
         throw py::type_error(
-            "the destination is a file in text mode; open it in binary mode, "
-            "open(path, \"wb\")");
+            "invalid destination: files in text mode are not supported. Open the file in binary "
+            "mode: open(path, \"wb\")");
     }
     if (!py::hasattr(file, "write")) {
         throw py::type_error(
-            std::string("invalid destination: not a path or a binary file (an object of type ") +
-            Py_TYPE(file.ptr())->tp_name + " has no write() method)");
+            std::string(
+                "invalid destination: must be a path or a binary file (got an object of type ") +
+            Py_TYPE(file.ptr())->tp_name + ", which has no write() method)");
     }
     write_ = Reference(file.attr("write"));
     raw_ = py::isinstance(file, io.attr("RawIOBase"));
@@ -33,13 +34,14 @@ std::size_t PythonWriter::written(const py::object& returned, std::size_t offere
         if (!raw_) return offered;
         PyErr_SetString(PyExc_BlockingIOError,
                         "write() of the destination returned None: non-blocking files are not "
-                        "supported. Open it in blocking mode");
+                        "supported. Open the file in blocking mode");
         throw py::error_already_set();
     }
     const auto count = returned.cast<long long>();
     if (count <= 0 || static_cast<unsigned long long>(count) > offered) {
-        throw py::value_error("write() of the destination returned " + std::to_string(count) +
-                              " for " + std::to_string(offered) + " bytes");
+        throw py::value_error(
+            "write() of the destination returned an invalid number of bytes (got " +
+            std::to_string(count) + ", allowed 1 to " + std::to_string(offered) + ")");
     }
     return static_cast<std::size_t>(count);
 }

@@ -86,8 +86,8 @@ void register_answer_shape(py::module_& module) {
             return fits(value.ptr(), shape.ptr());
         },
         py::arg("value"), py::arg("shape"),
-        "Return True if a parsed response surely fits its shape; False means that it needs a full "
-        "check.");
+        "Return True if a parsed response certainly matches the shape. False means that the "
+        "response needs a full check.");
 }
 
 }  // namespace polymux::bindings

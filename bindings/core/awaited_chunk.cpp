@@ -111,7 +111,7 @@ bool begin_wait(Awaited& awaited, const py::object& source, ExchangeHandle& exch
     if (!exchange.is_of_loop(loop)) {
         PyErr_SetString(
             PyExc_RuntimeError,
-            "stream: belongs to another event loop. Read it in the loop that started it");
+            "stream: belongs to another event loop. Read it in the event loop that started it");
         return false;
     }
     const py::object future =

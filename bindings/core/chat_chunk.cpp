@@ -143,7 +143,7 @@ PyObject* chunk_from_bytes(std::string_view bytes) {
     if (!keeper) return nullptr;
     const stream::ParsedChunk& chunk = parsed(bytes);
     if (chunk.kind == stream::ParsedChunk::Kind::invalid) {
-        const std::string message = "the JSON of a chunk " + chunk.reason;
+        const std::string message = "the chunk " + chunk.reason;
         PyObject* const error = PyObject_CallFunction(
             py::module_::import("polymux.errors").attr("DecodeError").ptr(), "s", message.c_str());
         if (error != nullptr) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
@@ -251,7 +251,7 @@ PyTypeObject* make_chunk_type() {
         {"finish_reason", T_OBJECT_EX, offsetof(Chunk, finish_reason), READONLY,
          "Why the response ended: 'stop', 'length', 'tool_calls', ...; None before the end."},
         {"role", T_OBJECT_EX, offsetof(Chunk, role), READONLY,
-         "'assistant' if the chunk has a role; otherwise None."},
+         "Role of the author, usually 'assistant'; None if missing."},
         {}};
     static PyGetSetDef properties[] = {
         {"raw", &chunk_raw, nullptr, "The received JSON of the chunk, as bytes.", nullptr},
@@ -262,19 +262,21 @@ PyTypeObject* make_chunk_type() {
         field("id", "ID of the response; None if missing."),
         field("model", "Model name reported by the server; None if missing."),
         field("created", "Unix time in seconds; None if missing."),
-        field("tool_calls", "Parts of tool calls, a tuple; members are attributes."),
+        field("tool_calls",
+              "Partial tool calls of the first choice, as a tuple of objects with attributes."),
         field("logprobs", "Log probabilities of the first choice; None if missing."),
         field("usage", "Token counts, which some servers send in the last chunk; None if missing."),
-        field("choices", "All choices, a tuple, as in openai-python: choices[0].delta.content."),
+        field("choices",
+              "All choices, as a tuple of objects as in openai-python: choices[0].delta.content."),
         {}};
     static PyMethodDef methods[] = {
         {"json", &chunk_json, METH_NOARGS, "Return the chunk as a new dict."},
-        {"__reduce__", &chunk_reduce, METH_NOARGS, "Pickle as JSON."},
+        {"__reduce__", &chunk_reduce, METH_NOARGS, "Pickle the chunk as JSON."},
         {}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
          const_cast<char*>(
-             "ChatChunk(raw)\n--\n\nOne piece of a streamed chat response, made from its JSON.")},
+             "ChatChunk(raw)\n--\n\nOne chunk of a streamed chat response, parsed from JSON.")},
         {Py_tp_new, reinterpret_cast<void*>(&chunk_new)},
         {Py_tp_dealloc, reinterpret_cast<void*>(&free_chunk)},
         {Py_tp_repr, reinterpret_cast<void*>(&chunk_repr)},

@@ -110,8 +110,8 @@ bool ChatFeed::feed_bytes(PyObject* bytes) {
     if (PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) != 0) {
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError,
-                     "invalid piece of a chat stream: expected bytes-like, got %.100s. Pass the "
-                     "response's bytes as they arrive",
+                     "invalid data of a chat stream (got %.100s, allowed bytes-like objects). Pass "
+                     "the bytes of the response as they arrive",
                      Py_TYPE(bytes)->tp_name);
         return false;
     }
@@ -132,7 +132,7 @@ void ChatFeed::finish() {
         run(0, [this] { decoder_->finish(parser(), batch_); });
         take_end();
     } else if (!end_) {
-        end_ = broken_off("it was closed before its end");
+        end_ = broken_off("the stream was closed before the response ended");
     }
 }
 
@@ -146,7 +146,8 @@ void ChatFeed::take(ExchangeHandle& handle) {
     if (ended || end_) repeatable_ = exchange.repeatable();
     if (!ended || end_) return;
     failure_ = exchange.outcome().failure;
-    end_ = broken_off(failure_ ? failure_->message : "it ended before it started");
+    end_ =
+        broken_off(failure_ ? failure_->message : "the stream ended before the response started");
 }
 
 void ChatFeed::raise_end() const {

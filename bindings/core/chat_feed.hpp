@@ -31,8 +31,8 @@ public:
         Py_XDECREF(finish_reason_);
     }
 
-    /// The next decoded chunk, a new reference. Null without an exception if there is none; null
-    /// with an exception if out of memory.
+    /// The next decoded chunk, a new reference. Null without an exception if no chunk is ready;
+    /// null with an exception if out of memory.
     PyObject* next();
 
     /// Decodes a bytes-like object; passes a chunk through unchanged. Returns false with an

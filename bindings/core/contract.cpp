@@ -285,16 +285,18 @@ void register_contract(py::module_& module) {
                py::arg("server"), py::arg("max_bytes"),
                "Check a JSON body without creating values. Return (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
-               "Check a client's request, given by wire names.");
+               "Check a client's request; `values` maps wire names of fields to values.");
     module.def("encoding_of", &encoding_of, py::arg("content_type"),
                "Return the encoding of a received Content-Type: json or multipart.");
-    module.def("choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
-               py::arg("values"),
-               "Select the variant that a client means. Return (name, path, id, model, encoding).");
+    module.def(
+        "choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
+        py::arg("values"),
+        "Select the variant for a client's request. Return (name, path, id, model, encoding).");
     module.def(
         "read_form", &read_form, py::arg("operation"), py::arg("model"), py::arg("fields"),
         py::arg("server"),
-        "Check a form of (name, text or file object). Return (variant, model, values, warnings).");
+        "Parse and check a form: pairs of a name and a text or a file object. Return (variant, "
+        "model, values, warnings).");
 }
 
 }  // namespace polymux::bindings

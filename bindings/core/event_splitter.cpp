@@ -31,8 +31,8 @@ public:
             if (found == stream::SseSplitter::Found::nothing) return events;
             if (found == stream::SseSplitter::Found::too_long) {
                 raise({.code = ErrorCode::undecodable_answer,
-                       .message = "an event of the stream is too large: more than the limit of " +
-                                  std::to_string(splitter_.max_event_bytes()) + " bytes"});
+                       .message = "an event of the stream is too large (allowed " +
+                                  std::to_string(splitter_.max_event_bytes()) + " bytes)"});
             }
             events.append(py::make_tuple(to_text(event.type),
                                          py::bytes(event.data.data(), event.data.size())));

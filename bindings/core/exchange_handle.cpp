@@ -154,7 +154,7 @@ void ExchangeHandle::check_process() const {
     if (exchange_->of_this_process()) return;
     throw std::runtime_error(
         "this stream or request belongs to the process that started it. After a fork, start a new "
-        "one in the child with the same client");
+        "one in the child process; it can use the same client");
 }
 
 py::object ExchangeHandle::body() const {
@@ -207,8 +207,8 @@ void ExchangeHandle::work_until(const Reached& reached) {
     const Claim mine(waited_for_);
     if (!mine) {
         throw std::runtime_error(
-            "another call is already waiting for this request. It can have only one reader at a "
-            "time");
+            "another call is already waiting for this request. A request can have only one reader "
+            "at a time");
     }
     try {
         while (!reached()) drive();

@@ -82,7 +82,7 @@ public:
 
     /// Sets the future to complete when there is news; None removes it.
     void set_waiter(py::object future);
-    /// Removes the future and returns it to be completed; null if there is none.
+    /// Removes the future and returns it to be completed; null if no future is set.
     py::object take_waiter() noexcept;
     void report_progress();
 

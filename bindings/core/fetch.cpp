@@ -48,8 +48,10 @@ Policy make_policy(const std::vector<std::string>& hosts, const std::vector<std:
         const auto network = transport::parse_network(text);
         if (!network) {
             raise({.code = ErrorCode::invalid_argument,
-                   .message = "invalid allowed network: must be an address and a prefix length "
-                              "that covers all set bits, such as 10.1.0.0/16"});
+                   .message = "invalid allowed network (got " +
+                              py::repr(py::str(text)).cast<std::string>() +
+                              ", allowed an IP address and a prefix length such as "
+                              "10.1.0.0/16). All bits after the prefix must be 0"});
         }
         policy.rules.allowed_networks.push_back(*network);
     }
@@ -187,21 +189,22 @@ std::vector<std::tuple<std::string, std::string, std::string>> reserved_networks
 }  // namespace
 
 void register_fetch(py::module_& module) {
-    py::class_<CancelToken>(module, "CancelToken", py::is_final(), plain_metaclass(),
-                            "A cancellation flag, shared by the requester and the worker.")
+    py::class_<CancelToken>(
+        module, "CancelToken", py::is_final(), plain_metaclass(),
+        "A cancellation flag: one thread sets it, and the working thread checks it.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<>())
         .def("cancel", &CancelToken::cancel)
         .def_property_readonly("cancelled", &CancelToken::cancelled);
     py::class_<Policy>(module, "FetchPolicy", py::is_final(), plain_metaclass(),
-                       "polymux::transport::FetchPolicy, checked.")
+                       "A validated polymux::transport::FetchPolicy.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_policy), py::arg("allowed_hosts"), py::arg("allowed_networks"),
              py::arg("allowed_ports"), py::arg("certificate_bundle"),
              py::arg("verify_allowed_hosts") = true);
     const FetchLimits defaults;
     py::class_<FetchLimits>(module, "FetchLimits", py::is_final(), plain_metaclass(),
-                            "polymux::transport::FetchLimits, checked.")
+                            "Validated polymux::transport::FetchLimits.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_limits), py::kw_only(), py::arg("body_bytes") = defaults.body_bytes,
              py::arg("header_bytes") = defaults.header_bytes,

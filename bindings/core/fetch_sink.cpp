@@ -62,10 +62,10 @@ public:
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) {
                 const int number = errno;
-                return Error{
-                    .code = ErrorCode::output_failed,
-                    .message = std::string("the body cannot be written: ") + std::strerror(number),
-                    .os_errno = number};
+                return Error{.code = ErrorCode::output_failed,
+                             .message = std::string("cannot write the downloaded data: ") +
+                                        std::strerror(number),
+                             .os_errno = number};
             }
             piece = piece.subspan(static_cast<std::size_t>(count));
         }

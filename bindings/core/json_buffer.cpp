@@ -90,7 +90,8 @@ bool begin_writing(PyObject* self) {
         return true;
     }
     PyErr_SetString(PyExc_BufferError,
-                    "the buffer is in use. Release its views, and write from only one place");
+                    "the JsonBuffer is in use. Release its memoryviews, and write to it from one "
+                    "thread at a time");
     return false;
 }
 
@@ -130,7 +131,7 @@ int buffer_get(PyObject* self, Py_buffer* view, int flags) {
     BufferObject& object = self_of(self);
     const py::scoped_critical_section lock(self);
     if (object.writing) {
-        PyErr_SetString(PyExc_BufferError, "the buffer is being written");
+        PyErr_SetString(PyExc_BufferError, "the JsonBuffer is being written to");
         view->obj = nullptr;
         return -1;
     }
@@ -153,7 +154,7 @@ constexpr const char* write_json_text =
 constexpr const char* write_text =
     "write($self, value, /)\n--\n\nReplace the content with the value's JSON text.";
 constexpr const char* clear_text =
-    "clear($self, /)\n--\n\nRemove the content but keep its memory, at most 4 MiB.";
+    "clear($self, /)\n--\n\nRemove the content, but keep at most 4 MiB of its memory for reuse.";
 
 std::array<PyMethodDef, 2> functions = {{
     {"write_json", write_json_as_bytes, METH_O, write_json_text},

@@ -93,7 +93,7 @@ const char* reason(simdjson::error_code code) {
         case simdjson::UTF8_ERROR:
             return "it is not valid UTF-8";
         case simdjson::STRING_ERROR:
-            return "a string in it has an invalid escape or half a surrogate pair";
+            return "a string in it has an invalid escape or a lone surrogate";
         case simdjson::UNESCAPED_CHARS:
             return "a string in it has a control character";
         case simdjson::UNCLOSED_STRING:

@@ -193,7 +193,7 @@ void Writer::unusual_name(PyObject* name, const Place& at, PyObject* dict, py::o
     const py::object spelled = owned(PyUnicode_FromObject(name));
     const int twice = PySet_Contains(seen.ptr(), spelled.ptr());
     if (twice < 0 || PySet_Add(seen.ptr(), spelled.ptr()) != 0) throw py::error_already_set();
-    if (twice > 0) raise_at(&at, "is there twice");
+    if (twice > 0) raise_at(&at, "duplicate key");
 }
 
 void Writer::dict(PyObject* object, const Place* at) {
@@ -215,7 +215,7 @@ void Writer::dict(PyObject* object, const Place* at) {
         const Held name_kept(name);
         const Held member_kept(member);
         container(member, &here);
-        if (PyDict_Size(object) != size) raise_at(at, "changed while it was written");
+        if (PyDict_Size(object) != size) raise_at(at, "was changed while it was being written");
     }
     if (before == '{') buffer_.append('{');
     buffer_.append('}');

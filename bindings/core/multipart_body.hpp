@@ -75,7 +75,9 @@ public:
 
     /// Reads up to `size` bytes. Returns None if more must be fed first.
     py::object read_or_none(py::ssize_t size) {
-        if (size <= 0) throw py::value_error("read size must be at least 1 byte");
+        if (size <= 0)
+            throw py::value_error("invalid read size (got " + std::to_string(size) +
+                                  ", allowed at least 1 byte)");
         const ReadGuard guard(*this);
         if (calls_->failed()) calls_->raise();
         PyObject* bytes = PyBytes_FromStringAndSize(nullptr, size);
@@ -195,7 +197,8 @@ private:
         if (cleared_) throw std::runtime_error("this body is being destroyed");
         if (busy_.exchange(true)) {
             throw std::runtime_error(
-                "this body is already being read by another thread or by one of its parts");
+                "this body is already being read, by another thread or in a callback of one of its "
+                "parts");
         }
     }
 

@@ -58,7 +58,8 @@ transport::ResponseMode response_mode_of(const std::string& name) {
     if (name == "buffered") return transport::ResponseMode::buffered;
     if (name == "chat") return transport::ResponseMode::chat;
     if (name == "raw") return transport::ResponseMode::raw;
-    throw py::value_error("invalid response mode (allowed: buffered, chat, raw)");
+    throw py::value_error("invalid response mode (got " + name +
+                          ", allowed buffered, chat or raw)");
 }
 
 /// A request from Python: (method, URL, header fields, body, response mode, options).
@@ -218,7 +219,7 @@ void register_handles(py::module_& module) {
         .def_property_readonly(
             "sent_bytes", [](const ExchangeHandle& self) { return self.exchange().sent_bytes(); });
     py::class_<PyLoopNotifier>(module, "LoopNotifier", py::is_final(), plain_metaclass(),
-                               "Notifies an event loop of news.")
+                               "Wakes an event loop when its requests have new data or have ended.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init<const py::object&>(), py::arg("loop"))
         .def("dispatch", &PyLoopNotifier::dispatch)

@@ -104,7 +104,7 @@ Place Place::inside(PyObject* holder, const Place* parent) {
     const int depth = parent == nullptr ? 1 : parent->depth + 1;
     if (depth > deepest_nesting) {
         for (const Place* place = parent; place != nullptr; place = place->parent) {
-            if (place->holder == holder) raise_at(place, "is a circular reference");
+            if (place->holder == holder) raise_at(place, "contains itself (circular reference)");
         }
         raise_at(parent,
                  "is nested too deeply (allowed " + std::to_string(deepest_nesting) + " levels)");

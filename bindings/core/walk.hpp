@@ -64,6 +64,6 @@ void split_pair(PyObject* pair, PyObject*& name, PyObject*& value, const Place* 
 [[noreturn]] void raise_no_json(const Place* at, PyObject* object);
 
 constexpr std::string_view lone_surrogate =
-    "contains half of a surrogate pair, which is not a valid character";
+    "contains a lone surrogate, which is not a valid character";
 
 }  // namespace polymux::bindings

@@ -64,15 +64,18 @@ Result<void> ChunkedSink::write(std::span<const std::byte> bytes) {
     try {
         bytes_->append(bytes);
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory,
-                     .message = "not enough memory for the output. Pass a destination instead"};
+        return Error{
+            .code = ErrorCode::out_of_memory,
+            .message =
+                "not enough memory for the output. Pass a destination to write it to a file"};
     }
     return {};
 }
 
 Result<void> ChunkedSink::patch(std::uint64_t offset_bytes, std::span<const std::byte> bytes) {
     if (!bytes_->patch(offset_bytes, bytes)) {
-        return Error{.code = ErrorCode::internal, .message = "patch past the end of the output"};
+        return Error{.code = ErrorCode::internal,
+                     .message = "a patch is past the end of the output"};
     }
     return {};
 }

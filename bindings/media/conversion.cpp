@@ -66,8 +66,11 @@ Result<Converted> convert(ConversionJob& job, Input& input, Output& output,
     if (ChunkedBytes* const bytes = output.memory(); bytes != nullptr) {
         with_gil([&] { converted.data = bytes->take_python_bytes(); });
         if (!converted.data) {
-            return Error{.code = ErrorCode::out_of_memory,
-                         .message = "not enough memory to return the MP3. Pass a destination"};
+            return Error{
+                .code = ErrorCode::out_of_memory,
+                .message =
+                    "not enough memory to return the MP3. Pass a destination to write it to "
+                    "a file"};
         }
     }
     return converted;

@@ -97,7 +97,8 @@ Entry::Entry() {
     Registry& all = registry();
     const std::scoped_lock lock(all.mutex);
     if (all.exiting) {
-        throw std::runtime_error("polymux cannot start work while the interpreter is exiting");
+        throw std::runtime_error(
+            "polymux cannot start work while the Python interpreter is exiting");
     }
     ++all.entries;
 }

@@ -132,7 +132,8 @@ protected:
     }
 
     void abandon() noexcept override {
-        result_ = Error{.code = ErrorCode::cancelled, .message = "canceled before it started"};
+        result_ = Error{.code = ErrorCode::cancelled,
+                        .message = "the operation was canceled before it started"};
         work = nullptr;
     }
 

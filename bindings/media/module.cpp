@@ -64,8 +64,8 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
 extern "C" PYBIND11_EXPORT PyObject* PyInit__media() {
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError,
-                        "polymux._native._media is not supported in a subinterpreter. Load it in "
-                        "the main interpreter");
+                        "polymux._native._media is not supported in a subinterpreter. Import "
+                        "polymux in the main interpreter");
         return nullptr;
     }
     return polymux::bindings::PyInit__media_of_main();

@@ -40,7 +40,8 @@ auto from_name(const char* field, const std::string& name, const Names& names) {
         known += std::string(known.empty() ? "" : ", ") + "'" + text + "'";
     }
     raise({.code = ErrorCode::invalid_argument,
-           .message = std::string(field) + " is '" + name + "'; use one of " + known});
+           .message =
+               std::string(field) + ": invalid value (got '" + name + "', allowed " + known + ")"});
 }
 
 template <typename Value, typename Names>
@@ -127,8 +128,9 @@ void replace_cover(const py::object& self, const Picture& picture) {
 }
 
 void register_limits(py::module_& module) {
-    py::class_<Limits> limits(module, "Limits", py::is_final(), plain_metaclass(),
-                              "polymux::media::Limits; the same fields and defaults, writable.");
+    py::class_<Limits> limits(
+        module, "Limits", py::is_final(), plain_metaclass(),
+        "Writable fields with the names and defaults of polymux::media::Limits.");
     limits.def("__reduce__", &refuse_pickling);
     limits.def(py::init<>());
     field(limits, "probe_bytes", &Limits::probe_bytes);
@@ -143,7 +145,7 @@ void register_limits(py::module_& module) {
 void register_convert_options(py::module_& module) {
     py::class_<ConvertOptions> options(
         module, "ConvertOptions", py::is_final(), plain_metaclass(),
-        "polymux::media::ConvertOptions; the same fields and defaults, writable.");
+        "Writable fields with the names and defaults of polymux::media::ConvertOptions.");
     options.def("__reduce__", &refuse_pickling);
     options.def(py::init<>());
     field(options, "bitrate_bps", &ConvertOptions::bitrate_bps);
@@ -196,7 +198,8 @@ void register_options(py::module_& module) {
         [](const std::string& text) { return value_or_raise(media::parse_bitrate(text)); },
         py::arg("text"), "Parse \"128k\", \"128000\" or \"0.128M\" to bits per second.");
     module.def("nearest_bitrate", &media::mp3::nearest_bitrate, py::arg("bitrate_bps"),
-               py::arg("sample_rate_hz"), "Return the legal bitrate that LAME uses for this one.");
+               py::arg("sample_rate_hz"),
+               "Return the MP3 bitrate that LAME uses if this bitrate is requested.");
     module.def("available_cores", &available_cores,
                "Return the number of cores that this process may use.");
 }

@@ -18,7 +18,8 @@ namespace {
 
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-static_assert(std::endian::native == std::endian::little, "samples are promised little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the documented byte order of samples is little-endian");
 
 struct Decoded {
     media::PcmReport report;
@@ -51,7 +52,9 @@ Result<Decoded> decode(Input& input, const media::PcmOptions& options, const Can
     }
     if (!decoded.samples) {
         return Error{.code = ErrorCode::out_of_memory,
-                     .message = "not enough memory for the decoded audio. Decode parts of it",
+                     .message =
+                         "not enough memory for the decoded audio. Decode it in parts, with start "
+                         "and end",
                      .input_name = (*source)->name()};
     }
     return decoded;

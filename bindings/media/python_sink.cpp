@@ -102,7 +102,7 @@ Result<std::unique_ptr<media::ByteSink>> Output::open(
     }
     if (identity_ && (identity_ == input || identity_ == other_input)) {
         return Error{.code = ErrorCode::output_refused,
-                     .message = "the destination is the input file itself; write to another file"};
+                     .message = "invalid destination: it is the input file. Write to another file"};
     }
     return std::move(sink_);
 }

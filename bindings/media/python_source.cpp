@@ -42,9 +42,9 @@ public:
     FileObjectSource(const py::object& file, std::string name, const Job& job)
         : name_(std::move(name)), calls_(job.shared_calls()), token_(job.token()) {
         if (!has_method(file, "read")) {
-            throw py::type_error(name_ +
-                                 ": not a path, bytes or a binary file (an object of type " +
-                                 Py_TYPE(file.ptr())->tp_name + " has no read() method)");
+            throw py::type_error(
+                name_ + ": must be a path, bytes or a binary file (got an object of type " +
+                Py_TYPE(file.ptr())->tp_name + ", which has no read() method)");
         }
         read_ = Reference(file.attr("read"));
         identity_ = identity_of(file);
@@ -67,7 +67,7 @@ public:
         const auto wanted = buffer.first(std::min(buffer.size(), read_bytes));
         if (!wait_readable()) {
             return Error{.code = ErrorCode::cancelled,
-                         .message = "canceled while waiting for input",
+                         .message = "the operation was canceled while it waited for input",
                          .input_name = name_};
         }
         std::size_t count = 0;

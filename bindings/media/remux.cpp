@@ -39,7 +39,8 @@ RemuxContainer container_of(const std::optional<std::string>& name) {
         }
     }
     raise({.code = ErrorCode::invalid_argument,
-           .message = "container is '" + *name + "'; use 'mp4', 'matroska', 'webm' or None"});
+           .message = "container: invalid value (got '" + *name +
+                      "', allowed 'mp4', 'matroska', 'webm' or None)"});
 }
 
 py::dict to_dict(const RemuxReport& report) {

@@ -18,7 +18,8 @@ namespace {
 
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-static_assert(std::endian::native == std::endian::little, "peaks are promised little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the documented byte order of peaks is little-endian");
 
 py::bytes bytes_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

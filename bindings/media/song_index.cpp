@@ -35,7 +35,7 @@ std::vector<song::PackedPeak> peaks_of(const py::bytes& bytes) {
     const HeldBuffer held(bytes);
     if (held.bytes().size() % sizeof(song::PackedPeak) != 0) {
         raise({.code = ErrorCode::invalid_argument,
-               .message = "invalid peaks: each must have 4 bytes (got " +
+               .message = "invalid peaks: the size must be a multiple of 4 bytes (got " +
                           std::to_string(held.bytes().size()) + " bytes)"});
     }
     std::vector<song::PackedPeak> peaks(held.bytes().size() / sizeof(song::PackedPeak));

@@ -23,7 +23,8 @@ namespace {
 
 using namespace py::literals;  // NOLINT(google-build-using-namespace)
 
-static_assert(std::endian::native == std::endian::little, "samples are promised little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the documented byte order of samples is little-endian");
 
 template <typename T>
 py::bytes bytes_of(const std::vector<T>& values) {
@@ -36,8 +37,10 @@ Result<std::vector<float>> samples_of(const HeldBuffer& buffer) {
     const std::span<const std::byte> bytes = buffer.bytes();
     if (bytes.size() % sizeof(float) != 0) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = "invalid samples: must be 32-bit floats (got " +
-                                std::to_string(bytes.size()) + " bytes)"};
+                     .message =
+                         "invalid samples: the size must be a multiple of 4 bytes, because "
+                         "samples are 32-bit floats (got " +
+                         std::to_string(bytes.size()) + " bytes)"};
     }
     std::vector<float> samples(bytes.size() / sizeof(float));
     if (!samples.empty()) std::memcpy(samples.data(), bytes.data(), bytes.size());

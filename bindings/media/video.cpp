@@ -36,8 +36,9 @@ VideoCodec codec_of(const std::string& name) {
             return codec;
         }
     }
-    raise({.code = ErrorCode::invalid_argument,
-           .message = "codec is '" + name + "'; use 'auto', 'h264' or 'vp9'"});
+    raise(
+        {.code = ErrorCode::invalid_argument,
+         .message = "codec: invalid value (got '" + name + "', allowed 'auto', 'h264' or 'vp9')"});
 }
 
 py::tuple to_tuple(const video::FrameRate& fps) {
@@ -139,7 +140,9 @@ private:
     T awaited(std::function<Result<T>(Writing&)> work) const {
         if (process_ != getpid()) {
             raise({.code = ErrorCode::invalid_argument,
-                   .message = "the video was started in another process, before a fork"});
+                   .message =
+                       "the video was started in another process, before a fork. Start a new "
+                       "one in this process"});
         }
         const Entry entry;
         const auto job = std::make_shared<ResultJob<T>>();
@@ -234,7 +237,7 @@ py::dict read_frames(const py::object& source, const py::object& destination, in
 
 void register_video(py::module_& module) {
     py::class_<PythonVideoWriter>(module, "VideoWriter", py::is_final(), plain_metaclass(),
-                                  "polymux::video::VideoWriter into a file.")
+                                  "A polymux::video::VideoWriter that writes to a file.")
         .def(py::init(&new_writer), py::arg("path"), py::arg("width"), py::arg("height"),
              py::arg("fps"), py::arg("codec"), py::arg("quality"), py::arg("threads"),
              py::arg("overwrite"))

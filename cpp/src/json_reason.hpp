@@ -16,9 +16,9 @@ inline std::string_view json_reason(simdjson::error_code code) {
             return "is not valid UTF-8";
         case simdjson::NUMBER_ERROR:
         case simdjson::BIGINT_ERROR:
-            return "holds a number that JSON does not have or that is out of range";
+            return "contains a number that is invalid in JSON or out of range";
         case simdjson::STRING_ERROR:
-            return "contains a string with an invalid escape or half a surrogate pair";
+            return "contains a string with an invalid escape or a lone surrogate";
         case simdjson::UNESCAPED_CHARS:
             return "contains a control character inside a string";
         case simdjson::UNCLOSED_STRING:

@@ -7,7 +7,7 @@
 
 namespace polymux {
 
-/// Length of the well-formed UTF-8 sequence (RFC 3629) at the front of `text`; 0 if there is none.
+/// Length of the well-formed UTF-8 sequence (RFC 3629) at the front of `text`; 0 if ill-formed.
 inline std::size_t utf8_sequence_bytes(std::string_view text) noexcept {
     const auto byte_at = [text](std::size_t index) -> unsigned {
         return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;

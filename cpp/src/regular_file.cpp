@@ -17,11 +17,11 @@ Error missing(const std::string& path, int os_errno) {
     struct stat link{};
     if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
         return file_refusal(ErrorCode::input_not_found, path,
-                            "it is a symbolic link to something that does not exist", os_errno);
+                            "it is a broken symbolic link: the target does not exist", os_errno);
     }
-    return file_refusal(ErrorCode::input_not_found, path,
-                        "file not found. Check the name, and the folder that it is relative to",
-                        os_errno);
+    return file_refusal(
+        ErrorCode::input_not_found, path,
+        "file not found. Check the path; a relative path starts in the current folder", os_errno);
 }
 
 Error open_failure(const std::string& path, int os_errno) {
@@ -35,20 +35,21 @@ Error open_failure(const std::string& path, int os_errno) {
         case EPERM:
             return file_refusal(
                 ErrorCode::input_unreadable, path,
-                "permission denied; this user may not read the file or enter its folder", os_errno);
+                "permission denied: this user may not read the file or enter its folder", os_errno);
         case ENAMETOOLONG:
             return file_refusal(ErrorCode::input_unreadable, path,
                                 "the path is too long for this system. Change to its folder and "
                                 "use a relative path",
                                 os_errno);
         case ELOOP:
-            return file_refusal(ErrorCode::input_unreadable, path, "its symbolic links form a loop",
-                                os_errno);
+            return file_refusal(ErrorCode::input_unreadable, path,
+                                "the symbolic links in the path form a loop", os_errno);
         case EMFILE:
         case ENFILE:
             return file_refusal(
                 ErrorCode::input_unreadable, path,
-                "too many files are open; close some or raise the limit (ulimit -n)", os_errno);
+                "too many files are open. Close some files or raise the limit (ulimit -n)",
+                os_errno);
         default:
             return file_refusal(ErrorCode::input_unreadable, path,
                                 std::generic_category().message(os_errno), os_errno);
@@ -69,7 +70,8 @@ std::optional<Error> refuse_unless_regular(const std::string& path, mode_t mode)
                 "it is a pipe, which would block. Open it yourself and pass the file object, or "
                 "pass '-' to read standard input");
         case S_IFSOCK:
-            return refuse("it is a socket; connect to it yourself and pass its content");
+            return refuse(
+                "it is a socket. Connect to it yourself and pass a file object of the connection");
         default:
             return refuse(
                 "it is a device. Open it yourself and pass the file object, or pass '-' to read "
@@ -99,8 +101,7 @@ Result<RegularFile> open_regular_file(const std::string& path) {
         return Error{.code = ErrorCode::invalid_argument, .message = "the input path is empty"};
     }
     if (path.find('\0') != std::string::npos) {
-        return file_refusal(ErrorCode::invalid_argument, path,
-                            "invalid path: it contains a zero byte");
+        return file_refusal(ErrorCode::invalid_argument, path, "the path contains a null byte");
     }
     struct stat status{};
     // Check before opening: opening a device can have side effects, and a socket cannot be opened

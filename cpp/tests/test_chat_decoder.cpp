@@ -232,7 +232,7 @@ TEST_CASE("C26 a line without an end is refused at the limit") {
     const std::string stream = hello() + "data: {\"" + std::string(std::size_t{2} << 20U, 'x');
     const Decoded decoded = decode(stream, 4096, options);
     CHECK(decoded.end.state == StreamState::undecodable);
-    CHECK(decoded.end.message == "an event is too large: more than the limit of 1048576 bytes");
+    CHECK(decoded.end.message.find("1048576") != std::string::npos);
     CHECK(decoded.end.offset_bytes == hello().size());
     CHECK(decoded.seen.text == "Hello, world");
     CHECK(decode("{\"" + stream, 4096, options).end.state == StreamState::undecodable);

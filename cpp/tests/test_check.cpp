@@ -115,7 +115,7 @@ TEST_SUITE("check") {
         CHECK(problem("search_music", R"({"song":"x","limit":51})") ==
               "limit=51: must be from 1 to 50");
         CHECK(problem("download_video", R"({"url":"file:///etc/passwd"})") ==
-              "url=\"file:///etc/passwd\": must be an address: http://... or https://...");
+              "url=\"file:///etc/passwd\": must be a URL: http://... or https://...");
     }
 
     TEST_CASE("steering fields are refused on chat, others passed on") {
@@ -181,24 +181,24 @@ TEST_SUITE("check") {
 
     TEST_CASE("unknown fields: an error for a client, a warning on a server") {
         CHECK(problem("search_music", R"({"song":"x","limt":5})", Side::client) ==
-              "limt: unknown field; did you mean limit?");
+              "limt: unknown field (did you mean limit?)");
         const Report report = check_json("search_music", R"({"song":"x","limt":5})");
         CHECK(report.ok());
         REQUIRE(report.warnings.size() == 1);
-        CHECK(report.warnings[0] == "limt: unknown field; did you mean limit?");
+        CHECK(report.warnings[0] == "limt: unknown field (did you mean limit?)");
     }
 
     TEST_CASE("names that are there twice are refused, wherever they are") {
-        CHECK(problem("search_music", R"({"song":"x","song":"x"})") == "song: is there twice");
-        CHECK(problem("search_music", R"({"song":"x","a":1,"b":2,"a":3})") == "a: is there twice");
+        CHECK(problem("search_music", R"({"song":"x","song":"x"})") == "song: duplicate field");
+        CHECK(problem("search_music", R"({"song":"x","a":1,"b":2,"a":3})") == "a: duplicate field");
         CHECK(problem("generate_image",
                       R"({"prompt":"x","num_inference_steps":4,"num_inferences_steps":4})") ==
-              "num_inferences_steps: is there twice");
+              "num_inferences_steps: duplicate field");
         CHECK(
             problem(
                 "chat",
                 R"({"model":"m","messages":[{"role":"user","content":"x","z":{"a":[{"q":1,"q":2}]}}]})") ==
-            "messages[0].z.a[0].q: is there twice");
+            "messages[0].z.a[0].q: duplicate field");
     }
 
     TEST_CASE("all problems are reported at once, and a long list is shortened") {
@@ -255,28 +255,28 @@ TEST_SUITE("check") {
               "prompt: is missing");
         CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
                                               {.name = "init_video", .text = "x"}}) ==
-              "init_video: must be a file, not a text");
+              "init_video: must be a file, not text");
         CHECK(form_problem("generate_video", {{.name = "prompt", .is_file = true}}) ==
               "prompt=a file: must be a string");
     }
 
     TEST_CASE("rules between fields") {
         CHECK(form_problem("transcribe", {{.name = "task", .text = "translate"}}) ==
-              "one of audio or url must be given");
+              "one of audio or url is required");
         CHECK(form_problem("transcribe", {{.name = "audio", .is_file = true},
                                           {.name = "url", .text = "http://a.example/"}}) ==
-              "only one of audio and url may be given");
+              "only one of audio and url can be used");
         CHECK(form_problem("generate_image",
                            {{.name = "prompt", .text = "x"}, {.name = "mask", .is_file = true}},
-                           1) == "mask: needs image");
+                           1) == "mask: requires image");
         CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
                                               {.name = "start", .text = "1:00"},
                                               {.name = "end", .text = "59.5"}}) ==
-              "start: must be less than end");
+              "start: must be less than end (got 60 and 59.5)");
         CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
                                               {.name = "bitrate", .text = "128k"},
                                               {.name = "vbr_quality", .text = "2"}}) ==
-              "only one of bitrate and vbr_quality may be given");
+              "only one of bitrate and vbr_quality can be used");
         CHECK(form_problem("convert_to_mp3", {{.name = "file", .is_file = true},
                                               {.name = "bitrate", .text = "1k"}}) ==
               "bitrate=\"1k\": must be from 8000 to 320000 bit/s");
@@ -301,8 +301,7 @@ TEST_SUITE("check") {
         const auto refused = choose_variant(*find_operation("chat"), {}, Encoding::multipart);
         REQUIRE_FALSE(refused);
         CHECK(refused.error().code == ErrorCode::unsupported_encoding);
-        CHECK(refused.error().message ==
-              "chat: does not accept a body of type multipart/form-data");
+        CHECK(refused.error().message.find("multipart/form-data") != std::string::npos);
     }
 
     TEST_CASE("a client's fields select the variant if no model is named") {
@@ -320,7 +319,7 @@ TEST_SUITE("check") {
         CHECK(chosen("search_music", {}, "song").empty());
         CHECK(chosen("generate_image", "", "").starts_with("generate_image: unknown model"));
         CHECK(chosen("search_music", "x", "song")
-                  .starts_with("search_music: does not accept a model selector"));
+                  .starts_with("search_music: no model can be selected"));
     }
 
     TEST_CASE("bodies that are not JSON are refused with a reason") {
@@ -340,8 +339,7 @@ TEST_SUITE("check") {
         CHECK_FALSE(reader.read(std::string(201, '[') + '1' + std::string(201, ']')));
         CHECK_FALSE(reader.read("[1,2,3]", 5));
         for (const char* body : {"[]", "\"x\"", "1", "null", "true"}) {
-            CHECK(
-                problem("search_music", body).starts_with("the request's body must be an object"));
+            CHECK(problem("search_music", body).starts_with("the request's body must be a JSON"));
         }
     }
 }

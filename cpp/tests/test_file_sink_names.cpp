@@ -105,11 +105,11 @@ TEST_SUITE("file sink: names") {
             for (const char* name : {"talk.mp3", "hard", "./talk.mp3"}) {
                 const Error error = refusal_of(folder.file(name), options);
                 CHECK(error.code == ErrorCode::output_refused);
-                CHECK(says(error, "the input itself"));
+                CHECK(says(error, "the input file itself"));
             }
         }
         const FileSinkOptions second{.other_input = (*source)->identity()};
-        CHECK(says(refusal_of(folder.file("talk.mp3"), second), "the input itself"));
+        CHECK(says(refusal_of(folder.file("talk.mp3"), second), "the input file itself"));
         {
             // It also must not become the output while the conversion runs.
             const auto sink = open_sink(folder.file("out"), {.input = (*source)->identity()});

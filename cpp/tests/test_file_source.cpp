@@ -263,7 +263,7 @@ TEST_SUITE("file source") {
         write_file(folder.file("a"), "x");
         const Error zero = refusal_of(folder.file("a") + std::string("\0.mp3", 5));
         CHECK(zero.code == ErrorCode::invalid_argument);
-        CHECK(says(zero, "zero byte"));
+        CHECK(says(zero, "null byte"));
 
         const Error long_name = refusal_of(folder.file(std::string(256, 'n')));
         CHECK(long_name.code == ErrorCode::input_unreadable);

@@ -187,7 +187,7 @@ TEST_SUITE("remux") {
                                          {.container = RemuxContainer::webm});
         REQUIRE_FALSE(refused);
         CHECK(refused.error().code == ErrorCode::unsupported_media);
-        CHECK(refused.error().message.find("mpeg4 with ac3") != std::string::npos);
+        CHECK(refused.error().message.find("mpeg4 and ac3") != std::string::npos);
         CHECK_FALSE(std::ranges::count(folder.entries(), "no.webm"));
     }
 

@@ -281,7 +281,7 @@ TEST_CASE("images of the wrong size are refused with their size") {
     const std::vector<std::uint8_t> pixels(512 * 4);
     CHECK(refusal(sound_of_picture({4, 512, 2, pixels}, 1)).find("4096") != std::string::npos);
     CHECK(refusal(sound_of_picture({8, 256, 1, pixels}, 1)).find("256") != std::string::npos);
-    CHECK(refusal(sound_of_picture({0, 512, 1, {}}, 1)).find("wide") != std::string::npos);
+    CHECK(refusal(sound_of_picture({0, 512, 1, {}}, 1)).find("width") != std::string::npos);
     CHECK(refusal(sound_of_picture({30'001, 512, 1, {}}, 1)).find("30001") != std::string::npos);
     CHECK(refusal(sound_of_picture({4, 512, 3, pixels}, 1)).find("channels") != std::string::npos);
     CHECK(refusal(sound_of_picture({-4, 512, 1, pixels}, 1)).find("-4") != std::string::npos);
@@ -315,7 +315,7 @@ TEST_CASE("parameters out of range are refused with the reason") {
           std::string::npos);
     CHECK(refused([](Parameters& p) { p.window_samples = 4'411; }).find("window") !=
           std::string::npos);
-    CHECK(refused([](Parameters& p) { p.highest_hz = 30'000; }).find("frequencies") !=
+    CHECK(refused([](Parameters& p) { p.highest_hz = 30'000; }).find("frequency") !=
           std::string::npos);
     CHECK(refused([](Parameters& p) { p.largest = std::nan(""); }).find("largest") !=
           std::string::npos);

@@ -178,7 +178,7 @@ TEST_SUITE("video reader of hostile input") {
         const Reading refused = read_bytes(content, strict);
         REQUIRE_FALSE(refused.report);
         CHECK(refused.report.error().code == ErrorCode::limit_exceeded);
-        CHECK(says(refused.report.error(), "decoded_frames of 5"));
+        CHECK(says(refused.report.error(), "decoded_frames=5"));
         strict.video_limits.decoded_frames = 20;
         CHECK(read_bytes(content, strict).report);
     }

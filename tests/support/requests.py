@@ -130,9 +130,9 @@ def refused(field: Field) -> Iterator[tuple[Any, str]]:
         yield ("no such choice", "must be") if isinstance(field.choices[0], str) else (7, "must be")
     if field.kind == "url":
         for address in ("file:///etc/passwd", "thing", "http//x.example", "http://"):
-            yield address, "must be an address"
+            yield address, "must be a URL"
     if field.required and field.type == "string":
-        yield "", "must not be empty" if not field.kind else "must be an address"
+        yield "", "must not be empty" if not field.kind else "must be a URL"
     if field.raw.get("min_items"):
         yield [], "must not be empty"
     if most := field.raw.get("max_items"):

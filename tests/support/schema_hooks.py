@@ -84,14 +84,14 @@ def filter_case(context: Any, case: Any) -> bool:
 
 #: Messages of errors for requests that match the schema but break a rule it cannot express.
 _BEYOND_SCHEMAS = (
-    "is there twice",  # two parts of a form with one name
-    "JSON does not have or that is out of range",  # in members that are passed on
+    "duplicate field",  # two parts of a form with one name
+    "invalid in JSON or out of range",  # in members that are passed on
     "is far outside of every accepted range",
     "is out of range",
     "must be an integer of at most 64 bits",
     "must be a finite number",
     "must be less than",  # start comes before end
-    "must lie behind the start",
+    "end: out of range",
     "invalid cursor",
     "this is no picture of a kind",
     "unsupported image format",
@@ -128,7 +128,7 @@ def _is_rightly_refused(case: Any, response: Any) -> bool:
     return _is_form(case) and any(words in text for words in _RULES_OF_FORMS)
 
 
-_RULES_OF_FORMS = ("may be given", "must be given", ": needs ")
+_RULES_OF_FORMS = (" can be used", " is required", ": requires ")
 
 
 def _is_form(case: Any) -> bool:

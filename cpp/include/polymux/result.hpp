@@ -26,13 +26,13 @@ enum class ErrorCode : std::uint8_t {
     undecodable,           ///< An accepted container that is damaged or has nothing decodable.
     no_audio,              ///< The media has no audio stream, or not the requested one.
     encrypted,             ///< The media is protected by DRM or encryption.
-    limit_exceeded,        ///< A limit of `Limits` was exceeded; the message gives both numbers.
+    limit_exceeded,        ///< A limit of `Limits` was exceeded; the message names it.
     output_exists,         ///< The destination exists and overwriting was not allowed.
     output_refused,      ///< The destination is a symlink, a folder, a device, or the input itself.
     output_failed,       ///< Writing failed: disk full, no permission, I/O error.
     cancelled,           ///< The caller set the cancel token.
     callback_failed,     ///< A source, sink or progress callback of the caller failed.
-    encoder_failed,      ///< libmp3lame refused the settings or failed while encoding.
+    encoder_failed,      ///< No encoder is available, or it rejected the settings or failed.
     url_refused,         ///< A URL that must not be fetched: its format, scheme, port, or address.
     connect_failed,      ///< No connection: name resolution, address, or proxy failed.
     tls_failed,          ///< The server's certificate is invalid, or the TLS handshake failed.

@@ -48,7 +48,7 @@ public:
 
     void body(const ObjectType& type, const ValueSource& value, Accept accept, PassOn pass_on) {
         if (value.type() != type_object) {
-            problem({}, "the request's body must be an object, not " + display_value(value));
+            problem({}, "the request's body must be a JSON object, not " + display_value(value));
             return;
         }
         object(type, value, {}, &accept, &pass_on);
@@ -105,7 +105,7 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
         hint = index + 1;
         const std::uint64_t bit = std::uint64_t{1} << index;
         if ((seen & bit) != 0) {
-            problem(path.member(name), ": is there twice");
+            problem(path.member(name), ": duplicate field");
             return !is_full();
         }
         seen |= bit;
@@ -136,7 +136,7 @@ void Checker::unknown(const ObjectType& type, std::string_view name, const Value
     }
     std::string message = ": unknown field";
     const std::string_view nearest = nearest_name(name, type.fields);
-    if (!nearest.empty()) message += "; did you mean " + std::string(nearest) + "?";
+    if (!nearest.empty()) message += " (did you mean " + std::string(nearest) + "?)";
     if (side_ == Side::client || type.unknown_fields == UnknownFields::refuse) {
         problem(here, message);
     } else if (report_.warnings.size() < max_warnings) {
@@ -219,7 +219,7 @@ void Checker::duplicates(std::size_t first_name, const Path& path) {
         std::ranges::sort(names);
         for (auto place = names.begin();
              (place = std::adjacent_find(place, names.end())) != names.end();) {
-            problem(path.member(*place), ": is there twice");
+            problem(path.member(*place), ": duplicate field");
             place = std::find_if(place, names.end(),
                                  [name = *place](std::string_view other) { return other != name; });
         }

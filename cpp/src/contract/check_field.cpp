@@ -92,8 +92,8 @@ FieldOutcome form_text(const Field& field, const ValueSource& value) {
         if (!read) return {.message = '=' + display_value(value) + must_be(field)};
         return {.boolean = read};
     }
-    return {.message = (field.types & type_file) != 0 ? ": must be a file, not a text"
-                                                      : ": not supported in a form"};
+    return {.message = (field.types & type_file) != 0 ? ": must be a file, not text"
+                                                      : ": cannot be sent in a form"};
 }
 
 std::string check_items(const Field& field, const ValueSource& value) {
@@ -102,8 +102,8 @@ std::string check_items(const Field& field, const ValueSource& value) {
     const bool few = count < field.min_items;
     const std::size_t bound = few ? field.min_items : field.max_items;
     if (count == 0) return ": must not be empty";
-    return ": has " + std::to_string(count) + " items, but must have " +
-           (few ? "at least " : "at most ") + std::to_string(bound);
+    return ": must have " + std::string(few ? "at least " : "at most ") + std::to_string(bound) +
+           (bound == 1 ? " item" : " items") + " (got " + std::to_string(count) + ")";
 }
 
 }  // namespace

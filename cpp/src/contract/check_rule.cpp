@@ -32,19 +32,20 @@ std::string check_rule(const Rule& rule, const ObjectType& type, std::uint64_t p
     switch (rule.kind) {
         case Rule::Kind::exactly_one:
             if (count == 1) return {};
-            return count == 0 ? "one of " + names(rule.fields, "or") + " must be given"
-                              : "only one of " + names(rule.fields, "and") + " may be given";
+            return count == 0 ? "one of " + names(rule.fields, "or") + " is required"
+                              : "only one of " + names(rule.fields, "and") + " can be used";
         case Rule::Kind::at_most_one:
             if (count <= 1) return {};
-            return "only one of " + names(rule.fields, "and") + " may be given";
+            return "only one of " + names(rule.fields, "and") + " can be used";
         case Rule::Kind::needs:
             if (!is_present(rule.fields[0]) || is_present(rule.fields[1])) return {};
-            return first + ": needs " + std::string(rule.fields[1]);
+            return first + ": requires " + std::string(rule.fields[1]);
         case Rule::Kind::ascending: {
             const double* const low = values.number_of(rule.fields[0]);
             const double* const high = values.number_of(rule.fields[1]);
             if (low == nullptr || high == nullptr || *low < *high) return {};
-            return first + ": must be less than " + std::string(rule.fields[1]);
+            return first + ": must be less than " + std::string(rule.fields[1]) + " (got " +
+                   plain_number(*low) + " and " + plain_number(*high) + ")";
         }
         case Rule::Kind::required_unless:
             if (count > 0) return {};

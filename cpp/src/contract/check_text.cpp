@@ -85,8 +85,7 @@ std::string check_address(const Field& field, const ValueSource& value) {
     const auto refused = [&text](const std::string& why) {
         return '=' + quoted_url(text) + ": " + why;
     };
-    if (!has_accepted_scheme(field, text))
-        return refused("must be an address: " + scheme_names(field));
+    if (!has_accepted_scheme(field, text)) return refused("must be a URL: " + scheme_names(field));
     if (starts_with_word(text, "data:")) return {};
     if (value.text_length(max_url_length + 1) > max_url_length) {
         return refused("must have at most " + std::to_string(max_url_length) + " characters");
@@ -137,14 +136,14 @@ std::string check_format(const Field& field, const ValueSource& value) {
         case Format::languages:
             if (text.size() <= max_name_length && are_languages(text)) return {};
             return '=' + display_value(value) +
-                   ": must be language codes joined by plus, such as \"eng\" or \"deu+fra\"";
+                   ": must be language codes joined by '+', such as \"eng\" or \"deu+fra\"";
         case Format::name:
             if (text.empty()) return ": must not be empty";
             if (value.text_length(max_name_length + 1) <= max_name_length &&
                 std::ranges::none_of(text, is_control))
                 return {};
             return '=' + display_value(value) +
-                   ": must have at most 256 characters, none of them control characters";
+                   ": must have at most 256 characters and no control characters";
     }
     return {};
 }

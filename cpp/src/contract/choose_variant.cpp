@@ -14,17 +14,26 @@ Error invalid_request(const Operation& operation, std::string message) {
             .message = std::string(operation.name) + ": " + std::move(message)};
 }
 
-std::string models(const Operation& operation) {
+const char* type_of(Encoding encoding) {
+    return encoding == Encoding::json ? "application/json" : "multipart/form-data";
+}
+
+/// Names of the models; with an encoding, only those that accept it.
+std::string models(const Operation& operation, std::optional<Encoding> encoding = {}) {
     std::string text;
     for (const Variant& variant : operation.variants) {
+        if (encoding && !variant.accepts(*encoding)) continue;
         text += (text.empty() ? "" : ", ") + std::string(variant.model);
     }
     return text;
 }
 
-Error not_taken(const Operation& operation, const char* name) {
+/// Each variant accepts at least one of the two encodings.
+Error not_taken(const Operation& operation, Encoding encoding) {
+    const Encoding other = encoding == Encoding::json ? Encoding::multipart : Encoding::json;
     return {.code = ErrorCode::unsupported_encoding,
-            .message = std::string(operation.name) + ": does not accept a body of type " + name};
+            .message = std::string(operation.name) + ": content type not supported (got " +
+                       type_of(encoding) + ", allowed " + type_of(other) + ")"};
 }
 
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
@@ -40,8 +49,6 @@ Result<const Variant*> variant_of(const Operation& operation, std::string_view m
 
 Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model, Encoding encoding) {
-    const char* const name =
-        encoding == Encoding::json ? "application/json" : "multipart/form-data";
     const Variant* only = nullptr;
     int fitting = 0;
     for (const Variant& variant : operation.variants) {
@@ -49,16 +56,21 @@ Result<const Variant*> choose_variant(const Operation& operation,
         if (++fitting == 1) only = &variant;
     }
     if (model && operation.selects_model()) {
-        if (model->empty()) return invalid_request(operation, "the query parameter model is empty");
+        if (model->empty()) {
+            return invalid_request(
+                operation,
+                "the query parameter model is empty. Choose one of: " + models(operation));
+        }
         Result<const Variant*> named = variant_of(operation, *model);
-        if (named && !(*named)->accepts(encoding)) return not_taken(operation, name);
+        if (named && !(*named)->accepts(encoding)) return not_taken(operation, encoding);
         return named;
     }
-    if (only == nullptr) return not_taken(operation, name);
+    if (only == nullptr) return not_taken(operation, encoding);
     if (fitting > 1) {
-        return invalid_request(operation,
-                               "the query parameter model is missing, but several models accept " +
-                                   std::string(name) + ": " + models(operation));
+        return invalid_request(
+            operation, "the query parameter model is required, because several models accept " +
+                           std::string(type_of(encoding)) +
+                           ". Choose one of: " + models(operation, encoding));
     }
     return only;
 }
@@ -67,8 +79,8 @@ Result<const Variant*> choose_variant(const Operation& operation,
                                       std::optional<std::string_view> model,
                                       FunctionRef<bool(std::string_view field)> is_given) {
     if (model && !operation.selects_model()) {
-        return invalid_request(
-            operation, "does not accept a model selector; " + quoted_text(*model) + " was given");
+        return invalid_request(operation, "no model can be selected for this operation (got " +
+                                              quoted_text(*model) + ")");
     }
     if (model) return variant_of(operation, *model);
     const auto chosen = std::ranges::find_if(operation.variants, [&](const Variant& variant) {

@@ -69,26 +69,27 @@ Error unsupported_type(std::string message) {
 Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
     if (!content_type || trimmed(*content_type).empty()) {
         return unsupported_type(
-            "missing Content-Type header: must be application/json or multipart/form-data");
+            "missing Content-Type header (allowed application/json or multipart/form-data)");
     }
     std::string_view rest = *content_type;
     const std::string_view type = next_part(rest);
     if (same_word(type, "application/json")) {
         const auto charset = parameter(rest, "charset");
         if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
-            return unsupported_type("the Content-Type's charset is " + shown_bytes(*charset) +
-                                    "; JSON is always UTF-8");
+            return unsupported_type("invalid charset in the Content-Type header (got " +
+                                    shown_bytes(*charset) + ", allowed utf-8)");
         }
         return Encoding::json;
     }
     if (same_word(type, "multipart/form-data")) {
         if (parameter(rest, "boundary").value_or("").empty()) {
-            return unsupported_type("the Content-Type multipart/form-data has no boundary");
+            return unsupported_type(
+                "invalid Content-Type header: multipart/form-data requires the parameter boundary");
         }
         return Encoding::multipart;
     }
-    return unsupported_type("the Content-Type is " + shown_bytes(type) +
-                            "; it must be application/json or multipart/form-data");
+    return unsupported_type("invalid Content-Type header (got " + shown_bytes(type) +
+                            ", allowed application/json or multipart/form-data)");
 }
 
 }  // namespace polymux::contract

@@ -38,7 +38,8 @@ std::string display_value(const ValueSource& value) {
         case type_boolean:
             return value.boolean() ? "true" : "false";
         case type_array:
-            return "an array of " + std::to_string(value.size());
+            return "an array of " + std::to_string(value.size()) +
+                   (value.size() == 1 ? " item" : " items");
         case type_object:
             return "an object";
         case type_file:

@@ -8,7 +8,7 @@
 
 namespace polymux::contract {
 
-/// `"text…"`, `12`, `true`, `null`, `an array of 3`, `an object`.
+/// `"text…"`, `12`, `true`, `null`, `an array of 3 items`, `an object`.
 std::string display_value(const ValueSource& value);
 
 /// The first 40 characters of a text, in quotes, with unprintable characters escaped.

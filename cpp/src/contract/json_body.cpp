@@ -19,7 +19,7 @@ std::string reason(simdjson::error_code code) {
         case simdjson::T_ATOM_ERROR:
         case simdjson::F_ATOM_ERROR:
         case simdjson::N_ATOM_ERROR:
-            return "contains a word other than true, false and null";
+            return "contains an invalid word (allowed true, false and null)";
         default:
             return std::string(json_reason(code));
     }
@@ -46,8 +46,8 @@ JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 Result<const ValueSource*> JsonReader::read(std::string_view body, std::size_t max_bytes) {
     state_->value.reset();
     if (body.size() > max_bytes) {
-        return invalid_body("has " + std::to_string(body.size()) +
-                            " bytes, more than the limit of " + std::to_string(max_bytes));
+        return invalid_body("is too large (got " + std::to_string(body.size()) +
+                            " bytes, allowed " + std::to_string(max_bytes) + ")");
     }
     constexpr std::size_t smallest = 16 * 1024;
     constexpr std::size_t first_refused = deepest + 1;

@@ -152,11 +152,11 @@ void warn_of_bitrate(const mp3::EncoderSettings& encoder, std::vector<Warning>& 
     if (encoder.rate_control != mp3::RateControl::cbr) return;
     const int legal_bps = mp3::nearest_bitrate(encoder.bitrate_bps, encoder.sample_rate_hz);
     if (legal_bps == encoder.bitrate_bps) return;
-    warnings.push_back({.code = "bitrate_adjusted",
-                        .message = "MP3 has no " + std::to_string(encoder.bitrate_bps) +
-                                   " bit/s at " + std::to_string(encoder.sample_rate_hz) +
-                                   " Hz; used the nearest bitrate, " + std::to_string(legal_bps) +
-                                   " bit/s"});
+    warnings.push_back(
+        {.code = "bitrate_adjusted",
+         .message = "MP3 does not support " + std::to_string(encoder.bitrate_bps) + " bit/s at " +
+                    std::to_string(encoder.sample_rate_hz) +
+                    " Hz. The nearest bitrate was used: " + std::to_string(legal_bps) + " bit/s"});
 }
 
 mp3::SegmentPlan segment_plan(const ConversionPlan& plan, const AudioReader& reader,
@@ -206,7 +206,8 @@ ConversionPlan plan_conversion(const OpenedInput& input, const AudioReader& read
                                 &dropped);
     for (const std::string& name : dropped) {
         plan.warnings.push_back(
-            {.code = "tag_dropped", .message = "the tag entry '" + name + "' does not fit ID3v2"});
+            {.code = "tag_dropped",
+             .message = "'" + name + "' cannot be stored in the ID3v2 tag and was dropped"});
     }
     return plan;
 }

@@ -127,14 +127,16 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     if (encoded.unusable_samples > 0) {
         report.warnings.push_back(
             {.code = "unusable_samples",
-             .message = "NaN and infinite samples were silenced, far too loud ones attenuated",
+             .message =
+                 "NaN samples were set to 0, and infinite or far too loud samples were limited",
              .count = encoded.unusable_samples});
     }
     if (plan.xing_frame && !writer.has_xing_frame()) {
         report.warnings.push_back(
             {.code = "no_info_frame",
-             .message = "the output cannot seek and is long, so it has no Xing/Info frame; "
-                        "players will estimate its length"});
+             .message =
+                 "the output is not seekable and exceeds 8 MiB, so it has no Xing/Info frame, and "
+                 "players will estimate its duration. Write to a file to get one"});
     }
     return report;
 }

@@ -27,17 +27,17 @@ void check_rate_control(const ConvertOptions& options, std::vector<std::string>&
         problems.emplace_back("bitrate and vbr_quality cannot be used together. Set only one");
     }
     if (options.abr && !options.bitrate_bps) {
-        problems.emplace_back("abr requires a bitrate: the average to aim for");
+        problems.emplace_back("abr requires bitrate, the average bitrate to aim for");
     }
     if (options.bitrate_bps &&
         (*options.bitrate_bps < lowest_bitrate_bps || *options.bitrate_bps > highest_bitrate_bps)) {
-        problems.push_back("bitrate is " + std::to_string(*options.bitrate_bps) +
-                           " bit/s; MP3 has " + std::to_string(lowest_bitrate_bps) + " to " +
-                           std::to_string(highest_bitrate_bps));
+        problems.push_back("bitrate: out of range (got " + std::to_string(*options.bitrate_bps) +
+                           " bit/s, allowed " + std::to_string(lowest_bitrate_bps) + " to " +
+                           std::to_string(highest_bitrate_bps) + ")");
     }
     if (options.vbr_quality && !(*options.vbr_quality >= 0 && *options.vbr_quality < 10)) {
-        problems.push_back("vbr_quality is " + number(*options.vbr_quality) +
-                           "; it must be from 0 (best) to below 10");
+        problems.push_back("vbr_quality: out of range (got " + number(*options.vbr_quality) +
+                           ", allowed at least 0, the best quality, and below 10)");
     }
 }
 
@@ -45,32 +45,36 @@ void check_format(const ConvertOptions& options, std::vector<std::string>& probl
     const std::span<const int> rates = mp3::sample_rates();
     if (options.sample_rate_hz &&
         std::find(rates.begin(), rates.end(), *options.sample_rate_hz) == rates.end()) {
-        std::string text =
-            "sample_rate is " + std::to_string(*options.sample_rate_hz) + "; MP3 has";
-        for (const int rate : rates) text += " " + std::to_string(rate);
-        problems.push_back(text + " Hz");
+        std::string text = "sample_rate: invalid value (got " +
+                           std::to_string(*options.sample_rate_hz) + " Hz, allowed";
+        for (const int rate : rates) {
+            text += (rate == rates.front() ? " " : ", ") + std::to_string(rate);
+        }
+        problems.push_back(text + ")");
     }
     if (options.channels && *options.channels != 1 && *options.channels != 2) {
-        problems.push_back("channels is " + std::to_string(*options.channels) +
-                           "; it must be 1 or 2");
+        problems.push_back("channels: invalid value (got " + std::to_string(*options.channels) +
+                           ", allowed 1 or 2)");
     }
     if (options.audio_stream && *options.audio_stream < 0) {
-        problems.push_back("audio_stream is " + std::to_string(*options.audio_stream) +
-                           "; streams are numbered from 0");
+        problems.push_back("audio_stream: invalid value (got " +
+                           std::to_string(*options.audio_stream) + ", allowed 0 or more)");
     }
     if (options.id3v2_version != 3 && options.id3v2_version != 4) {
-        problems.push_back("id3v2_version is " + std::to_string(options.id3v2_version) +
-                           "; it must be 3 or 4");
+        problems.push_back("id3v2_version: invalid value (got " +
+                           std::to_string(options.id3v2_version) + ", allowed 3 or 4)");
     }
     if (options.threads < 0) {
-        problems.push_back("threads is " + std::to_string(options.threads) +
-                           "; it must be 0 (all cores) or more");
+        problems.push_back("threads: invalid value (got " + std::to_string(options.threads) +
+                           ", allowed 0 for all cores, or more)");
     }
 }
 
 void check_limits(const Limits& limits, std::vector<std::string>& problems) {
     const auto positive = [&problems](const char* name, double value) {
-        if (!(value > 0)) problems.push_back("limits." + std::string(name) + " must be above 0");
+        if (value > 0) return;
+        problems.push_back("limits." + std::string(name) + ": out of range (got " + number(value) +
+                           ", allowed above 0)");
     };
     positive("probe_bytes", static_cast<double>(limits.probe_bytes));
     positive("streams", limits.streams);
@@ -81,8 +85,8 @@ void check_limits(const Limits& limits, std::vector<std::string>& problems) {
 
 Error unknown_bitrate(std::string_view text) {
     return Error{.code = ErrorCode::invalid_argument,
-                 .message = "bitrate '" + std::string(text.substr(0, 40)) +
-                            "' is not a number of bits per second such as 128000, 128k or 0.128M"};
+                 .message = "bitrate: invalid value (got '" + std::string(text.substr(0, 40)) +
+                            "', allowed bits per second such as 128000, 128k or 0.128M)"};
 }
 
 }  // namespace
@@ -90,13 +94,14 @@ Error unknown_bitrate(std::string_view text) {
 std::optional<std::string> range_problem(std::optional<double> start_s,
                                          std::optional<double> end_s) {
     // Far above any recording, and far below the overflow of microseconds.
-    constexpr double highest_s = 1e9;
+    constexpr int highest_s = 1'000'000'000;
     if (start_s && !(*start_s >= 0 && *start_s <= highest_s)) {
-        return "start is " + number(*start_s) + " s; it must be 0 or more";
+        return "start: out of range (got " + number(*start_s) + " s, allowed 0 to " +
+               std::to_string(highest_s) + ")";
     }
     if (end_s && !(*end_s > start_s.value_or(0) && *end_s <= highest_s)) {
-        return "end is " + number(*end_s) + " s; it must lie behind the start of " +
-               number(start_s.value_or(0)) + " s";
+        return "end: out of range (got " + number(*end_s) + " s, allowed above the start of " +
+               number(start_s.value_or(0)) + " s, at most " + std::to_string(highest_s) + ")";
     }
     return std::nullopt;
 }

@@ -43,7 +43,8 @@ std::optional<Error> refuse_by_type(const Destination& destination, mode_t mode)
                 "it is a pipe. Open it yourself and pass the file object, or pass '-' to write to "
                 "standard output");
         case S_IFSOCK:
-            return refuse("it is a socket; connect to it yourself and pass the stream");
+            return refuse(
+                "it is a socket. Connect to it yourself and pass a file object of the connection");
         default:
             return refuse(
                 "it is a device. Open it yourself and pass the file object, or pass '-' to write "
@@ -76,25 +77,26 @@ Error system_failure(const Destination& destination, int os_errno, int space_of)
     switch (os_errno) {
         case ENOSPC:
             reason = "no space is left on the disk" + free_space(space_of) +
-                     "; free some or choose another folder";
+                     ". Free some space or choose another folder";
             break;
         case EDQUOT:
-            reason = "this user's disk quota is used up; free some space or choose another folder";
+            reason =
+                "the disk quota of this user is used up. Free some space or choose another folder";
             break;
         case EFBIG:
             reason =
-                "the file would be too large for this system (ulimit -f, or the file system's "
-                "limit)";
+                "the file would exceed the maximum file size (ulimit -f, or the limit of the file "
+                "system)";
             break;
         case EACCES:
         case EPERM:
-            reason = "permission denied; this user may not create or replace files in that folder";
+            reason = "permission denied: this user may not create or replace files in that folder";
             break;
         case EROFS:
             reason = "the file system is read-only";
             break;
         case ENOENT:
-            reason = "its folder does not exist; create it first";
+            reason = "its folder does not exist. Create the folder first";
             break;
         case ENOTDIR:
             reason = "a part of the path before the last '/' is not a folder";
@@ -104,7 +106,7 @@ Error system_failure(const Destination& destination, int os_errno, int space_of)
             break;
         case EMFILE:
         case ENFILE:
-            reason = "too many files are open; close some or raise the limit (ulimit -n)";
+            reason = "too many files are open. Close some files or raise the limit (ulimit -n)";
             break;
         default:
             reason = std::generic_category().message(os_errno);
@@ -119,8 +121,7 @@ Result<Destination> open_destination(const std::string& path, const FileSinkOpti
     }
     Destination destination{.path = path, .name = {}, .folder = {}, .options = options};
     if (path.find('\0') != std::string::npos) {
-        return destination.error(ErrorCode::invalid_argument,
-                                 "invalid path: it contains a zero byte");
+        return destination.error(ErrorCode::invalid_argument, "the path contains a null byte");
     }
     const std::size_t slash = path.rfind('/');
     destination.name = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -149,7 +150,7 @@ Result<std::optional<struct stat>> examine(const Destination& destination) {
     const FileSinkOptions& options = destination.options;
     if (options.input == identity || options.other_input == identity) {
         return destination.error(ErrorCode::output_refused,
-                                 "it is the input itself; choose another name");
+                                 "it is the input file itself. Choose another name");
     }
     if (!destination.options.overwrite) {
         return destination.error(ErrorCode::output_exists,
@@ -161,7 +162,7 @@ Result<std::optional<struct stat>> examine(const Destination& destination) {
     constexpr mode_t writable = S_IWUSR | S_IWGRP | S_IWOTH;
     if ((existing.st_mode & writable) == 0 || ::faccessat(folder, name, W_OK, AT_EACCESS) != 0) {
         return destination.error(ErrorCode::output_failed,
-                                 "the existing file is read-only; remove it or allow writing to it",
+                                 "the existing file is read-only. Delete it or make it writable",
                                  EACCES);
     }
     return std::optional<struct stat>(existing);

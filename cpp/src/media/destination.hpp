@@ -13,7 +13,7 @@
 
 namespace polymux::media {
 
-/// Where the output will appear. The folder stays open: replacing a folder in the path during the
+/// The file that will be written. The folder stays open: replacing a folder in the path during the
 /// conversion cannot redirect the output.
 struct Destination {
     std::string path;

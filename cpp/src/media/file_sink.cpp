@@ -99,7 +99,7 @@ private:
                 ::fchown(file_.get(), std::numeric_limits<uid_t>::max(), replaced.st_gid) == 0;
         }
         mode_t mode = replaced.st_mode & 0777U;
-        // The group bits apply to another group.
+        // Otherwise the group bits would give rights to a group that had none.
         if (!group_kept) mode &= ~static_cast<mode_t>(S_IRWXG);
         if (::fchmod(file_.get(), mode) != 0) {
             return system_failure(destination, errno, file_.get());
@@ -185,7 +185,7 @@ private:
         if (state_ == State::committed) {
             return destination_.error(ErrorCode::internal, "it was already committed");
         }
-        return destination_.error(ErrorCode::output_failed, "writing it failed before");
+        return destination_.error(ErrorCode::output_failed, "an earlier write to it failed");
     }
 
     Error fail(int os_errno) {
@@ -238,7 +238,8 @@ private:
         if (errno == EEXIST && !destination_.options.overwrite) {
             return destination_.error(
                 ErrorCode::output_exists,
-                "it already exists: another program created it meanwhile, and it was not changed",
+                "it already exists: another program has created it in the meantime. The existing "
+                "file was not changed",
                 EEXIST);
         }
         return fail(errno);
@@ -270,7 +271,7 @@ private:
             const int os_errno = errno;
             return destination_.error(
                 ErrorCode::output_failed,
-                "it is complete, but its folder could not be synced to the disk: " +
+                "the file is complete, but its folder could not be synced to the disk: " +
                     std::generic_category().message(os_errno),
                 os_errno);
         }
@@ -300,7 +301,8 @@ Result<std::unique_ptr<ByteSink>> create_file_sink(const std::string& path,
     try {
         return create_sink(path, options);
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "out of memory"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to create the output file"};
     }
 }
 

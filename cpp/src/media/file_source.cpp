@@ -40,7 +40,10 @@ public:
     Result<void> seek(std::uint64_t offset_bytes) override {
         if (offset_bytes > largest_offset) {
             return file_refusal(ErrorCode::input_unreadable, path_,
-                                "a position in it is too large for a file", EINVAL);
+                                "the position is too large for a file (got " +
+                                    std::to_string(offset_bytes) + " bytes, allowed " +
+                                    std::to_string(largest_offset) + ")",
+                                EINVAL);
         }
         offset_bytes_ = offset_bytes;
         return {};
@@ -82,7 +85,8 @@ Result<std::unique_ptr<ByteSource>> open_file(const std::string& path) {
     try {
         return open_regular(path);
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "out of memory"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to open the input file"};
     }
 }
 

@@ -11,7 +11,8 @@ namespace polymux::media {
 
 Result<std::size_t> ByteSink::read_back(std::uint64_t /*offset_bytes*/,
                                         std::span<std::byte> /*buffer*/) {
-    return Error{.code = ErrorCode::internal, .message = "this output cannot be read again"};
+    return Error{.code = ErrorCode::internal,
+                 .message = "this output does not support reading back"};
 }
 
 namespace {

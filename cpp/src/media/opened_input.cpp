@@ -123,9 +123,8 @@ Result<void> OpenedInput::check_leading_tag() const {
     }
     if (tag_bytes <= limits_.tag_bytes) return {};
     return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the input's ID3v2 tag claims " + std::to_string(tag_bytes) +
-                            " bytes, more than the limit tag_bytes of " +
-                            std::to_string(limits_.tag_bytes),
+                 .message = "the input's ID3v2 tag is too large (got " + std::to_string(tag_bytes) +
+                            " bytes, limit tag_bytes=" + std::to_string(limits_.tag_bytes) + ")",
                  .input_name = name()};
 }
 
@@ -136,7 +135,7 @@ Result<const AVInputFormat*> OpenedInput::recognise() const {
         if (std::optional<Error> failure = io_->failure()) return *failure;
         Error error =
             ffmpeg_error(ErrorCode::unsupported_media,
-                         "the content is not that of a known audio or video file", status, name());
+                         "the content is not in a known audio or video format", status, name());
         return error;
     }
     if (av_match_list(recognised->name, formats(), ',') > 0) return recognised;
@@ -182,8 +181,8 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     int status = avformat_open_input(&context, "", recognised, options.address());
     if (status < 0 && LogCapture::too_many_streams()) {
         return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the input has more streams than the limit streams of " +
-                                std::to_string(limits_.streams),
+                     .message = "the input has too many streams (limit streams=" +
+                                std::to_string(limits_.streams) + ")",
                      .input_name = name()};
     }
     if (status < 0) {
@@ -205,9 +204,9 @@ Result<void> OpenedInput::check_limits() const {
     const auto exceeded = [this](const std::string& what, auto found, const char* limit_name,
                                  auto limit) {
         return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the input has " + std::to_string(found) + " " + what +
-                                ", more than the limit " + limit_name + " of " +
-                                std::to_string(limit),
+                     .message = "the input has too many " + what + " (got " +
+                                std::to_string(found) + ", limit " + limit_name + "=" +
+                                std::to_string(limit) + ")",
                      .input_name = name()};
     };
     const std::span streams(format_->streams, format_->nb_streams);

@@ -17,14 +17,14 @@ constexpr int highest_rate_hz = 384'000;
 Result<void> check(const PcmOptions& options) {
     if (options.sample_rate_hz < 1 || options.sample_rate_hz > highest_rate_hz) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = "sample_rate is " + std::to_string(options.sample_rate_hz) +
-                                "; it must be from 1 to " + std::to_string(highest_rate_hz) +
-                                " Hz"};
+                     .message = "sample_rate: out of range (got " +
+                                std::to_string(options.sample_rate_hz) + " Hz, allowed 1 to " +
+                                std::to_string(highest_rate_hz) + ")"};
     }
     if (options.channels != 1 && options.channels != 2) {
-        return Error{
-            .code = ErrorCode::invalid_argument,
-            .message = "channels is " + std::to_string(options.channels) + "; it must be 1 or 2"};
+        return Error{.code = ErrorCode::invalid_argument,
+                     .message = "channels: invalid value (got " + std::to_string(options.channels) +
+                                ", allowed 1 or 2)"};
     }
     if (auto problem = range_problem(options.start_s, options.end_s)) {
         return Error{.code = ErrorCode::invalid_argument, .message = *problem};

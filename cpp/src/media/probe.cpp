@@ -14,7 +14,7 @@ Result<MediaInfo> probe(ByteSource& source, const Limits& limits, const CancelTo
     return describe(*input);
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory to describe the input",
+                 .message = "not enough memory to probe the input",
                  .input_name = source.name()};
 }
 

@@ -1,12 +1,12 @@
 #include "media/reader.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <span>
+#include <string>
 
 #include "media/formats.hpp"
+#include "media/seconds_text.hpp"
 
 namespace polymux::media {
 
@@ -15,13 +15,17 @@ namespace {
 // Above any codec's real frame size; prevents allocations of gigabytes for a forged header.
 constexpr std::int64_t max_samples_per_frame = 1 << 24;
 
-// Whole seconds if exact, otherwise to the millisecond.
-std::string seconds_text(double seconds) {
-    std::array<char, 32> text{};
-    const int decimals = seconds == std::floor(seconds) ? 0 : 3;
-    const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), seconds,
-                                             std::chars_format::fixed, decimals);
-    return status == std::errc() ? std::string(text.data(), end) : std::string("?");
+/// The numbers of the audio streams, at most 20: "1, 2".
+std::string audio_streams(const AVFormatContext& format) {
+    constexpr int max_shown = 20;
+    std::string text;
+    int shown = 0;
+    for (const AVStream* stream : std::span(format.streams, format.nb_streams)) {
+        if (stream->codecpar->codec_type != AVMEDIA_TYPE_AUDIO) continue;
+        if (shown++ == max_shown) return text + ", ...";
+        text += (text.empty() ? "" : ", ") + std::to_string(stream->index);
+    }
+    return text.empty() ? "none: the input has no audio stream" : text;
 }
 
 Error out_of_memory(const std::string& name) {
@@ -32,7 +36,7 @@ Error out_of_memory(const std::string& name) {
 
 Error encrypted_audio(const std::string& name) {
     return Error{.code = ErrorCode::encrypted,
-                 .message = "the audio is encrypted (DRM); it cannot be decoded",
+                 .message = "the audio is encrypted (DRM) and cannot be decoded",
                  .input_name = name};
 }
 
@@ -73,9 +77,8 @@ Result<void> AudioReader::choose_stream() {
     } else if (index < 0 || index >= count ||
                format.streams[index]->codecpar->codec_type != AVMEDIA_TYPE_AUDIO) {
         return Error{.code = ErrorCode::no_audio,
-                     .message = "stream " + std::to_string(index) +
-                                " is not an audio stream of the input, which has " +
-                                std::to_string(count) + " streams; probe lists them",
+                     .message = "audio_stream: not an audio stream of the input (got " +
+                                std::to_string(index) + ", allowed " + audio_streams(format) + ")",
                      .input_name = input_.name()};
     }
     stream_ = format.streams[index];
@@ -101,8 +104,8 @@ Result<void> AudioReader::check_declared_duration() {
     if (std::optional<Error> failure = input_.io().failure()) return *failure;
     if (counted_s > limit_s) {
         return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the input lasts " + seconds_text(*expected) +
-                                " s, more than the limit duration_s of " + seconds_text(limit_s),
+                     .message = "the input is too long (got " + seconds_text(*expected) +
+                                " s, limit duration_s=" + seconds_text(limit_s) + ")",
                      .input_name = input_.name()};
     }
     ByteSource& source = input_.io().source();
@@ -118,9 +121,9 @@ Result<void> AudioReader::open_decoder() {
     const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
     if (codec == nullptr) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "no decoder for the audio codec '" +
+                     .message = "the audio codec '" +
                                 std::string(avcodec_get_name(parameters.codec_id)) +
-                                "' in this FFmpeg",
+                                "' is not supported: this FFmpeg has no decoder for it",
                      .input_name = input_.name()};
     }
     decoder_.reset(avcodec_alloc_context3(codec));
@@ -136,9 +139,9 @@ Result<void> AudioReader::open_decoder() {
         status = avcodec_open2(decoder_.get(), codec, nullptr);
     }
     if (status < 0) {
-        return input_.explain(ErrorCode::undecodable,
-                              "the audio codec '" + std::string(codec->name) + "' cannot be set up",
-                              status);
+        return input_.explain(
+            ErrorCode::undecodable,
+            "the audio decoder '" + std::string(codec->name) + "' cannot be opened", status);
     }
     return {};
 }
@@ -152,7 +155,7 @@ void AudioReader::seek_to_start() {
         stream->discard = stream == stream_ ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     }
     if (sought) return;
-    warn("not_seekable", "the input cannot seek, so everything before the start was decoded");
+    warn("not_seekable", "the input is not seekable, so everything before the start was decoded");
 }
 
 std::string AudioReader::codec_name() const {
@@ -222,7 +225,8 @@ Result<void> AudioReader::advance() {
 Result<void> AudioReader::finish() {
     ended_ = true;
     const int status = resampler_ ? resampler_->flush(*queue_) : 0;
-    if (status < 0) return input_.explain(ErrorCode::internal, "resampling failed", status);
+    if (status < 0)
+        return input_.explain(ErrorCode::internal, "the audio cannot be resampled", status);
     return {};
 }
 
@@ -246,9 +250,9 @@ Result<void> AudioReader::convert_part() {
     const int status = resampler_->convert(frame, frame_position_, samples, *queue_);
     if (status < 0) {
         return input_.explain(ErrorCode::undecodable,
-                              "audio of " + std::to_string(frame.ch_layout.nb_channels) +
-                                  " channels at " + std::to_string(frame.sample_rate) +
-                                  " Hz cannot be converted",
+                              "the audio cannot be converted (channels: " +
+                                  std::to_string(frame.ch_layout.nb_channels) +
+                                  ", sample rate: " + std::to_string(frame.sample_rate) + " Hz)",
                               status);
     }
     decoded_s_ += static_cast<double>(samples) / frame.sample_rate;
@@ -259,8 +263,8 @@ Result<void> AudioReader::convert_part() {
     }
     if (decoded_s_ <= input_.limits().duration_s) return {};
     return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the audio lasts longer than the limit duration_s of " +
-                            seconds_text(input_.limits().duration_s),
+                 .message = "the audio is too long (limit duration_s=" +
+                            seconds_text(input_.limits().duration_s) + ")",
                  .input_name = input_.name(),
                  .position_s = decoded_s_};
 }
@@ -288,19 +292,20 @@ Result<void> AudioReader::check_frame(const AVFrame& frame) const {
     const Limits& limits = input_.limits();
     const int channels = frame.ch_layout.nb_channels;
     if (frame.sample_rate <= 0 || channels <= 0) {
-        return Error{.code = ErrorCode::undecodable,
-                     .message = "the audio has " + std::to_string(channels) + " channels at " +
-                                std::to_string(frame.sample_rate) + " Hz",
-                     .input_name = input_.name()};
+        return Error{
+            .code = ErrorCode::undecodable,
+            .message = "the audio has an invalid format (channels: " + std::to_string(channels) +
+                       ", sample rate: " + std::to_string(frame.sample_rate) + " Hz)",
+            .input_name = input_.name()};
     }
     if (frame.sample_rate > limits.sample_rate_hz || channels > limits.channels) {
-        return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the audio has " + std::to_string(channels) + " channels at " +
-                                std::to_string(frame.sample_rate) +
-                                " Hz, more than the limits channels of " +
-                                std::to_string(limits.channels) + " and sample_rate_hz of " +
-                                std::to_string(limits.sample_rate_hz),
-                     .input_name = input_.name()};
+        return Error{
+            .code = ErrorCode::limit_exceeded,
+            .message = "the audio exceeds a limit (got channels=" + std::to_string(channels) +
+                       " and sample_rate_hz=" + std::to_string(frame.sample_rate) +
+                       ", limits channels=" + std::to_string(limits.channels) +
+                       " and sample_rate_hz=" + std::to_string(limits.sample_rate_hz) + ")",
+            .input_name = input_.name()};
     }
     return {};
 }
@@ -322,9 +327,9 @@ void AudioReader::choose_format(const AVFrame& frame) {
 void AudioReader::note_change(const AVFrame& frame) {
     const int channels = frame.ch_layout.nb_channels;
     if (frame.sample_rate == input_rate_hz_ && channels == input_channels_) return;
-    warn("format_changed", "the audio changes to " + std::to_string(channels) + " channels at " +
-                               std::to_string(frame.sample_rate) +
-                               " Hz; it is converted to the format it began with");
+    warn("format_changed", "the audio format changes (channels: " + std::to_string(channels) +
+                               ", sample rate: " + std::to_string(frame.sample_rate) +
+                               " Hz). All audio is converted to the format at its start");
     input_rate_hz_ = frame.sample_rate;
     input_channels_ = channels;
 }

@@ -15,6 +15,7 @@
 #include "media/remux_input.hpp"
 #include "media/remux_interleave.hpp"
 #include "media/remux_output.hpp"
+#include "media/seconds_text.hpp"
 
 namespace polymux::media {
 
@@ -79,8 +80,8 @@ private:
 Result<void> Remuxer::open(std::span<ByteSource* const> sources) {
     if (sources.empty() || sources.size() > 2) {
         return Error{.code = ErrorCode::invalid_argument,
-                     .message = "invalid number of inputs (allowed 1 or 2): " +
-                                std::to_string(sources.size())};
+                     .message = "invalid number of inputs (got " + std::to_string(sources.size()) +
+                                ", allowed 1 or 2)"};
     }
     for (ByteSource* source : sources) {
         Result<OpenedInput> opened = OpenedInput::open(*source, options_.limits, token_);
@@ -151,7 +152,7 @@ Result<void> Remuxer::begin(ByteSink& sink) {
     });
     if (empty) {
         return Error{.code = ErrorCode::undecodable,
-                     .message = "the input's streams have no packets",
+                     .message = "the input's streams contain no data",
                      .input_name = inputs_.front()->name()};
     }
     set_zeros();
@@ -240,10 +241,10 @@ Result<void> Remuxer::write_next(std::size_t index) {
     end_us_ = std::max(end_us_, track.output_us(packet->pts + packet->duration));
     const double limit_s = options_.limits.duration_s;
     if (static_cast<double>(end_us_) / AV_TIME_BASE > limit_s) {
-        return Error{.code = ErrorCode::limit_exceeded,
-                     .message = "the media lasts longer than the limit duration_s of " +
-                                std::to_string(std::llround(limit_s)),
-                     .input_name = inputs_[static_cast<std::size_t>(track.input)]->name()};
+        return Error{
+            .code = ErrorCode::limit_exceeded,
+            .message = "the input is too long (limit duration_s=" + seconds_text(limit_s) + ")",
+            .input_name = inputs_[static_cast<std::size_t>(track.input)]->name()};
     }
     Result<bool> written = output_->write(index, *packet, track.timeline.time_base(), track.zero);
     if (!written) return written.error();
@@ -255,7 +256,7 @@ Result<RemuxReport> Remuxer::finish() {
     const auto nothing = [](std::int64_t packets) { return packets == 0; };
     if (std::all_of(packets_.begin(), packets_.end(), nothing)) {
         return Error{.code = ErrorCode::undecodable,
-                     .message = "no packet of the input's streams could be used",
+                     .message = "none of the input's packets could be used",
                      .input_name = inputs_.front()->name()};
     }
     if (Result<void> finished = output_->finish(); !finished) return finished.error();
@@ -291,17 +292,18 @@ void Remuxer::collect_warnings(RemuxReport& report) {
     }
     if (unusable_packets_ > 0) {
         report.warnings.push_back({.code = "unusable_packet",
-                                   .message = "a packet that no decoder could use was dropped",
+                                   .message = "a damaged packet that cannot be copied was dropped",
                                    .count = unusable_packets_});
     }
     if (repaired > 0) {
-        report.warnings.push_back({.code = "repaired_time_stamps",
-                                   .message = "timestamps that were missing or did not increase",
-                                   .count = repaired});
+        report.warnings.push_back(
+            {.code = "repaired_time_stamps",
+             .message = "a timestamp that was missing or did not increase was replaced",
+             .count = repaired});
     }
     if (jumps > 0) {
         report.warnings.push_back({.code = "clock_jumps",
-                                   .message = "jumps of the input's clock were removed",
+                                   .message = "a jump in the input's timestamps was removed",
                                    .count = jumps});
     }
 }

@@ -78,7 +78,7 @@ std::string list(const RemuxCodecs& codecs) {
     std::string text;
     for (const AVCodecID codec : {codecs.video, codecs.audio}) {
         if (codec == AV_CODEC_ID_NONE) continue;
-        if (!text.empty()) text += " with ";
+        if (!text.empty()) text += " and ";
         text += avcodec_get_name(codec);
     }
     return text;
@@ -92,12 +92,12 @@ Result<RemuxFormat> choose_remux_format(const RemuxCodecs& codecs, RemuxContaine
     if (!fits(codecs, container)) {
         return Error{.code = ErrorCode::unsupported_media,
                      .message = "the container " + std::string(format.name) + " does not support " +
-                                list(codecs) + ". Use matroska, or do not select a container"};
+                                list(codecs) + ". Use matroska, or omit the container"};
     }
     if (format.muxer == nullptr) {
         return Error{
             .code = ErrorCode::unsupported_media,
-            .message = "this FFmpeg cannot write the container " + std::string(format.name)};
+            .message = "this FFmpeg has no muxer for the container " + std::string(format.name)};
     }
     return format;
 }

@@ -34,13 +34,14 @@ Result<void> RemuxInput::take(int index) {
     const Limits& limits = opened_.limits();
     if (parameters.sample_rate > limits.sample_rate_hz ||
         parameters.ch_layout.nb_channels > limits.channels) {
-        return Error{
-            .code = ErrorCode::limit_exceeded,
-            .message = "the audio has " + std::to_string(parameters.ch_layout.nb_channels) +
-                       " channels at " + std::to_string(parameters.sample_rate) +
-                       " Hz, more than the limits channels of " + std::to_string(limits.channels) +
-                       " and sample_rate_hz of " + std::to_string(limits.sample_rate_hz),
-            .input_name = name()};
+        return Error{.code = ErrorCode::limit_exceeded,
+                     .message = "the audio exceeds a limit (got channels=" +
+                                std::to_string(parameters.ch_layout.nb_channels) +
+                                " and sample_rate_hz=" + std::to_string(parameters.sample_rate) +
+                                ", limits channels=" + std::to_string(limits.channels) +
+                                " and sample_rate_hz=" + std::to_string(limits.sample_rate_hz) +
+                                ")",
+                     .input_name = name()};
     }
     tracks_.push_back(std::make_unique<RemuxTrack>(
         RemuxTrack{.input = number_,
@@ -80,18 +81,19 @@ Result<void> RemuxInput::accept(UniquePacket packet) {
         return encrypted_input(name());
     }
     if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) {
-        warn("damaged_packet", "a packet is damaged or truncated; it was kept unchanged");
+        warn("damaged_packet", "a damaged or truncated packet was copied unchanged");
     }
     payload_bytes_ += packet->size;
     const std::optional<std::uint64_t> size = opened_.io().source().size_bytes();
     constexpr std::int64_t sane = std::numeric_limits<std::int64_t>::max() / (2 * largest_growth);
     if (size && payload_bytes_ > largest_growth * std::min(static_cast<std::int64_t>(*size), sane) +
                                      growth_allowance_bytes) {
-        return Error{.code = ErrorCode::undecodable,
-                     .message =
-                         "the input's index references the same bytes repeatedly; the output would "
-                         "be many times larger than the input",
-                     .input_name = name()};
+        return Error{
+            .code = ErrorCode::undecodable,
+            .message =
+                "the input's index refers to the same bytes repeatedly, so the output would "
+                "be many times larger than the input",
+            .input_name = name()};
     }
     RemuxTrack& track = *track_of(packet->stream_index);
     track.waiting_bytes += packet->size;

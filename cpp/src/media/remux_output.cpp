@@ -72,10 +72,11 @@ Result<std::unique_ptr<RemuxOutput>> RemuxOutput::create(ByteSink& sink, const R
                                                          const CancelToken& token) {
     const bool mp4 = format.container == RemuxContainer::mp4;
     if (!sink.can_patch() || (mp4 && !sink.can_read_back())) {
-        return Error{.code = ErrorCode::invalid_argument,
-                     .message =
-                         "the output must be a file, because its index is written last but placed "
-                         "at the front"};
+        return Error{
+            .code = ErrorCode::invalid_argument,
+            .message =
+                "the output must be a seekable file, because the beginning of the container "
+                "is completed last"};
     }
     Result<std::unique_ptr<AvioOutput>> io = AvioOutput::create(sink, token);
     if (!io) return io.error();
@@ -102,10 +103,11 @@ Result<void> RemuxOutput::add_stream(const AVStream& input, const AVPacket* firs
     }
     if (first != nullptr) complete_picture_format(*stream->codecpar, *first);
     if (is_mp4() && cannot_be_described(*stream->codecpar)) {
-        return Error{.code = ErrorCode::unsupported_media,
-                     .message =
-                         "the VP9 video does not begin with a key frame, or its pixel format is "
-                         "not supported in MP4. Use matroska"};
+        return Error{
+            .code = ErrorCode::unsupported_media,
+            .message =
+                "the VP9 video does not begin with a key frame, or MP4 does not support its "
+                "pixel format. Use matroska"};
     }
     // The input container's name for the codec; the muxer uses its own.
     const bool hevc_in_mp4 = is_mp4() && input.codecpar->codec_id == AV_CODEC_ID_HEVC;
@@ -159,8 +161,8 @@ Result<void> RemuxOutput::begin() {
     if (is_mp4()) options.set("movflags", "+faststart");
     const int status = avformat_write_header(muxer_.get(), options.address());
     if (status >= 0) return {};
-    Error error =
-        explain("the streams do not fit into the container " + std::string(format_.name), status);
+    Error error = explain(
+        "the container " + std::string(format_.name) + " cannot store these streams", status);
     return error;
 }
 
@@ -177,10 +179,10 @@ Result<bool> RemuxOutput::write(std::size_t index, AVPacket& packet, AVRational 
     if (status >= 0) return true;
     // Result of a bit stream filter for a damaged header.
     if (status == AVERROR_INVALIDDATA && !io_->failure()) return false;
-    Error error =
-        explain("a packet of " + std::string(avcodec_get_name(stream.codecpar->codec_id)) +
-                    " cannot be written to the container " + std::string(format_.name),
-                status);
+    Error error = explain("a packet of the codec " +
+                              std::string(avcodec_get_name(stream.codecpar->codec_id)) +
+                              " cannot be written to the container " + std::string(format_.name),
+                          status);
     error.position_s = static_cast<double>(packet.dts) * av_q2d(stream.time_base);
     return error;
 }
@@ -232,8 +234,7 @@ Error RemuxOutput::explain(std::string message, int status) const {
     if (std::optional<Error> failure = io_->failure()) return *failure;
     if (status == AVERROR(ENOMEM) && is_mp4()) {
         return ffmpeg_error(ErrorCode::limit_exceeded,
-                            "the index of an MP4 with so many packets is too large. Use matroska",
-                            status, {});
+                            "the MP4 has too many packets for its index. Use matroska", status, {});
     }
     return ffmpeg_error(ErrorCode::unsupported_media, std::move(message), status, {});
 }

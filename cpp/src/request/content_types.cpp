@@ -12,7 +12,7 @@ namespace {
 using Entry = std::pair<std::string_view, std::string_view>;
 
 /// Types that the operations accept and files that users attach; sorted. Names are from the IANA
-/// registry, or from browsers if the registry has none.
+/// registry, or from browsers if the registry lacks the type.
 constexpr auto types = std::to_array<Entry>({
     {"3gp", "video/3gpp"},
     {"aac", "audio/aac"},

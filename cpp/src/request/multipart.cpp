@@ -28,7 +28,7 @@ Result<std::string> make_boundary() {
             filled += static_cast<std::size_t>(count);
         } else if (errno != EINTR) {
             return Error{.code = ErrorCode::internal,
-                         .message = "the system provides no random numbers: " +
+                         .message = "the system returned no random bytes: " +
                                     std::generic_category().message(errno),
                          .os_errno = errno};
         }
@@ -137,8 +137,8 @@ Result<void> MultipartBody::add_file(std::string_view name, const FileLabel& lab
     const std::string_view type =
         label.content_type.empty() ? content_type_of(file_name) : label.content_type;
     if (!valid_content_type(type)) {
-        return refused("the content type " + quoted_path(type) + " of " + quoted_path(file_name) +
-                       " is invalid: it must have the form audio/mpeg, in printable ASCII");
+        return refused("invalid content type of " + quoted_path(file_name) + " (got " +
+                       quoted_path(type) + ", allowed printable ASCII such as audio/mpeg)");
     }
     std::string& head = segments_.back().head;
     head.resize(head.size() - closing.size());
@@ -254,8 +254,10 @@ Result<void> MultipartBody::rewind() {
     for (const Segment& segment : segments_) {
         if (segment.source == nullptr) continue;
         if (!segment.source->can_rewind()) {
-            return refused(quoted_path(segment.source->name()) +
-                           " can be sent only once. Pass a path, bytes or a seekable file instead");
+            return refused(
+                quoted_path(segment.source->name()) +
+                " cannot be sent again, because it can be read only once. Pass a path, bytes or a "
+                "seekable file instead");
         }
         if (Result<void> rewound = segment.source->rewind(); !rewound) return rewound;
     }

@@ -70,17 +70,21 @@ public:
         const RegularFile& then = file_;
         if (static_cast<std::uint64_t>(now.st_size) != then.size_bytes) {
             return changed("had " + std::to_string(then.size_bytes) +
-                           " bytes when sending started, " + std::to_string(now.st_size) +
-                           " at the end");
+                           " bytes when sending started, but " + std::to_string(now.st_size) +
+                           " bytes at the end");
         }
         if (now.st_mtim.tv_sec != then.modified.tv_sec ||
             now.st_mtim.tv_nsec != then.modified.tv_nsec) {
-            return changed("was written to while it was sent");
+            return changed("was modified while it was being sent");
         }
         // Files in /proc report a size of 0.
         std::byte more{};
         if (then.size_bytes == 0 && ::pread(file_.descriptor.get(), &more, 1, 0) > 0) {
-            return changed("contains more than its reported size of 0 bytes");
+            return {Error{.code = ErrorCode::input_changed,
+                          .message = quoted_path(name_) +
+                                     " contains data, although its reported size is 0 bytes. "
+                                     "Send a copy",
+                          .input_name = name_}};
         }
         return {};
     }
@@ -146,15 +150,18 @@ public:
         const std::scoped_lock lock(feed_->mutex_);
         if (feed_->waiting_bytes_ == 0) return {};
         return Error{.code = ErrorCode::input_changed,
-                     .message = quoted_path(name_) + " returned more than the " +
-                                std::to_string(size_bytes_.value_or(0)) + " declared bytes",
+                     .message = quoted_path(name_) +
+                                " returned more bytes than declared (allowed " +
+                                std::to_string(size_bytes_.value_or(0)) +
+                                "). Declare the correct size, or none",
                      .input_name = name_};
     }
 
     bool starved() const noexcept override { return starved_; }
     bool can_rewind() const noexcept override { return false; }
     Result<void> rewind() override {
-        return Error{.code = ErrorCode::internal, .message = "a fed part cannot be rewound"};
+        return Error{.code = ErrorCode::internal,
+                     .message = "a part that receives its data in pieces cannot be rewound"};
     }
     const std::string& name() const noexcept override { return name_; }
 

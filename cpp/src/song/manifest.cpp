@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -51,7 +52,7 @@ static_assert(sizeof(SegmentEntry) == 32);
 Error unusable_manifest(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
                  .message = "the manifest of the song index cannot be used: " +
-                            std::string(reason) + ". Rebuild the index from the song library"};
+                            std::string(reason) + std::string(rebuild_hint)};
 }
 
 template <typename T>
@@ -87,13 +88,14 @@ private:
 };
 
 std::optional<Error> check_header(const ManifestHeader& header, const Parameters& parameters) {
-    if (header.magic != manifest_magic) return unusable_manifest("it is a file of another kind");
+    if (header.magic != manifest_magic)
+        return unusable_manifest("it is not a manifest of a song index");
     if (header.byte_order != byte_order_mark)
-        return unusable_manifest("it was made by another machine");
+        return unusable_manifest("it was made on a machine with another byte order");
     if (header.version != manifest_version)
-        return unusable_manifest("it was made by another version");
+        return unusable_manifest(other_version(header.version, manifest_version));
     if (header.parameter_hash != parameters.hash()) {
-        return unusable_manifest("it was made with other parameters");
+        return unusable_manifest("its songs were fingerprinted with other parameters");
     }
     return {};
 }
@@ -109,7 +111,7 @@ Result<std::vector<std::byte>> read_all(const RegularFile& file, const std::stri
             return file_refusal(ErrorCode::input_unreadable, path,
                                 std::generic_category().message(errno), errno);
         }
-        if (count == 0) return unusable_manifest("it ends too early");
+        if (count == 0) return unusable_manifest("it is truncated");
         done += static_cast<std::size_t>(count);
     }
     return bytes;
@@ -163,13 +165,12 @@ std::vector<std::byte> encode(const Manifest& manifest, const Parameters& parame
 Result<Manifest> decode(std::span<const std::byte> bytes, const Parameters& parameters) {
     std::uint32_t checksum = 0;
     ManifestHeader header;
-    if (bytes.size() < sizeof header + sizeof checksum)
-        return unusable_manifest("it ends too early");
+    if (bytes.size() < sizeof header + sizeof checksum) return unusable_manifest("it is truncated");
     std::memcpy(&header, bytes.data(), sizeof header);
     if (auto refused = check_header(header, parameters)) return *std::move(refused);
     const std::span<const std::byte> before = bytes.first(bytes.size() - sizeof checksum);
     std::memcpy(&checksum, bytes.data() + before.size(), sizeof checksum);
-    if (checksum != crc32c(before)) return unusable_manifest("it is damaged");
+    if (checksum != crc32c(before)) return unusable_manifest("its checksum is wrong");
 
     Manifest manifest{.generation = header.generation,
                       .covered_sequence = header.covered_sequence,
@@ -179,14 +180,14 @@ Result<Manifest> decode(std::span<const std::byte> bytes, const Parameters& para
         SegmentEntry entry;
         ManifestSegment segment;
         if (!reader.take(entry) || !reader.take(segment.removed, entry.removed)) {
-            return unusable_manifest("it ends too early");
+            return unusable_manifest("it is truncated");
         }
         segment.number = entry.number;
         segment.size_bytes = entry.size_bytes;
         segment.checksum = entry.checksum;
         manifest.segments.push_back(std::move(segment));
     }
-    if (!reader.at_end()) return unusable_manifest("it is damaged");
+    if (!reader.at_end()) return unusable_manifest("it is longer than declared");
     return manifest;
 }
 
@@ -194,7 +195,10 @@ Result<LoadedManifest> load_manifest(const std::string& folder, const Parameters
     const std::string path = folder + "/" + std::string(manifest_name);
     const auto file = open_regular_file(path);
     if (!file) return file.error();
-    if (file->size_bytes > max_bytes) return unusable_manifest("it is too large");
+    if (file->size_bytes > max_bytes) {
+        return unusable_manifest("it is too large (got " + std::to_string(file->size_bytes) +
+                                 " bytes, allowed " + std::to_string(max_bytes) + ")");
+    }
     const auto bytes = read_all(*file, path);
     if (!bytes) return bytes.error();
     auto manifest = decode(*bytes, parameters);

@@ -24,7 +24,7 @@ inline constexpr std::string_view manifest_name = "manifest";
 struct ManifestSegment {
     std::uint64_t number = 0;
     std::uint64_t size_bytes = 0;
-    std::uint32_t checksum = 0;         ///< Of the header, which covers the rest.
+    std::uint32_t checksum = 0;         ///< The header's; the header has those of the sections.
     std::vector<std::int64_t> removed;  ///< Removed songs; sorted.
 };
 

@@ -31,7 +31,7 @@ static_assert(sizeof(Head) == 32);
 
 Error invalid_query(const char* what) {
     return {.code = ErrorCode::invalid_argument,
-            .message = std::string("the query ") + what + ". Create it with song_query"};
+            .message = std::string("the song query ") + what + ". Create it with song_query"};
 }
 
 bool is_sound(const QueryPeak& peak, std::uint32_t frames) {
@@ -73,7 +73,7 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
     }
     std::memcpy(&head, bytes.data(), sizeof(Head));
     if (head.magic != magic || head.version != version) {
-        return invalid_query("is invalid, or of another version");
+        return invalid_query("is invalid, or was made by another version of polymux");
     }
     if (head.parameters != parameters.hash()) {
         return invalid_query("was made with other parameters");
@@ -98,10 +98,10 @@ Result<Query> query_of(std::span<const std::byte> bytes, const Parameters& param
         rest = rest.subspan(size);
         const auto sound = [&head](const QueryPeak& peak) { return is_sound(peak, head.frames); };
         if (!std::all_of(lists[index]->begin(), lists[index]->end(), sound)) {
-            return invalid_query("has a peak outside of it");
+            return invalid_query("has an invalid peak");
         }
         if (!std::ranges::is_sorted(*lists[index], {}, &QueryPeak::frame)) {
-            return invalid_query("has peaks out of order");
+            return invalid_query("has peaks that are not ordered by time");
         }
     }
     if (!rest.empty()) {

@@ -108,7 +108,7 @@ Result<RecordedQuery> query_recording(media::ByteSource& source, const Parameter
         .duration_s = static_cast<double>(mono.size()) / parameters.sample_rate_hz};
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory for the peaks of the snippet",
+                 .message = "not enough memory for the query of the recording",
                  .input_name = source.name()};
 }
 

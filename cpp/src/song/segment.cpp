@@ -13,8 +13,8 @@ namespace {
 
 Error unusable_segment(std::string_view reason) {
     return Error{.code = ErrorCode::undecodable,
-                 .message = "a part of the song index cannot be used: " + std::string(reason) +
-                            ". Rebuild the index from the song library"};
+                 .message = "a segment of the song index cannot be used: " + std::string(reason) +
+                            std::string(rebuild_hint)};
 }
 
 /// The numbers of a section whose size `check_sections` has verified.
@@ -26,15 +26,17 @@ std::span<const T> numbers(std::span<const std::byte> bytes, const SectionEntry&
 }
 
 std::optional<Error> check_origin(const SegmentHeader& header, const Parameters& parameters) {
-    if (header.magic != segment_magic) return unusable_segment("it is a file of another kind");
+    if (header.magic != segment_magic)
+        return unusable_segment("it is not a segment of a song index");
     if (header.byte_order != byte_order_mark)
-        return unusable_segment("it was made by another machine");
+        return unusable_segment("it was made on a machine with another byte order");
     if (header.version != segment_version)
-        return unusable_segment("it was made by another version");
+        return unusable_segment(other_version(header.version, segment_version));
     const std::span<const std::byte> before = bytes_of(header).first(sizeof header - 4);
-    if (header.checksum != crc32c(before)) return unusable_segment("its header is damaged");
+    if (header.checksum != crc32c(before))
+        return unusable_segment("the checksum of its header is wrong");
     if (header.parameter_hash != parameters.hash()) {
-        return unusable_segment("it was made with other parameters");
+        return unusable_segment("its songs were fingerprinted with other parameters");
     }
     return {};
 }
@@ -48,10 +50,10 @@ std::optional<Error> check_sections(const SegmentHeader& header, std::size_t siz
         }
         if (section.offset_bytes > size_bytes ||
             section.size_bytes > size_bytes - section.offset_bytes) {
-            return unusable_segment("it ends too early");
+            return unusable_segment("it is truncated");
         }
     }
-    if (header.frames >= 1U << max_frame_bits) return unusable_segment("it is too long");
+    if (header.frames >= 1U << max_frame_bits) return unusable_segment("it has too many frames");
     const auto has = [&header](std::size_t section, std::uint64_t count, std::size_t width_bytes) {
         return header.sections[section].size_bytes == count * width_bytes;
     };
@@ -67,7 +69,7 @@ std::optional<Error> check_sections(const SegmentHeader& header, std::size_t siz
     const int directory_bits = directory_bits_of(frame_bits_of(header.frames));
     right = right && header.sections[section_postings].size_bytes % sizeof(std::uint32_t) == 0 &&
             has(section_directory, (std::uint64_t{1} << directory_bits) + 1, sizeof(std::uint32_t));
-    if (!right) return unusable_segment("a section has a wrong size");
+    if (!right) return unusable_segment("a section has an invalid size");
     return {};
 }
 
@@ -86,13 +88,14 @@ std::size_t first_peak_of(std::span<const std::uint8_t> counts,
 
 Result<Segment> Segment::open(std::span<const std::byte> bytes, const Parameters& parameters) {
     SegmentHeader header;
-    if (bytes.size() < sizeof header) return unusable_segment("it ends too early");
+    if (bytes.size() < sizeof header) return unusable_segment("it is truncated");
     std::memcpy(&header, bytes.data(), sizeof header);
     if (auto refused = check_origin(header, parameters)) return *std::move(refused);
     if (auto refused = check_sections(header, bytes.size())) return *std::move(refused);
     if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(TrackRow) != 0) {
         return Error{.code = ErrorCode::internal,
-                     .message = "the bytes of a segment must begin at a multiple of 8"};
+                     .message = "the address of a segment's bytes must be a multiple of " +
+                                std::to_string(alignof(TrackRow))};
     }
     Segment segment;
     segment.bytes_ = bytes;
@@ -122,7 +125,7 @@ Result<void> Segment::verify() const {
         if (section.offset_bytes > bytes_.size() ||
             section.size_bytes > bytes_.size() - section.offset_bytes ||
             crc32c(bytes_.subspan(section.offset_bytes, section.size_bytes)) != section.checksum) {
-            return unusable_segment("it is damaged");
+            return unusable_segment("the checksum of a section is wrong");
         }
     }
     return {};

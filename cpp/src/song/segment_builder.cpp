@@ -20,7 +20,11 @@ Error refused_track(const Track& track, const std::string& reason) {
 }
 
 std::optional<Error> check_track(const Track& track) {
-    if (track.fingerprint.frames > max_track_frames) return refused_track(track, "is too long");
+    if (track.fingerprint.frames > max_track_frames) {
+        return refused_track(track, "is too long (got " + std::to_string(track.fingerprint.frames) +
+                                        " frames, allowed " + std::to_string(max_track_frames) +
+                                        ")");
+    }
     for (const std::vector<PackedPeak>& peaks : track.fingerprint.peaks) {
         if (!std::is_sorted(peaks.begin(), peaks.end())) {
             return refused_track(track, "has peaks that are not ordered by time");
@@ -161,7 +165,8 @@ Result<std::vector<std::byte>> build_segment(const Parameters& parameters,
     try {
         return build(parameters, tracks, generation);
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "out of memory"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to build the song index"};
     }
 }
 

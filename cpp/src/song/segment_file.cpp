@@ -92,7 +92,8 @@ Error AtomicFile::failure(int os_errno) const {
     const std::string path = folder_ + "/" + name_;
     return Error{.code = ErrorCode::output_failed,
                  .message = "cannot write " + quoted_path(path) + ": " +
-                            std::generic_category().message(os_errno) + ". The index is unchanged",
+                            std::generic_category().message(os_errno) +
+                            ". The song index is unchanged",
                  .input_name = path,
                  .os_errno = os_errno};
 }

@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "polymux/song/segment.hpp"
@@ -27,6 +29,15 @@ inline constexpr std::uint32_t byte_order_mark = 0x0A0B0C0D;
 inline constexpr std::uint32_t segment_version = 1;
 inline constexpr std::array<char, 8> segment_magic = {'p', 'm', 'x', 's', 'o', 'n', 'g', '\n'};
 inline constexpr std::size_t section_alignment_bytes = 64;
+
+/// Completes the message of an error of the index files.
+inline constexpr std::string_view rebuild_hint =
+    ". To rebuild the index from the music library, delete its folder \"segments\"";
+
+[[nodiscard]] inline std::string other_version(std::uint32_t got, std::uint32_t allowed) {
+    return "its format version is not supported (got " + std::to_string(got) + ", allowed " +
+           std::to_string(allowed) + ")";
+}
 
 enum SectionName : std::uint8_t {
     section_tracks,

@@ -4,6 +4,7 @@
 #include <limits>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "song/segment_layout.hpp"
@@ -212,10 +213,12 @@ private:
             });
         }
         if (whole) return {};
-        return Error{.code = ErrorCode::undecodable,
-                     .message =
-                         "a part of the song index is damaged: it has fewer peaks than declared. "
-                         "Rebuild the index from the song library"};
+        return Error{
+            .code = ErrorCode::undecodable,
+            .message =
+                std::string("a segment of the song index is damaged: it has fewer peaks than "
+                            "declared")
+                    .append(rebuild_hint)};
     }
 
     /// The inputs' tracks are consecutive on the new timeline. For one key, all frames of an input
@@ -263,7 +266,8 @@ Result<void> merge_segments(const Parameters& parameters, std::span<const MergeI
         }
         return merge.write(generation);
     } catch (const std::bad_alloc&) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "out of memory"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to merge segments of the song index"};
     }
 }
 

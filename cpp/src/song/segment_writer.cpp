@@ -33,7 +33,8 @@ bool LineOfTime::add(std::int64_t song, std::uint32_t first_frame, std::uint32_t
 Error line_too_long() {
     return Error{
         .code = ErrorCode::limit_exceeded,
-        .message = "these songs are too long for one part of the index. Use several parts"};
+        .message =
+            "these songs are too long for one segment of the song index. Use several segments"};
 }
 
 SegmentWriter::SegmentWriter(ByteTarget& target) : target_(target) {

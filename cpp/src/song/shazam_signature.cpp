@@ -113,7 +113,7 @@ Result<ShazamSignature> shazam_signature(std::span<const std::int16_t> samples) 
                            .peaks = peaks};
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory for the signature of a recording"};
+                 .message = "not enough memory for the signature of the recording"};
 }
 
 std::string shazam_uri(std::span<const std::byte> signature) {

@@ -78,7 +78,7 @@ void SignaturePeakFinder::add(std::size_t bin) {
     const float magnitude = magnitude_of(frame[bin]);
     const float before = magnitude_of(frame[bin - 1]);
     const float after = magnitude_of(frame[bin + 1]);
-    // The top of a parabola through the three values; without curvature there is none.
+    // The top of a parabola through the three values; a straight line has no top.
     const float bend = magnitude * 2 - before - after;
     const int shift = bend > 0 ? static_cast<int>((after - before) * 32 / bend) : 0;
     const auto fine_bin = static_cast<std::uint16_t>(static_cast<int>(bin) * 64 + shift);

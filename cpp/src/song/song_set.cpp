@@ -15,7 +15,8 @@ namespace {
 constexpr int load_attempts = 10;
 
 Error out_of_memory() {
-    return Error{.code = ErrorCode::out_of_memory, .message = "out of memory"};
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory for the song index"};
 }
 
 void sort_unique(std::vector<std::int64_t>& songs) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "polymux/song/segment.hpp"
@@ -65,10 +66,10 @@ Result<PartPointer> open_part(const std::string& folder, const ManifestSegment& 
     if (!part) return std::move(part.error());
     if ((*part)->segment.checksum() != wanted.checksum ||
         (*part)->segment.size_bytes() != wanted.size_bytes) {
-        return Error{.code = ErrorCode::undecodable,
-                     .message =
-                         "a part of the song index does not match its manifest. Rebuild the index "
-                         "from the song library"};
+        return Error{
+            .code = ErrorCode::undecodable,
+            .message = std::string("a segment of the song index does not match the manifest")
+                           .append(rebuild_hint)};
     }
     (*part)->removed = wanted.removed;
     return PartPointer(*std::move(part));

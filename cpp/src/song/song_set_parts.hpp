@@ -50,7 +50,7 @@ Result<std::vector<PartPointer>> build_parts(std::span<const Track> tracks,
 /// Whether parts with that many frames in total fit on one timeline.
 [[nodiscard]] bool fits(std::uint64_t frames) noexcept;
 
-/// The part without these songs, or the same part if it has none of them. `songs` is sorted.
+/// The part without these songs, or the same part if it contains no such song. `songs` is sorted.
 PartPointer without(PartPointer part, std::span<const std::int64_t> songs);
 
 /// Merges neighbors at the end of the list, smallest first, until each part is at least twice as

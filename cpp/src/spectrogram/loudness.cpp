@@ -23,7 +23,7 @@ Result<std::vector<std::int16_t>> finished(std::span<const float> samples) try {
     for (const float sample : samples) {
         if (!std::isfinite(sample)) {
             return Error{.code = ErrorCode::invalid_argument,
-                         .message = "the audio has NaN or infinite samples"};
+                         .message = "the audio contains NaN or infinite samples"};
         }
         largest = std::max(largest, std::abs(static_cast<double>(sample)));
         squares += static_cast<double>(sample) * static_cast<double>(sample);
@@ -40,7 +40,8 @@ Result<std::vector<std::int16_t>> finished(std::span<const float> samples) try {
     }
     return whole;
 } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for the samples"};
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory for the audio samples"};
 }
 
 }  // namespace polymux::spectrogram

@@ -29,22 +29,24 @@ Result<void> check_samples(std::span<const float> samples, int channels,
         return Error{.code = ErrorCode::invalid_argument, .message = std::move(message)};
     };
     if (channels != 1 && channels != 2) {
-        return invalid("a spectrogram needs 1 or 2 channels, not " + std::to_string(channels));
+        return invalid("invalid number of channels (got " + std::to_string(channels) +
+                       ", allowed 1 or 2)");
     }
     const auto each = samples.size() / static_cast<std::size_t>(channels);
     if (each == 0 || samples.size() % static_cast<std::size_t>(channels) != 0) {
-        return invalid("a spectrogram needs at least one sample per channel");
+        return invalid("invalid number of samples (got " + std::to_string(samples.size()) +
+                       ", allowed a multiple of the " + std::to_string(channels) +
+                       " channels, at least 1 per channel)");
     }
     const auto hop = static_cast<std::size_t>(parameters.hop_samples);
     if (each > hop * max_columns) {
-        return invalid("the audio is too long for a spectrogram: at most " +
-                       std::to_string(hop * max_columns) +
-                       " samples per channel are allowed, got " + std::to_string(each) +
-                       ". Draw parts of the audio");
+        return invalid("the audio is too long for a spectrogram (got " + std::to_string(each) +
+                       " samples per channel, allowed " + std::to_string(hop * max_columns) +
+                       "). Split the audio into shorter parts");
     }
     if (!std::all_of(samples.begin(), samples.end(),
                      [](float one) { return std::isfinite(one); })) {
-        return invalid("the audio has NaN or infinite samples");
+        return invalid("the audio contains NaN or infinite samples");
     }
     return {};
 }
@@ -216,7 +218,7 @@ Result<Picture> picture_of_sound(std::span<const float> samples, int channels,
     return picture;
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory for the image. Draw parts of the audio"};
+                 .message = "not enough memory for the image. Split the audio into shorter parts"};
 }
 
 }  // namespace polymux::spectrogram

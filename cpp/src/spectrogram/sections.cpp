@@ -56,7 +56,7 @@ struct Section {
 }  // namespace
 
 Error cancelled() {
-    return {.code = ErrorCode::cancelled, .message = "canceled"};
+    return {.code = ErrorCode::cancelled, .message = "the operation was canceled"};
 }
 
 Result<void> in_parts(std::size_t count, FunctionRef<void(std::size_t)> part,

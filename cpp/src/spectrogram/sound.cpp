@@ -24,23 +24,26 @@ Error invalid(std::string message) {
 Result<void> check_picture(const PictureView& picture, const Parameters& parameters) {
     if (Result<void> checked = parameters.check(); !checked) return checked;
     if (picture.height != parameters.mel_bands) {
-        return invalid("a spectrogram image must be " + std::to_string(parameters.mel_bands) +
-                       " pixels high, but this one is " + std::to_string(picture.height));
+        return invalid("invalid height of a spectrogram image (got " +
+                       std::to_string(picture.height) + " pixels, allowed " +
+                       std::to_string(parameters.mel_bands) + ")");
     }
     if (picture.width < 1 || picture.width > max_columns) {
-        return invalid("a spectrogram image must be from 1 to " + std::to_string(max_columns) +
-                       " pixels wide, but this one is " + std::to_string(picture.width));
+        return invalid("invalid width of a spectrogram image (got " +
+                       std::to_string(picture.width) + " pixels, allowed 1 to " +
+                       std::to_string(max_columns) + ")");
     }
     if (picture.channels != 1 && picture.channels != 2) {
-        return invalid("a spectrogram image must have 1 or 2 channels, not " +
-                       std::to_string(picture.channels));
+        return invalid("invalid number of channels of a spectrogram image (got " +
+                       std::to_string(picture.channels) + ", allowed 1 or 2)");
     }
     const std::size_t wanted = static_cast<std::size_t>(picture.width) *
                                static_cast<std::size_t>(picture.height) *
                                static_cast<std::size_t>(picture.channels);
     if (picture.pixels.size() != wanted) {
-        return invalid("the image has " + std::to_string(picture.pixels.size()) +
-                       " bytes of pixels, but its size requires " + std::to_string(wanted));
+        return invalid("invalid number of pixel bytes for the image's size (got " +
+                       std::to_string(picture.pixels.size()) + ", allowed " +
+                       std::to_string(wanted) + ")");
     }
     return {};
 }
@@ -125,8 +128,9 @@ Result<Sound> sound_of_picture(const PictureView& picture, std::uint64_t seed,
     }
     return sound;
 } catch (const std::bad_alloc&) {
-    return Error{.code = ErrorCode::out_of_memory,
-                 .message = "not enough memory to play the image. Play a narrower part of it"};
+    return Error{
+        .code = ErrorCode::out_of_memory,
+        .message = "not enough memory to convert the image to sound. Use a narrower part of it"};
 }
 
 }  // namespace polymux::spectrogram

@@ -60,8 +60,8 @@ void ChatDecoder::feed(std::string_view bytes, ChunkParser& parser, ChatBatch& b
     if (shape_ == Shape::unknown) look_at_beginning(batch);
     if (shape_ == Shape::events) read_events(parser, batch);
     if (shape_ == Shape::json && splitter_.ahead().size() > splitter_.max_event_bytes()) {
-        end(undecodable("the response is too large: more than the limit of " +
-                            std::to_string(splitter_.max_event_bytes()) + " bytes",
+        end(undecodable("the response is too large (allowed " +
+                            std::to_string(splitter_.max_event_bytes()) + " bytes)",
                         splitter_.offset_bytes()),
             batch);
     }
@@ -79,7 +79,7 @@ void ChatDecoder::look_at_beginning(ChatBatch& batch) {
     const char first = blank == ahead.size() ? ' ' : ahead[blank];
     if (first == '<') {
         end(undecodable("the response is a web page, not a stream of events. Check that the URL is "
-                        "that of an API",
+                        "the base URL of an API",
                         splitter_.offset_bytes()),
             batch);
         return;
@@ -98,8 +98,8 @@ void ChatDecoder::read_events(ChunkParser& parser, ChatBatch& batch) {
             case SseSplitter::Found::nothing:
                 return;
             case SseSplitter::Found::too_long:
-                end(undecodable("an event is too large: more than the limit of " +
-                                    std::to_string(splitter_.max_event_bytes()) + " bytes",
+                end(undecodable("an event of the stream is too large (allowed " +
+                                    std::to_string(splitter_.max_event_bytes()) + " bytes)",
                                 splitter_.offset_bytes()),
                     batch);
                 return;
@@ -153,14 +153,14 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
     if (parsed.kind == ParsedChunk::Kind::error || event.type == "error") {
         end(failure(event.data, parsed, event.offset_bytes), batch);
     } else if (parsed.kind == ParsedChunk::Kind::invalid) {
-        end(undecodable("the data of an event " + parsed.reason, event.offset_bytes), batch);
+        end(undecodable("the data of a stream event " + parsed.reason, event.offset_bytes), batch);
     } else {
         add_parsed(parsed, event.data, batch);
         if (plain) learn(event, parsed);
     }
 }
 
-/// Joins half surrogate pairs first, in bytes that no reader has seen yet.
+/// Joins surrogates split between chunks first, in bytes that no reader has seen yet.
 const ParsedChunk& ChatDecoder::parse(std::string_view json, ChunkParser& parser) {
     const ParsedChunk& parsed = parser.parse(json);
     if (!parsed.wrong_text) return parsed;
@@ -267,11 +267,13 @@ void ChatDecoder::read_plain_json(ChunkParser& parser, ChatBatch& batch) {
     if (parsed.kind == ParsedChunk::Kind::error) {
         end(failure(json, parsed, offset), batch);
     } else if (parsed.kind == ParsedChunk::Kind::invalid) {
-        end(undecodable("the response is not a stream of events, and as JSON it " + parsed.reason,
-                        offset),
+        end(undecodable(
+                "the response is neither a stream of events nor a JSON object: it " + parsed.reason,
+                offset),
             batch);
     } else if (!parsed.has_choices) {
-        end(undecodable("the response is JSON without choices: " + shortened(json), offset), batch);
+        end(undecodable("the response is JSON without \"choices\": " + shortened(json), offset),
+            batch);
     } else {
         add_parsed(parsed, json, batch);
         end({.state = StreamState::finished,

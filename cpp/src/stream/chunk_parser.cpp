@@ -74,7 +74,7 @@ bool says_error(element value) {
 std::string reason_of(simdjson::error_code code) {
     switch (code) {
         case simdjson::MEMALLOC:
-            return "needs more memory than available";
+            return "needs more memory than is available";
         case simdjson::DEPTH_ERROR:
             return "is nested too deeply (allowed 200 levels)";
         default:

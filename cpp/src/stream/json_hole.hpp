@@ -22,14 +22,14 @@ StringBody read_string_body(const char* at) noexcept;
 /// Resolves the escapes of a validated body.
 void append_unescaped(json::Buffer& buffer, std::string_view body);
 
-/// Repairs JSON texts that contain half surrogate pairs. Servers that use UTF-16 split a character:
-/// the first half ends one chunk, the second begins a later one.
+/// Repairs JSON texts that contain lone surrogates. Servers that use UTF-16 may split a character:
+/// the first half of its surrogate pair ends one chunk, the second half begins a later one.
 class SurrogateMender {
 public:
     /// Rewrites the document in place, padded with spaces. A first half at the end of a text is
     /// kept for a second half at the start of a later text, and is lost if none follows. Any other
-    /// half becomes U+FFFD. Returns false, and leaves
-    /// the document unchanged, if it had no halves.
+    /// lone surrogate becomes U+FFFD. Returns false, and leaves the document unchanged, if it had
+    /// none.
     bool mend(char* json, std::size_t bytes) noexcept;
 
 private:

@@ -24,10 +24,10 @@ bool is_readable_file(const char* path) noexcept {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, R_OK) == 0;
 }
 
-Result<std::string> named_bundle(const std::string& path, const std::string& by) {
+Result<std::string> named_bundle(const std::string& path, const std::string& title) {
     if (is_readable_file(path.c_str())) return path;
     return Error{.code = ErrorCode::tls_failed,
-                 .message = "the certificate bundle that " + by + " names is not a readable file",
+                 .message = title + " is not a readable file",
                  .input_name = path,
                  .stage = "tls"};
 }
@@ -35,22 +35,26 @@ Result<std::string> named_bundle(const std::string& path, const std::string& by)
 Result<std::string> search() {
     for (const char* const variable : variables) {
         const char* const path = std::getenv(variable);
-        if (path != nullptr && *path != '\0') return named_bundle(path, variable);
+        if (path != nullptr && *path != '\0') {
+            return named_bundle(path, std::string("the certificate bundle set by ") + variable);
+        }
     }
     for (const char* const path : system_files) {
         if (is_readable_file(path)) return std::string(path);
     }
     return Error{.code = ErrorCode::tls_failed,
                  .message =
-                     "this system has no bundle of certificate authorities. Install its package "
-                     "ca-certificates, or set SSL_CERT_FILE to a bundle",
+                     "this system has no CA certificates. Install the system package "
+                     "ca-certificates, or set SSL_CERT_FILE to a CA bundle (PEM)",
                  .stage = "tls"};
 }
 
 }  // namespace
 
 Result<std::string> certificate_bundle(const std::string& explicit_path) {
-    if (!explicit_path.empty()) return named_bundle(explicit_path, "the option");
+    if (!explicit_path.empty()) {
+        return named_bundle(explicit_path, "the configured certificate bundle");
+    }
     static const Result<std::string> found = search();
     return found;
 }

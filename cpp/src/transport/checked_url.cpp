@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 #include "ascii.hpp"
+#include "path_text.hpp"
 #include "transport/host_name.hpp"
 #include "transport/url_text.hpp"
 
@@ -93,25 +95,35 @@ Result<void> read_host(CheckedUrl& url) {
     std::string host = lower_case(ascii_host(url.handle.get()));
     if (host.empty()) {
         return refused_url(
-            "its host is not a valid name; write an internationalized one in ASCII (xn--...)");
+            "its host is not a valid host name. Write an internationalized name in ASCII "
+            "(xn--...)");
     }
     if (host.front() == '[') {
         url.host = host.substr(1, host.size() - 2);
         url.address = parse_address(url.host);
         if (!url.address || !url.address->is_ipv6)
-            return refused_url("its host is not a valid address");
+            return refused_url("its host is not a valid IPv6 address");
         return {};
     }
     if (host.back() == '.') host.pop_back();  // The root label, which does not change the name.
     url.address = parse_address(host);
     if (!url.address && !is_host_name(host)) {
-        return refused_url("its host is neither a name nor an address");
+        return refused_url("its host is neither a valid host name nor an IP address");
     }
     url.host = host;
     if (curl_url_set(url.handle.get(), CURLUPART_HOST, host.c_str(), 0) != CURLUE_OK) {
-        return refused_url("its host cannot be read");
+        return refused_url("its host is invalid");
     }
     return {};
+}
+
+Error refused_port(std::uint16_t port, const FetchPolicy& policy) {
+    std::string allowed;
+    for (const std::uint16_t one : policy.allowed_ports) {
+        allowed += (allowed.empty() ? "" : ", ") + std::to_string(one);
+    }
+    return refused_url("port " + std::to_string(port) +
+                       " is not allowed (allowed: " + (allowed.empty() ? "none" : allowed) + ")");
 }
 
 bool matches(const AllowedHost& allowed, const CheckedUrl& url) {
@@ -128,9 +140,9 @@ Result<void> apply_policy(CheckedUrl& url, const FetchPolicy& policy) {
         url.host_allowed = true;
         port_allowed = port_allowed || allowed.port.has_value();
     }
-    if (!port_allowed) return refused_url("its port is not one of those that are allowed");
+    if (!port_allowed) return refused_port(url.port, policy);
     if (!url.host_allowed && !url.address && is_local_name(url.host)) {
-        return refused_url("its host is a name of the local network");
+        return refused_url("its host name belongs to the local network");
     }
     if (url.address) return check_addresses({&*url.address, 1}, url, policy);
     return {};
@@ -151,12 +163,13 @@ Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy) {
     url.handle.reset(curl_url());
     CURLU* const handle = url.handle.get();
     if (handle == nullptr) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a URL"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to parse a URL"};
     }
     // URLENCODE is for non-ASCII letters in path and query; blanks were rejected before.
     if (curl_url_set(handle, CURLUPART_URL, std::string(text).c_str(),
                      CURLU_DISALLOW_USER | CURLU_URLENCODE) != CURLUE_OK) {
-        return refused_url("it is not well-formed");
+        return refused_url("its syntax is invalid");
     }
     curl_url_set(handle, CURLUPART_FRAGMENT, nullptr, 0);
     const std::string scheme = part(handle, CURLUPART_SCHEME);
@@ -166,10 +179,10 @@ Result<CheckedUrl> check_url(std::string_view text, const FetchPolicy& policy) {
     }
     if (auto read = read_host(url); !read) return read.error();
     const auto port = parse_port(part(handle, CURLUPART_PORT, CURLU_DEFAULT_PORT));
-    if (!port) return refused_url("its port is not one of those that are allowed");
+    if (!port) return refused_url("its port is invalid (allowed 1 to 65535)");
     url.port = *port;
     url.text = part(handle, CURLUPART_URL);
-    if (url.text.empty()) return refused_url("it is not well-formed");
+    if (url.text.empty()) return refused_url("its syntax is invalid");
     if (auto allowed = apply_policy(url, policy); !allowed) return allowed.error();
     return url;
 }
@@ -184,7 +197,7 @@ Result<std::string> resolve_location(const CheckedUrl& from, std::string_view lo
     if (joined == nullptr ||
         curl_url_set(joined.get(), CURLUPART_URL, std::string(location).c_str(), CURLU_URLENCODE) !=
             CURLUE_OK) {
-        return refused_url("it is not well-formed");
+        return refused_url("its syntax is invalid");
     }
     return part(joined.get(), CURLUPART_URL);
 }
@@ -201,10 +214,11 @@ Result<void> check_addresses(std::span<const Address> addresses, const CheckedUr
 }
 
 Result<AllowedHost> parse_allowed_host(std::string_view text) {
-    const Error wrong{.code = ErrorCode::invalid_argument,
-                      .message =
-                          "invalid allowed host: must be a name in ASCII or an address (IPv6 in "
-                          "brackets), with or without a port: media.example:8080"};
+    const Error wrong{
+        .code = ErrorCode::invalid_argument,
+        .message = "invalid allowed host (got " + quoted_path(text) +
+                   ", allowed an ASCII host name or an IP address, IPv6 in brackets, each "
+                   "with or without a port, such as media.example:8080)"};
     AllowedHost allowed;
     std::string_view host = text;
     const std::size_t colon = text.rfind(':');

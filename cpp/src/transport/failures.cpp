@@ -42,9 +42,10 @@ Error lost(const CurlFailure& failure, const std::string& origin, std::string_vi
 }
 
 Error too_large(const std::string& origin) {
-    return {.code = ErrorCode::answer_too_large,
-            .message = "the response of " + origin + " is invalid: a header line is too large",
-            .stage = "receive"};
+    return {
+        .code = ErrorCode::answer_too_large,
+        .message = "the response of " + origin + " is too large: a header field exceeds the limit",
+        .stage = "receive"};
 }
 
 /// libcurl buffers data that its user does not accept, up to an internal limit.
@@ -113,7 +114,8 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
         case CURLE_SSL_INVALIDCERTSTATUS:
         case CURLE_USE_SSL_FAILED:
             return {.code = ErrorCode::tls_failed,
-                    .message = "no trusted connection to " + origin + ": " + words_of(failure),
+                    .message = "cannot establish a trusted TLS connection to " + origin + ": " +
+                               words_of(failure),
                     .stage = "tls"};
         case CURLE_OPERATION_TIMEDOUT:
             return deadline_passed("connect", deadlines.connect.value_or(milliseconds{0}), request);
@@ -147,7 +149,7 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
 Error deadline_passed(std::string_view name, milliseconds length, const Request& request) {
     return {.code = ErrorCode::timed_out,
             .message = origin_of(request.url) + ": " + std::string(meaning_of(name)) + " after " +
-                       seconds(length) + " (deadline '" + std::string(name) + "')",
+                       seconds(length) + " (timeout: " + std::string(name) + ")",
             .stage = name};
 }
 

@@ -19,12 +19,13 @@ namespace {
 
 constexpr std::uint64_t max_ms = 7ULL * 24 * 3600 * 1000;
 
-/// Adds the redirect to the error for the `redirects`-th target; the original URL needs no
-/// addition.
+/// Names the redirect in the error of the `redirects`-th target. Leaves the error of the original
+/// URL unchanged.
 Error at_redirect(Error error, std::uint32_t redirects) {
-    if (redirects > 0 && error.code == ErrorCode::url_refused) {
-        error.message = "redirect " + std::to_string(redirects) + " is refused: " + error.message;
-    }
+    if (redirects == 0 || error.code != ErrorCode::url_refused) return error;
+    std::string_view why = error.message;
+    if (why.starts_with(refused_url_prefix)) why.remove_prefix(refused_url_prefix.size());
+    error.message = "redirect " + std::to_string(redirects) + " is refused: " + std::string(why);
     return error;
 }
 
@@ -81,7 +82,7 @@ private:
             auto url = check_url(text, options_.policy);
             if (!url) return at_redirect(url.error(), redirects);
             if (came_by_https_ && !url->is_https) {
-                return at_redirect(refused_url("it redirects from https to http"), redirects);
+                return at_redirect(refused_url("it leads from https to http"), redirects);
             }
             came_by_https_ = url->is_https;
             auto response = hop(*url);
@@ -165,9 +166,10 @@ Result<void> validate(const FetchLimits& limits) {
     for (const Range& range : ranges) {
         if (range.value < range.min || range.value > range.max) {
             return Error{.code = ErrorCode::invalid_argument,
-                         .message = std::string("the limit ") + range.name + " is " +
-                                    std::to_string(range.value) + " but must be from " +
-                                    std::to_string(range.min) + " to " + std::to_string(range.max)};
+                         .message = std::string("limits.") + range.name + ": out of range (got " +
+                                    std::to_string(range.value) + ", allowed " +
+                                    std::to_string(range.min) + " to " + std::to_string(range.max) +
+                                    ")"};
         }
     }
     return {};

@@ -17,11 +17,11 @@ Error failure(ErrorCode code, std::string message, std::string_view stage) {
 Error curl_error(CURLcode outcome) {
     switch (outcome) {
         case CURLE_COULDNT_RESOLVE_HOST:
-            return failure(ErrorCode::connect_failed, "the host of the URL has no address",
-                           "resolve");
+            return failure(ErrorCode::connect_failed,
+                           "cannot resolve the host of the URL. Check the host name", "resolve");
         case CURLE_COULDNT_CONNECT:
         case CURLE_INTERFACE_FAILED:
-            return failure(ErrorCode::connect_failed, "the host of the URL refused the connection",
+            return failure(ErrorCode::connect_failed, "cannot connect to the host of the URL",
                            "connect");
         case CURLE_OPERATION_TIMEDOUT:
             return timeout_error("connect");
@@ -37,7 +37,7 @@ Error curl_error(CURLcode outcome) {
                            "tls");
         case CURLE_SEND_ERROR:
             return failure(ErrorCode::connection_lost,
-                           "the connection was closed while the request was sent", "send");
+                           "the connection was closed while the request was being sent", "send");
         case CURLE_PARTIAL_FILE:
             return failure(ErrorCode::connection_lost,
                            "the connection was closed before the response was complete", "receive");
@@ -64,11 +64,11 @@ Error curl_error(CURLcode outcome) {
 
 Error timeout_error(std::string_view limit) {
     const std::string_view what = limit == "connect" ? "connecting timed out"
-                                  : limit == "idle"  ? "the server sent nothing for too long"
-                                  : limit == "rate"  ? "the server sent too slowly"
-                                                     : "the fetch took too long";
-    return failure(ErrorCode::timed_out, std::string(what) + " (limit " + std::string(limit) + ")",
-                   limit);
+                                  : limit == "idle"  ? "the server sent no data for too long"
+                                  : limit == "rate"  ? "the server sent data too slowly"
+                                                     : "the download took too long";
+    return failure(ErrorCode::timed_out,
+                   std::string(what) + " (timeout: " + std::string(limit) + ")", limit);
 }
 
 }  // namespace polymux::transport

@@ -13,7 +13,7 @@ namespace polymux::transport {
 namespace {
 
 Error head_too_large(const std::string& what) {
-    return {.code = ErrorCode::answer_too_large, .message = "the response " + what};
+    return {.code = ErrorCode::answer_too_large, .message = "the response is too large: " + what};
 }
 
 Error wrong_length(const std::string& what) {
@@ -54,11 +54,12 @@ Result<bool> FetchHead::take_line(std::string_view line) {
     const bool is_end = trimmed(line).empty();
     if (!is_end) ++lines_;
     if (bytes_ > limits_.header_bytes) {
-        return head_too_large("has more than " + std::to_string(limits_.header_bytes) +
-                              " bytes of headers");
+        return head_too_large("its header fields have more than " +
+                              std::to_string(limits_.header_bytes) + " bytes");
     }
     if (lines_ > std::uint64_t{limits_.header_count} + 1) {
-        return head_too_large("has more than " + std::to_string(limits_.header_count) + " headers");
+        return head_too_large("it has more than " + std::to_string(limits_.header_count) +
+                              " header fields");
     }
     if (complete_) return false;
     if (line.starts_with("HTTP/")) {
@@ -132,8 +133,7 @@ Result<void> FetchHead::read_length() {
             return wrong_length("is not a number");
         }
         // libcurl would use the last value (RFC 9112, 6.3).
-        if (length_ && *length_ != length)
-            return wrong_length("is duplicated with different values");
+        if (length_ && *length_ != length) return wrong_length("has several different values");
         length_ = length;
     }
     return {};
@@ -143,9 +143,9 @@ Result<void> FetchHead::check_length() const {
     const std::uint64_t max_bytes = limits_.body_bytes;
     if (!length_ || (offset_ <= max_bytes && *length_ <= max_bytes - offset_)) return {};
     const std::string before =
-        offset_ > 0 ? " after the " + std::to_string(offset_) + " before" : "";
-    return head_too_large("declares " + std::to_string(*length_) + " bytes" + before + ", and " +
-                          std::to_string(max_bytes) + " are allowed");
+        offset_ > 0 ? " after the " + std::to_string(offset_) + " already downloaded" : "";
+    return head_too_large("it declares " + std::to_string(*length_) + " bytes" + before +
+                          " (allowed " + std::to_string(max_bytes) + ")");
 }
 
 }  // namespace polymux::transport

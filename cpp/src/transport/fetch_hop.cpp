@@ -185,8 +185,8 @@ bool Hop::take_body(std::span<const std::byte> piece) {
     body_bytes_ += piece.size();
     if (body_bytes_ > max_bytes || received() > max_bytes) {
         fail({.code = ErrorCode::answer_too_large,
-              .message = "the response is too large: more than the " + std::to_string(allowed) +
-                         " bytes that are allowed, decoded or as received"});
+              .message = "the response is too large (allowed " + std::to_string(allowed) +
+                         " bytes, as received and decompressed)"});
         return false;
     }
     const Clock::time_point before = Clock::now();
@@ -316,8 +316,11 @@ Result<void> Hop::check_clocks() {
 
 Result<void> Hop::drive() {
     for (int running = 1;;) {
-        if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) {
-            return Error{.code = ErrorCode::internal, .message = "libcurl failed to continue"};
+        const CURLMcode code = curl_multi_perform(multi_.get(), &running);
+        if (code != CURLM_OK) {
+            return Error{.code = ErrorCode::internal,
+                         .message = std::string("libcurl failed during the transfer: ") +
+                                    curl_multi_strerror(code)};
         }
         if (running == 0) return {};
         if (auto goes_on = monitor_.check(); !goes_on) return goes_on;
@@ -332,7 +335,7 @@ Error Hop::failure_of(CURLcode outcome) const {
     const bool in_head = connected_ && !head_.complete();
     if (in_head && (outcome == CURLE_OUT_OF_MEMORY || outcome == curle_too_large)) {
         return {.code = ErrorCode::answer_too_large,
-                .message = "the response has a header that is too large"};
+                .message = "the response has a header field that is too large"};
     }
     return curl_error(outcome);
 }
@@ -357,14 +360,17 @@ Result<HopResponse> Hop::finish(CURLcode outcome) {
     const auto locations = std::ranges::count_if(response.headers, [](const auto& header) {
         return lower_case(header.first) == "location";
     });
-    if (locations > 1) return refused_url("a redirect has several targets");
+    if (locations > 1) return refused_url("a redirect has several Location header fields");
     return response;
 }
 
 Result<HopResponse> Hop::run() {
     if (auto ready = set_up(); !ready) return ready.error();
-    if (curl_multi_add_handle(multi_.get(), easy_.get()) != CURLM_OK) {
-        return Error{.code = ErrorCode::internal, .message = "libcurl did not accept a transfer"};
+    const CURLMcode added = curl_multi_add_handle(multi_.get(), easy_.get());
+    if (added != CURLM_OK) {
+        return Error{.code = ErrorCode::internal,
+                     .message = std::string("libcurl cannot start the transfer: ") +
+                                curl_multi_strerror(added)};
     }
     auto driven = drive();
     int left = 0;

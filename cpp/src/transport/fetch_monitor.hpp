@@ -26,7 +26,7 @@ public:
         const Clock::time_point now = Clock::now();
         last_check_ = now;
         if (cancel_.cancelled()) {
-            return Error{.code = ErrorCode::cancelled, .message = "the fetch was canceled"};
+            return Error{.code = ErrorCode::cancelled, .message = "the download was canceled"};
         }
         if (now >= end_) return timeout_error("total");
         return callback_(progress);

@@ -26,8 +26,8 @@ namespace {
 
 using Addresses = std::vector<Address>;
 
-/// The process in the upper half, its running lookups in the lower half. A forked child has none of
-/// its parent's threads, which would never decrement the count there.
+/// The process in the upper half, its running lookups in the lower half. The parent's threads do
+/// not exist in a forked child, so they would never decrement the count there.
 std::atomic<std::uint64_t> look_ups_under_way{0};
 
 /// Returns false if there are too many already.
@@ -64,15 +64,17 @@ Result<Addresses> ask_system(const std::string& name) {
     const int outcome = getaddrinfo(name.c_str(), nullptr, &hints, &list);
     const std::unique_ptr<addrinfo, FreeAddresses> owner(list);
     if (outcome == EAI_MEMORY) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a name"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory to resolve a host name"};
     }
     if (outcome == EAI_AGAIN)
-        return failed("the resolver could not resolve the host; try again later");
-    if (outcome != 0) return failed("the host of the URL has no address; check its name");
+        return failed(
+            "the DNS resolver cannot resolve the host of the URL at the moment. Try again later");
+    if (outcome != 0) return failed("cannot resolve the host of the URL. Check the host name");
     Addresses addresses;
     for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
         const auto found = endpoint(each->ai_addr, each->ai_addrlen);
-        if (!found) return failed("the host of the URL has an address of an unsupported kind");
+        if (!found) return failed("the host of the URL has an address of an unsupported type");
         addresses.push_back(found->address);
     }
     return addresses;
@@ -124,14 +126,14 @@ private:
 
 Result<void> start(const std::shared_ptr<Question>& question) {
     if (!count_look_up()) {
-        return failed("too many names are being resolved. Try again later");
+        return failed("too many host names are being resolved. Try again later");
     }
     try {
         const SignalsBlocked blocked;
         std::thread([question] { question->ask(); }).detach();
     } catch (const std::exception&) {  // std::system_error if no thread is available.
         look_ups_under_way.fetch_sub(1);
-        return failed("no thread is available to resolve a name. Try again later");
+        return failed("no thread is available to resolve a host name. Try again later");
     }
     return {};
 }
@@ -146,7 +148,7 @@ Result<std::vector<Address>> look_up(const std::string& name, const Resolver& in
     question->call = call;
     question->answered = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!question->answered.is_open()) {
-        return failed("no file descriptor is available to resolve a name. Try again later");
+        return failed("no file descriptor is available to resolve a host name. Try again later");
     }
     if (auto started = start(question); !started) return started.error();
     for (;;) {

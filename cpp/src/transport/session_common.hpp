@@ -14,7 +14,7 @@
 namespace polymux::transport {
 
 /// Header fields as a libcurl list, without copying text. Its end may be another list. The strings
-/// must stay in place as long as it is used.
+/// must outlive the list.
 class HeaderChain {
 public:
     void add(const char* field) {

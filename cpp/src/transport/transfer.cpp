@@ -58,11 +58,24 @@ bool has_field(const std::vector<std::string>& fields, std::string_view wanted) 
     });
 }
 
-Error too_large(std::string_view what, std::size_t limit_bytes) {
+/// `what` continues "the response is too large: ".
+Error too_large(const std::string& what) {
     return {.code = ErrorCode::answer_too_large,
-            .message = "the response is too large: " + std::string(what) + " exceed " +
-                       std::to_string(limit_bytes),
+            .message = "the response is too large: " + what,
             .stage = "receive"};
+}
+
+Error header_too_large() {
+    return too_large("its header fields have more than " + std::to_string(max_field_bytes) +
+                     " bytes");
+}
+
+Error too_many_fields() {
+    return too_large("it has more than " + std::to_string(max_fields) + " header fields");
+}
+
+Error body_too_large(std::size_t limit_bytes) {
+    return too_large("its body has more than " + std::to_string(limit_bytes) + " bytes");
 }
 
 /// Parses "HTTP/1.1 200 OK" to 11 and 200.
@@ -474,7 +487,7 @@ std::size_t Transfer::on_header_line(std::string_view line) {
     head_bytes_ += line.size();
     if (head_complete_) return on_trailer(field, line.size());
     if (head_bytes_ > max_field_bytes) {
-        return fail(too_large("bytes of header fields", max_field_bytes));
+        return fail(header_too_large());
     }
     if (field.starts_with("HTTP/")) {
         head_in_progress_ = {};
@@ -485,7 +498,7 @@ std::size_t Transfer::on_header_line(std::string_view line) {
         got_informational_ = head_in_progress_.status < first_final_status;
         if (!got_informational_) on_head();
     } else {
-        if (++field_count_ > max_fields) return fail(too_large("header fields", max_fields));
+        if (++field_count_ > max_fields) return fail(too_many_fields());
         head_in_progress_.fields.append(field).append("\r\n");
     }
     return own_failure_ ? 0 : line.size();
@@ -497,8 +510,7 @@ std::size_t Transfer::on_trailer(std::string_view field, std::size_t line_bytes)
     const bool too_many = !field.empty() && ++field_count_ > max_fields;
     if (!too_many && head_bytes_ <= max_field_bytes) return line_bytes;
     if (!succeeded()) return 0;  // The status still counts.
-    return fail(too_many ? too_large("header fields", max_fields)
-                         : too_large("bytes of header fields", max_field_bytes));
+    return fail(too_many ? too_many_fields() : header_too_large());
 }
 
 void Transfer::on_head() {
@@ -528,7 +540,7 @@ void Transfer::on_head() {
         curl_easy_getinfo(handle(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (succeeded() && length > 0 &&
             static_cast<std::uint64_t>(length) > task.max_answer_bytes) {
-            fail(too_large("bytes of body", task.max_answer_bytes));
+            fail(body_too_large(task.max_answer_bytes));
         }
     } else {
         exchange_->set_head(head_, repeatable());
@@ -562,7 +574,7 @@ std::size_t Transfer::collect(std::string_view bytes) {
     }
     const std::size_t max_bytes = exchange_->task().max_answer_bytes;
     const std::size_t size = collected_.size() + bytes.size();
-    if (size > max_bytes) return fail(too_large("bytes of body", max_bytes));
+    if (size > max_bytes) return fail(body_too_large(max_bytes));
     // The string would otherwise grow to twice the limit. A large body gets its room in one step:
     // untouched pages use no memory, but outgrown buffers would.
     if (size > collected_.capacity()) {

@@ -15,7 +15,7 @@ namespace {
 constexpr char32_t broken = 0x110000;
 
 /// Removes the code point at the start of `text` and returns it; `broken` for invalid UTF-8 (RFC
-/// 3629: no overlong form, no half of a pair, nothing above U+10FFFF).
+/// 3629: no overlong form, no lone surrogate, nothing above U+10FFFF).
 char32_t take_code_point(std::string_view& text) noexcept {
     const auto first = static_cast<std::uint8_t>(text.front());
     const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -75,26 +75,28 @@ bool has_broken_percent_code(std::string_view text) noexcept {
 }  // namespace
 
 Error refused_url(std::string_view why) {
-    return {.code = ErrorCode::url_refused,
-            .message = std::string("the URL is refused: ").append(why)};
+    return {.code = ErrorCode::url_refused, .message = std::string(refused_url_prefix).append(why)};
 }
 
 Result<void> check_url_bytes(std::string_view text) {
     if (text.empty()) return refused_url("it is empty");
     if (text.size() > max_url_bytes) {
-        return refused_url("it is longer than " + std::to_string(max_url_bytes) + " bytes");
+        return refused_url("it is too long (got " + std::to_string(text.size()) +
+                           " bytes, allowed " + std::to_string(max_url_bytes) + ")");
     }
     if (has_broken_percent_code(text)) {
         return refused_url(
-            "a '%' in it is not followed by two hexadecimal digits; write it as %25");
+            "it contains a '%' that is not followed by two hexadecimal digits. Write a literal '%' "
+            "as %25");
     }
     while (!text.empty()) {
         const char32_t code = take_code_point(text);
         if (code <= 0x20 || code == 0x7f) {
-            return refused_url("it contains a space or a control character; percent-encode it");
+            return refused_url(
+                "it contains a space or a control character. Percent-encode the character");
         }
         if (code == '\\') return refused_url("it contains a backslash");
-        if (code == broken) return refused_url("it is not UTF-8");
+        if (code == broken) return refused_url("it is not valid UTF-8");
         if (does_not_show(code)) return refused_url("it contains an invisible character");
     }
     return {};
@@ -112,7 +114,7 @@ Result<void> check_url_form(std::string_view text) {
         return refused_url("it contains a user name, or a '@' before its path");
     }
     if (authority.find('%') != std::string_view::npos) {
-        return refused_url("its host contains a percent code or a zone");
+        return refused_url("its host contains a percent-encoded character or an IPv6 zone");
     }
     if (authority.back() == ':') return refused_url("its port is empty");
     return {};

@@ -2,6 +2,7 @@
 // differently.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "polymux/result.hpp"
@@ -10,7 +11,9 @@ namespace polymux::transport {
 
 inline constexpr std::size_t max_url_bytes = 8192;
 
-/// A refusal with the common message. `why` continues "the URL is refused: ".
+inline constexpr std::string_view refused_url_prefix = "the URL is refused: ";
+
+/// A refusal with the common message. `why` continues the prefix.
 [[nodiscard]] Error refused_url(std::string_view why);
 
 /// Checks the bytes of a URL or of a relative reference: length, control characters and blanks,

@@ -118,11 +118,12 @@ Result<UniqueCodecContext> open_encoder(VideoCodec codec, const EncoderConfig& c
         tried += (tried.empty() ? "" : ", ") + std::string(candidate.name);
     }
     const bool only_h264 = codec == VideoCodec::h264;
-    return Error{.code = ErrorCode::encoder_failed,
-                 .message = "this FFmpeg has no encoder that can write a video of " +
-                            std::to_string(config.width) + "x" + std::to_string(config.height) +
-                            " pixels (tried: " + tried + "); " +
-                            (only_h264 ? "use vp9 or auto" : "install one with libvpx")};
+    return Error{
+        .code = ErrorCode::encoder_failed,
+        .message =
+            "no encoder of this FFmpeg can write a video of " + std::to_string(config.width) + "x" +
+            std::to_string(config.height) + " pixels (tried: " + tried + "). " +
+            (only_h264 ? "Use the codec vp9 or auto" : "Install an FFmpeg that has libvpx-vp9")};
 }
 
 }  // namespace polymux::video

@@ -56,7 +56,8 @@ int to_boundary(int position, int shared_bits) {
 }
 
 Error no_memory_for_frame() {
-    return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a frame"};
+    return Error{.code = ErrorCode::out_of_memory,
+                 .message = "not enough memory for a video frame"};
 }
 
 }  // namespace
@@ -104,7 +105,8 @@ Result<std::span<const std::byte>> FrameFitter::fit(AVFrame& frame, double pixel
     const int rows = sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height,
                                scaled_->data, scaled_->linesize);
     if (rows < height) {
-        return Error{.code = ErrorCode::undecodable, .message = "a frame cannot be converted"};
+        return Error{.code = ErrorCode::undecodable,
+                     .message = "a video frame cannot be converted to RGB"};
     }
     turn({.first = scaled_->data[0],
           .row_bytes = scaled_->linesize[0],
@@ -125,10 +127,9 @@ Result<void> FrameFitter::prepare(const AVFrame& frame, int width, int height) {
                                        AV_PIX_FMT_RGB24, scaler_flags, nullptr, nullptr, nullptr));
     if (scaler_) return {};
     return Error{.code = ErrorCode::undecodable,
-                 .message = "a frame of " + std::to_string(frame.width) + "x" +
-                            std::to_string(frame.height) +
-                            " pixels cannot be converted to one of " + std::to_string(width) + "x" +
-                            std::to_string(height)};
+                 .message = "a video frame cannot be scaled from " + std::to_string(frame.width) +
+                            "x" + std::to_string(frame.height) + " to " + std::to_string(width) +
+                            "x" + std::to_string(height) + " pixels"};
 }
 
 }  // namespace polymux::video

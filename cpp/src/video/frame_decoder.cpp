@@ -5,6 +5,8 @@
 #include <cstring>
 #include <span>
 
+#include "media/seconds_text.hpp"
+
 namespace polymux::video {
 
 namespace {
@@ -22,7 +24,7 @@ constexpr std::array decodable = {AV_CODEC_ID_AV1,        AV_CODEC_ID_GIF,   AV_
                                   AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_VP8,
                                   AV_CODEC_ID_VP9};
 
-/// A software decoder, which needs only the bytes; null if there is none.
+/// A software decoder, which needs only the bytes; null if FFmpeg lacks one.
 const AVCodec* find_decoder(AVCodecID id) {
     if (std::find(decodable.begin(), decodable.end(), id) == decodable.end()) return nullptr;
     constexpr int elsewhere = AV_CODEC_CAP_HARDWARE | AV_CODEC_CAP_HYBRID;
@@ -61,12 +63,12 @@ Result<void> FrameDecoder::choose_stream() {
     }
     if (stream_ == nullptr) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "the input has no video",
+                     .message = "the input has no video stream",
                      .input_name = input_.name()};
     }
     if (media::is_encrypted(*stream_)) {
         return Error{.code = ErrorCode::encrypted,
-                     .message = "the video is encrypted (DRM); it cannot be decoded",
+                     .message = "the video is encrypted (DRM) and cannot be decoded",
                      .input_name = input_.name()};
     }
     for (AVStream* stream : std::span(format.streams, format.nb_streams)) {
@@ -78,10 +80,9 @@ Result<void> FrameDecoder::choose_stream() {
 Result<void> FrameDecoder::check_size(int width, int height) const {
     if (std::int64_t{width} * height <= limits_.frame_pixels) return {};
     return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the video has " + std::to_string(width) + "x" +
-                            std::to_string(height) +
-                            " pixels, more than the limit frame_pixels of " +
-                            std::to_string(limits_.frame_pixels),
+                 .message = "the frames of the video are too large (got " + std::to_string(width) +
+                            "x" + std::to_string(height) + " pixels, limit frame_pixels=" +
+                            std::to_string(limits_.frame_pixels) + ")",
                  .input_name = input_.name()};
 }
 
@@ -90,9 +91,9 @@ Result<void> FrameDecoder::open_decoder() {
     const AVCodec* codec = find_decoder(parameters.codec_id);
     if (codec == nullptr) {
         return Error{.code = ErrorCode::unsupported_media,
-                     .message = "videos of the codec '" +
+                     .message = "the video codec '" +
                                 std::string(avcodec_get_name(parameters.codec_id)) +
-                                "' are not supported. Use H.264, HEVC, VP8, VP9, MPEG-4 or GIF",
+                                "' is not supported. Use H.264, HEVC, VP8, VP9, MPEG-4 or GIF",
                      .input_name = input_.name()};
     }
     decoder_.reset(avcodec_alloc_context3(codec));
@@ -112,7 +113,7 @@ Result<void> FrameDecoder::open_decoder() {
     }
     if (status >= 0) return {};
     return input_.explain(ErrorCode::undecodable,
-                          "the video codec '" + std::string(codec->name) + "' cannot be set up",
+                          "the video decoder '" + std::string(codec->name) + "' cannot be opened",
                           status);
 }
 
@@ -162,10 +163,8 @@ Result<void> FrameDecoder::accept(const AVFrame& frame) {
     if (Result<void> checked = check_size(frame.width, frame.height); !checked) return checked;
     if (++decoded_frames_ > limits_.decoded_frames) {
         return Error{.code = ErrorCode::limit_exceeded,
-                     .message =
-                         "the video has more frames in this time than the limit "
-                         "decoded_frames of " +
-                         std::to_string(limits_.decoded_frames),
+                     .message = "the video has too many frames to decode (limit decoded_frames=" +
+                                std::to_string(limits_.decoded_frames) + ")",
                      .input_name = input_.name(),
                      .position_s = time_s_};
     }
@@ -192,7 +191,8 @@ Result<void> FrameDecoder::accept(const AVFrame& frame) {
                              : usual_length_s();
     if (time_s_ <= input_.limits().duration_s) return {};
     return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the video lasts longer than the limit duration_s",
+                 .message = "the video is too long (limit duration_s=" +
+                            media::seconds_text(input_.limits().duration_s) + ")",
                  .input_name = input_.name(),
                  .position_s = time_s_};
 }

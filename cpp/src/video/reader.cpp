@@ -23,17 +23,16 @@ constexpr double rounding_s = 0.001;
 
 Result<void> check(const FrameOptions& options) {
     if (!is_side(options.width) || !is_side(options.height)) {
-        return invalid("invalid frame size: " + std::to_string(options.width) + "x" +
-                       std::to_string(options.height) + " pixels; each side must be from 1 to " +
-                       std::to_string(max_side));
+        return invalid("invalid frame size (got " + std::to_string(options.width) + "x" +
+                       std::to_string(options.height) + " pixels, allowed 1 to " +
+                       std::to_string(max_side) + " for each side)");
     }
     if (!options.fps.usable()) {
-        return invalid("fps is " + std::to_string(options.fps.numerator) + "/" +
-                       std::to_string(options.fps.denominator) + "; it must be from 0.01 to 1000");
+        return invalid_fps(options.fps);
     }
     if (options.max_frames < 1 || options.max_frames > max_frames_allowed) {
-        return invalid("max_frames is " + std::to_string(options.max_frames) +
-                       "; it must be from 1 to " + std::to_string(max_frames_allowed));
+        return invalid("max_frames: out of range (got " + std::to_string(options.max_frames) +
+                       ", allowed 1 to " + std::to_string(max_frames_allowed) + ")");
     }
     return {};
 }
@@ -74,7 +73,8 @@ private:
 
 Result<void> FrameReader::run() {
     if (!shown_) {
-        return Error{.code = ErrorCode::out_of_memory, .message = "not enough memory for a frame"};
+        return Error{.code = ErrorCode::out_of_memory,
+                     .message = "not enough memory for a video frame"};
     }
     bool any = false;
     while (!complete()) {

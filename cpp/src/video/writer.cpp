@@ -40,27 +40,25 @@ int made_even(int side) {
 Result<void> check(const media::ByteSink& sink, const VideoFormat& format,
                    const VideoWriterOptions& options) {
     if (!is_side(format.width) || !is_side(format.height)) {
-        return invalid("the video is " + std::to_string(format.width) + "x" +
-                       std::to_string(format.height) + " pixels; each side must be from 1 to " +
-                       std::to_string(max_side));
+        return invalid("invalid size of the video (got " + std::to_string(format.width) + "x" +
+                       std::to_string(format.height) + " pixels, allowed 1 to " +
+                       std::to_string(max_side) + " for each side)");
     }
     if (!format.fps.usable()) {
-        return invalid("fps is " + std::to_string(format.fps.numerator) + "/" +
-                       std::to_string(format.fps.denominator) +
-                       "; it must be from 0.01 to 1000, with a fraction no finer than "
-                       "1000000/100000");
+        return invalid_fps(format.fps);
     }
     if (options.quality < 1 || options.quality > 100) {
-        return invalid("quality is " + std::to_string(options.quality) +
-                       "; it must be from 1 to 100");
+        return invalid("quality: out of range (got " + std::to_string(options.quality) +
+                       ", allowed 1 to 100)");
     }
     if (options.threads < 0) {
-        return invalid("threads is " + std::to_string(options.threads) +
-                       "; it must be 0 (all cores) or more");
+        return invalid("threads: invalid value (got " + std::to_string(options.threads) +
+                       ", allowed 0 for all cores, or more)");
     }
     if (!sink.can_patch() || !sink.can_read_back()) {
         return invalid(
-            "the output must be a file, because its index is written last but placed at the front");
+            "the output must be a seekable file, because the beginning of the MP4 is completed "
+            "last");
     }
     return {};
 }
@@ -183,7 +181,7 @@ Result<void> Mp4Writer::check_usable() const {
         return Error{.code = ErrorCode::cancelled, .message = "the operation was canceled"};
     }
     if (usable_) return {};
-    return invalid("the video is finished, or writing it failed before");
+    return invalid("the video is already finished, or an earlier write to it failed");
 }
 
 Result<void> Mp4Writer::write(std::span<const std::byte> rgb) try {
@@ -204,9 +202,10 @@ Result<void> Mp4Writer::convert(std::span<const std::byte> rgb) {
     const auto row_bytes = static_cast<std::size_t>(format_.width) * bytes_per_pixel;
     const std::size_t wanted = row_bytes * static_cast<std::size_t>(format_.height);
     if (rgb.size() != wanted) {
-        return invalid("a frame has " + std::to_string(rgb.size()) + " bytes; " +
+        return invalid("invalid size of a frame (got " + std::to_string(rgb.size()) +
+                       " bytes, allowed " + std::to_string(wanted) + ": " +
                        std::to_string(format_.width) + "x" + std::to_string(format_.height) +
-                       " pixels of red, green and blue are " + std::to_string(wanted));
+                       " pixels of 3 bytes)");
     }
     for (int row = 0; row < encoder_->height; ++row) {
         const auto from = static_cast<std::size_t>(std::min(row, format_.height - 1)) * row_bytes;
@@ -225,7 +224,8 @@ Result<void> Mp4Writer::convert(std::span<const std::byte> rgb) {
     yuv_->chroma_location = encoder_->chroma_sample_location;
     const int rows = sws_scale(converter_.get(), rgb_->data, rgb_->linesize, 0, rgb_->height,
                                yuv_->data, yuv_->linesize);
-    if (rows < rgb_->height) return explain("a frame cannot be converted", AVERROR_EXTERNAL);
+    if (rows < rgb_->height)
+        return explain("a frame cannot be converted for the encoder", AVERROR_EXTERNAL);
     return {};
 }
 
@@ -235,7 +235,7 @@ Result<void> Mp4Writer::encode(AVFrame* frame) {
         if (Result<void> drained = drain(); !drained) return drained;
         status = avcodec_send_frame(encoder_.get(), frame);
     }
-    if (status < 0) return explain("the encoder " + encoder_name_ + " refused a frame", status);
+    if (status < 0) return explain("the encoder " + encoder_name_ + " rejected a frame", status);
     return drain();
 }
 

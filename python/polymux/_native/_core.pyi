@@ -279,7 +279,7 @@ class ChatChunk:
 
     @property
     def role(self) -> str | None:
-        """'assistant' if the chunk has a role, else None."""
+        """Role of the author, usually 'assistant'; None if missing."""
 
     @property
     def raw(self) -> bytes:
@@ -307,7 +307,7 @@ class ChatChunk:
 
     @property
     def tool_calls(self) -> tuple[Any, ...]:
-        """Partial tool calls; their members are attributes."""
+        """Partial tool calls of the first choice; their members are attributes."""
 
     @property
     def logprobs(self) -> Any:
@@ -431,7 +431,7 @@ class Exchange:
 
 @final
 class LoopNotifier:
-    """Notifies an event loop of news of its exchanges."""
+    """Wakes an event loop when its requests have new data or have ended."""
 
     def __init__(self, loop: AbstractEventLoop) -> None: ...
     def dispatch(self) -> None: ...

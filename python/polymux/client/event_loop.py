@@ -73,7 +73,7 @@ async def news(
     own = _PORTS.get(loop)
     if own is None or not exchange.belongs_to(own):
         raise RuntimeError(
-            "stream: belongs to another event loop. Read it in the loop that started it"
+            "stream: belongs to another event loop. Read it in the event loop that started it"
         )
     if loop not in _GUARDS:
         _GUARDS[loop] = guard = _end_with_loop(loop, own)

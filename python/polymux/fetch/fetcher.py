@@ -182,10 +182,10 @@ def fetch(
         >>> fetch(f"http://{host}/", policy=FetchPolicy(allowed_hosts=(host,))).data
         b'hello'
         >>> server.server_close()
-        >>> fetch(f"http://{host}/")
+        >>> fetch("http://media.example:8080/")
         Traceback (most recent call last):
-        polymux.errors.URLRefusedError: the URL is refused: its port is not one of those that are
-        allowed
+        polymux.errors.URLRefusedError: the URL is refused: port 8080 is not allowed (allowed: 80,
+        443)
     """
     return _Call(url, policy, limits, destination, on_progress).run(core.CancelToken())
 

@@ -61,7 +61,8 @@ async def on_a_thread(
         async with asyncio.timeout(total_ms / 1000):
             await places.acquire()
     except TimeoutError:
-        error = RequestTimeoutError("the fetch took too long (limit total)")  # The core's message.
+        # The core's message.
+        error = RequestTimeoutError("the download took too long (timeout: total)")
         error.limit = "total"
         raise error from None
     try:

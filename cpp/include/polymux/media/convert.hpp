@@ -53,9 +53,8 @@ struct ConvertOptions {
     bool identical_file = false;  ///< Whole file as from `ffmpeg -vn`, with tags; implies `exact`.
     int threads = 0;              ///< Maximum for one file; 0 means all cores.
     /// For ABR and VBR: use one encoder from start to end, which makes every frame identical to
-    /// ffmpeg's. Without it, fewer than one frame in a thousand can differ, at LAME's upper bit
-    /// limit. No effect at a constant bitrate, where a single thread makes every frame identical to
-    /// ffmpeg's.
+    /// ffmpeg's. Otherwise, fewer than one frame in a thousand can differ, at LAME's upper bit
+    /// limit. No effect at a constant bitrate; there, use one thread for identical frames.
     bool exact = false;
     Verify verify = Verify::none;
     bool strict = false;  ///< Damaged input is an error instead of a warning.

@@ -1,4 +1,4 @@
-// The searchable index of a song library: segments in files that processes share, and later
+// The searchable index of a music library: segments in files that processes share, and later
 // additions in memory. It can always be rebuilt from the library's database, which is the
 // authoritative copy.
 //

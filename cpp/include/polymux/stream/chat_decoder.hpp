@@ -79,7 +79,7 @@ private:
 
     SseSplitter splitter_;
     std::unique_ptr<TemplateSet> templates_;
-    std::unique_ptr<SurrogateMender> mender_;  // Created at the first half surrogate pair.
+    std::unique_ptr<SurrogateMender> mender_;  // Created at the first lone surrogate.
     ChatDecoderCounts counts_;
     Shape shape_ = Shape::unknown;
     ChoiceSet begun_;

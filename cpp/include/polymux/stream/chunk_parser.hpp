@@ -47,7 +47,7 @@ struct ParsedChunk {
     bool has_choices = false;   ///< `choices` is present, or freellm's `response`.
     bool whole_answer = false;  ///< Its first choice has a `message` instead of a `delta`.
     bool plain_text = true;     ///< `content` and `reasoning` are JSON strings, not lists of parts.
-    bool wrong_text = false;    ///< For `invalid`: a wrong escape, or half a surrogate pair.
+    bool wrong_text = false;    ///< For `invalid`: an invalid escape, or a lone surrogate.
     std::string reason;         ///< For `invalid`: the reason, as the end of a sentence.
     StreamEnd error;            ///< Members of `error`, or of the top level.
 };

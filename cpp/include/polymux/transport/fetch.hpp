@@ -65,7 +65,7 @@ struct FetchStart {
     int status = 0;
     std::uint64_t offset = 0;  ///< Start of its body: `offset_bytes` of the request, or 0.
     std::optional<std::uint64_t> total_bytes{};  ///< Declared, including the skipped part.
-    std::string etag{};                          ///< A strong entity tag; empty if there is none.
+    std::string etag{};                          ///< A strong entity tag; empty if missing.
     bool is_encoded = false;  ///< Content-encoded: ranges do not match decoded bytes.
 };
 

@@ -10,7 +10,7 @@ constexpr std::size_t farthest_pointer_bytes = 511;
 
 Error contradiction(const char* what) {
     return Error{.code = ErrorCode::encoder_failed,
-                 .message = std::string("LAME produced a frame that ") + what};
+                 .message = std::string("LAME produced an MP3 frame that ") + what};
 }
 
 unsigned value_of(std::byte byte) noexcept {
@@ -72,7 +72,8 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
     stream_.insert(stream_.end(), frame.begin() + static_cast<std::ptrdiff_t>(head_bytes),
                    frame.end());
     const auto data_bytes = static_cast<std::size_t>((side_info->main_data_bits + 7) / 8);
-    if (begin + data_bytes > stream_.size()) return contradiction("is longer than its space");
+    if (begin + data_bytes > stream_.size())
+        return contradiction("is longer than the space reserved for it");
 
     CodedFrame coded;
     coded.head.assign(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(head_bytes));

@@ -1,5 +1,5 @@
-// Maps tags to frames. Generic names are FFmpeg's or, if it has none, those used by its demuxers
-// and common taggers.
+// Maps tags to frames. Generic names are FFmpeg's or, if FFmpeg defines no name, those used by its
+// demuxers and by common taggers.
 #include <algorithm>
 #include <array>
 #include <map>

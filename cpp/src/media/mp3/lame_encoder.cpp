@@ -193,8 +193,9 @@ private:
 Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& settings) {
     UniqueLame encoder = create(settings);
     if (!encoder) {
-        return encoder_error("LAME refused " + std::to_string(settings.channels) + " channels at " +
-                             std::to_string(settings.sample_rate_hz) + " Hz with these settings");
+        return encoder_error("LAME does not support " + std::to_string(settings.channels) +
+                             " channels at " + std::to_string(settings.sample_rate_hz) +
+                             " Hz with these settings");
     }
     return std::unique_ptr<Encoder>(new LameEncoder(std::move(encoder), settings));
 }

@@ -52,7 +52,7 @@ public:
 
     /// Returns the earliest job that can continue. With `may_start`, otherwise a new job: at the
     /// earliest segment without one or, if every segment has one, in the second half of a job's
-    /// remaining work. Returns null if there is none, or after a failure.
+    /// remaining work. Returns null if no work is available, or after a failure.
     std::shared_ptr<EncodingJob> claim(bool may_start);
     /// Works on a claimed job for a few milliseconds. Returns false if the job was released.
     bool step(const std::shared_ptr<EncodingJob>& job);

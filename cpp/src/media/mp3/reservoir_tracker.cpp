@@ -20,7 +20,7 @@ constexpr double doubtful_share_abr = 0.65;
 constexpr double granted_payload_share = 0.9;
 constexpr double granted_reservoir_share = 0.6;
 
-// The other granule then has no bits to give.
+// If the larger granule has this many times the bits of the others, they have none to give.
 constexpr int lonely_granule_share = 10;
 
 void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {

@@ -17,7 +17,7 @@
 
 namespace polymux::media::mp3 {
 
-/// Where an encoder begins, if not with the first frame of a segment.
+/// Start of an encoder that does not begin with the first frame of a segment.
 struct EncodingStart {
     int frames = 0;  ///< Frames of the segment to skip.
     /// Number of the frame before which to empty the reservoir.

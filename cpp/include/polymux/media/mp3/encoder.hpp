@@ -52,8 +52,8 @@ public:
     [[nodiscard]] virtual int delay_samples() const noexcept = 0;
     [[nodiscard]] virtual int lowpass_hz() const noexcept = 0;
 
-    /// Number of samples so far that were NaN, infinite or far too loud. The encoder silenced or
-    /// attenuated them.
+    /// Number of samples so far that were NaN, infinite or far too loud. The encoder set NaN to 0
+    /// and limited the others.
     [[nodiscard]] virtual std::int64_t unusable_samples() const noexcept = 0;
 
     virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
