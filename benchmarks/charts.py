@@ -95,7 +95,7 @@ CPU = Column("CPU, µs each", "CPU per request, µs")
 RATE = Column("wall, µs each", "requests per second", per_second=True)
 CPU_RATIO = Column("times polymux", "CPU relative to polymux")
 TOKEN_CPU = Column("CPU, µs each", "CPU per token, µs")
-LOOP = Column("CPU of the loop's thread", "of it in the event loop's thread")
+LOOP = Column("CPU of the loop's thread", "of which in the event loop's thread")
 UVLOOP = Row("polymux + uvloop", "polymux with uvloop")
 FLOOR = Row("sockets and epoll, no library", "sockets in C++, no HTTP library", bar=False)
 
@@ -459,8 +459,8 @@ MP3 = (
         value=Column("seconds"),
         columns=(
             Column("seconds"),
-            Column("times as fast as one ffmpeg each", "times as fast as one ffmpeg each"),
-            Column("CPU ÷ one ffmpeg each", "CPU relative to one ffmpeg each"),
+            Column("times as fast as one ffmpeg each", "times as fast as ffmpeg, one at a time"),
+            Column("CPU ÷ one ffmpeg each", "CPU relative to ffmpeg, one at a time"),
         ),
         rows=(
             Row("polymux.convert_many"),

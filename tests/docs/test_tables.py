@@ -104,8 +104,8 @@ def test_engines_and_upstreams_can_do_it(row: list[str]) -> None:
     assert {name for name, one in able.items() if operation not in one} == set()
     assert bool(able) != (row[2] == "upstream only")
     upstreams = [
-        *(["OpenAI's form"] if operation in OPENAI_OPERATIONS else []),
-        *(["Replicate's form"] if operation in operations_of({}) else []),
+        *(["OpenAI-compatible"] if operation in OPENAI_OPERATIONS else []),
+        *(["Replicate-compatible"] if operation in operations_of({}) else []),
         "polymux",
     ]
     assert row[3] == ", ".join(upstreams)

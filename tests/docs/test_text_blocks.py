@@ -30,7 +30,7 @@ NO_COMMANDS = {
     ("guides/python-client.md", "base_url ="): "the client's settings, which no server checks",
     ("integrations/mcp.md", "{"): "settings of other programs",
     ("reference/errors.md", "PolymuxError"): "the tree of errors; test_error_page.py holds it",
-    ("reference/models.md", "model sdxl-"): "what the server says",
+    ("reference/models.md", "no engine"): "what the server says",
     ("reference/models.md", "my-model/"): "a folder of weights",
 }
 #: First word of somebody else's command, to why it is only shown.

@@ -66,7 +66,7 @@ void check_format(const ConvertOptions& options, std::vector<std::string>& probl
     }
     if (options.threads < 0) {
         problems.push_back("threads: invalid value (got " + std::to_string(options.threads) +
-                           ", allowed 0 for all cores, or more)");
+                           ", allowed 0 or more). 0 uses all cores");
     }
 }
 

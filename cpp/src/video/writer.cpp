@@ -53,7 +53,7 @@ Result<void> check(const media::ByteSink& sink, const VideoFormat& format,
     }
     if (options.threads < 0) {
         return invalid("threads: invalid value (got " + std::to_string(options.threads) +
-                       ", allowed 0 for all cores, or more)");
+                       ", allowed 0 or more). 0 uses all cores");
     }
     if (!sink.can_patch() || !sink.can_read_back()) {
         return invalid(

@@ -242,9 +242,9 @@ async def afetch(
 ) -> Fetched:
     """Fetch a URL in asyncio, on a separate thread; see `fetch`.
 
-    At most 64 threads run at once. Further calls wait, which counts for ``total_ms``. Canceling
-    the task aborts the fetch within milliseconds. The cancellation is raised after the thread has
-    ended.
+    At most 64 threads run at once. Further calls wait, and the wait counts toward ``total_ms``.
+    Canceling the task aborts the fetch within milliseconds. The cancellation is raised after the
+    thread has ended.
 
     Args:
         url: See `fetch`, also for everything else that is not described here.

@@ -161,5 +161,5 @@ def _opened(field: str, path: Path, folders: Sequence[Path]) -> Input:
             field,
         )
     if status is None or not stat.S_ISREG(status.st_mode):
-        raise bad_request(f"{field}: file not found: {name}", field)
+        raise bad_request(f"{field}: not found, or not a regular file: {name}", field)
     return Input(real.name, "", status.st_size, path=real)

@@ -97,11 +97,12 @@ def write_video(
     cancel: Cancellation | None = None,
     overwrite: bool = True,
 ) -> WrittenVideo:
-    """Write frames of one size to an MP4 file that all players support. It plays while it loads.
+    """Write frames of one size to an MP4 file, which plays while it loads.
 
     The video is 8-bit 4:2:0 in BT.709, limited range, and tagged accordingly. All frames have the
-    same duration. Odd sizes are made even by repeating the last column or row. Ctrl-C, or an
-    exception in `frames`, stops the operation and leaves no partial file.
+    same duration. Odd sizes are made even by repeating the last column or row. VP9 in MP4 plays in
+    current browsers, VLC and mpv, but not on every TV. Ctrl-C, or an exception in `frames`, stops
+    the operation and leaves no partial file.
 
     Args:
         output: Path of the new file. It appears only when it is complete.

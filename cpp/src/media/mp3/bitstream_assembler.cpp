@@ -31,10 +31,11 @@ Result<void> BitstreamAssembler::place_first(const FrameCallback& on_frame) {
     const FrameSize size = choose_size(frame);
     if (!reservoir_.fits(size, frame.main_data_bits)) {
         stuck_ = true;
-        return Error{.code = ErrorCode::encoder_failed,
-                     .message = "an MP3 frame with " + std::to_string(frame.main_data_bits) +
-                                " bits of data does not fit, although the bit reservoir has " +
-                                std::to_string(reservoir_.level_bits()) + " bits"};
+        return Error{
+            .code = ErrorCode::encoder_failed,
+            .message = "an MP3 frame is too large for its size and the bit reservoir (got " +
+                       std::to_string(frame.main_data_bits) + " bits of data; the reservoir has " +
+                       std::to_string(reservoir_.level_bits()) + " bits)"};
     }
     const Placement placement = reservoir_.place(size, frame.main_data_bits);
     stream_.stuff(8 * placement.stuffing_bytes_before);

@@ -44,7 +44,7 @@ def refuse_transcription(name: str, work: OperationRequest, *, form: str = TIMED
         words = f"timestamp=word: the upstream {name} returns no timestamps. Use timestamp=chunk"
     elif work.values.get("task") == "translate":
         words = (
-            f"timestamp=word: the upstream {name} returns no timestamps of words in translations. "
+            f"timestamp=word: the upstream {name} returns no word timestamps in translations. "
             "Use timestamp=chunk or task=transcribe"
         )
     if words:
@@ -97,7 +97,7 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
     if work.values.get("timestamp") == "word":
         chunks = _words(name, value.get("words"), text.strip())
         if chunks is None:
-            sink.log("timestamp: the upstream returned no timestamps of words")
+            sink.log("timestamp: the upstream returned no word timestamps")
             told = "chunk"
     if chunks is None:
         chunks = _chunks(name, value.get("segments"), "text")

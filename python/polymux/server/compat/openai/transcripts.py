@@ -92,7 +92,7 @@ class Transcript(NamedTuple):
         if "word" in self.wanted and self._told() is not None:
             raise status_error(
                 errors.NoBackendError,
-                "timestamp_granularities: the transcript has no timestamps of words. Use segment",
+                "timestamp_granularities: the transcript has no word timestamps. Use segment",
                 param="timestamp_granularities",
             )
         measured_s = self._measured_s()
