@@ -231,8 +231,9 @@ void register_handles(py::module_& module) {
 
 void register_transport(py::module_& module) {
     intern_names_of_futures();
-    py::class_<CallOptions>(module, "CallOptions", py::is_final(), plain_metaclass(),
-                            "Timeouts, retries and limits of a call; None means no limit.")
+    py::class_<CallOptions>(
+        module, "CallOptions", py::is_final(), plain_metaclass(),
+        "Timeouts, retries and size limits of a call. A timeout of None never expires.")
         .def("__reduce__", &refuse_pickling)
         .def(py::init(&make_options), py::kw_only(), py::arg("connect_ms"), py::arg("write_ms"),
              py::arg("first_byte_ms"), py::arg("idle_ms"), py::arg("event_ms"), py::arg("total_ms"),

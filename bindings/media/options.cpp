@@ -192,7 +192,8 @@ void register_options(py::module_& module) {
                 raise(checked.error());
             }
         },
-        py::arg("options"), "Raise an error that names every problem of the options.");
+        py::arg("options"),
+        "Raise an error that names every problem with the options, if there are any.");
     module.def(
         "parse_bitrate",
         [](const std::string& text) { return value_or_raise(media::parse_bitrate(text)); },

@@ -21,7 +21,8 @@ Error missing(const std::string& path, int os_errno) {
     }
     return file_refusal(
         ErrorCode::input_not_found, path,
-        "file not found. Check the path; a relative path starts in the current folder", os_errno);
+        "file not found. Check the path; a relative path starts in the current directory",
+        os_errno);
 }
 
 Error open_failure(const std::string& path, int os_errno) {
@@ -30,15 +31,17 @@ Error open_failure(const std::string& path, int os_errno) {
             return missing(path, os_errno);
         case ENOTDIR:
             return file_refusal(ErrorCode::input_not_found, path,
-                                "a part of the path before the last '/' is not a folder", os_errno);
+                                "a part of the path before the last '/' is not a directory",
+                                os_errno);
         case EACCES:
         case EPERM:
             return file_refusal(
                 ErrorCode::input_unreadable, path,
-                "permission denied: this user may not read the file or enter its folder", os_errno);
+                "permission denied: this user may not read the file or enter its directory",
+                os_errno);
         case ENAMETOOLONG:
             return file_refusal(ErrorCode::input_unreadable, path,
-                                "the path is too long for this system. Change to its folder and "
+                                "the path is too long for this system. Change to its directory and "
                                 "use a relative path",
                                 os_errno);
         case ELOOP:
@@ -64,7 +67,7 @@ std::optional<Error> refuse_unless_regular(const std::string& path, mode_t mode)
         case S_IFREG:
             return {};
         case S_IFDIR:
-            return refuse("it is a folder. Pass the path of one file in it");
+            return refuse("it is a directory. Pass the path of one file in it");
         case S_IFIFO:
             return refuse(
                 "it is a pipe, which would block. Open it yourself and pass the file object, or "

@@ -211,9 +211,9 @@ TEST_SUITE("file source") {
 
         const Error of_folder = refusal_of(folder.path());
         CHECK(of_folder.code == ErrorCode::input_unreadable);
-        CHECK(says(of_folder, "it is a folder"));
-        CHECK(says(refusal_of(folder.path() + "/"), "it is a folder"));
-        CHECK(says(refusal_of("/"), "it is a folder"));
+        CHECK(says(of_folder, "it is a directory"));
+        CHECK(says(refusal_of(folder.path() + "/"), "it is a directory"));
+        CHECK(says(refusal_of("/"), "it is a directory"));
 
         REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
         const Error of_pipe = refusal_of(folder.file("pipe"));

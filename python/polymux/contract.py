@@ -320,7 +320,7 @@ def read_form(
     for field in given:
         if not isinstance(field, tuple) or len(field) != 2 or not isinstance(field[0], str):
             raise InvalidRequestError(
-                f"fields: each item must be a pair of name and value (got {shown(field)})"
+                f"fields: each item must be a tuple of name (str) and value (got {shown(field)})"
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
     return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))

@@ -100,8 +100,8 @@ std::optional<std::string> range_problem(std::optional<double> start_s,
                std::to_string(highest_s) + ")";
     }
     if (end_s && !(*end_s > start_s.value_or(0) && *end_s <= highest_s)) {
-        return "end: out of range (got " + number(*end_s) + " s, allowed above the start of " +
-               number(start_s.value_or(0)) + " s, at most " + std::to_string(highest_s) + ")";
+        return "end: out of range (got " + number(*end_s) + " s, allowed more than the start (" +
+               number(start_s.value_or(0)) + " s), up to " + std::to_string(highest_s) + " s)";
     }
     return std::nullopt;
 }

@@ -33,7 +33,7 @@ std::optional<Error> refuse_by_type(const Destination& destination, mode_t mode)
         case S_IFREG:
             return {};
         case S_IFDIR:
-            return refuse("it is a folder. Pass the path of the file to write");
+            return refuse("it is a directory. Pass the path of the file to write");
         case S_IFLNK:
             return refuse(
                 "it is a symbolic link, which is neither followed nor replaced. Pass the path that "
@@ -77,11 +77,12 @@ Error system_failure(const Destination& destination, int os_errno, int space_of)
     switch (os_errno) {
         case ENOSPC:
             reason = "no space is left on the disk" + free_space(space_of) +
-                     ". Free some space or choose another folder";
+                     ". Free some space or choose another directory";
             break;
         case EDQUOT:
             reason =
-                "the disk quota of this user is used up. Free some space or choose another folder";
+                "the disk quota of this user is used up. Free some space or choose another "
+                "directory";
             break;
         case EFBIG:
             reason =
@@ -90,16 +91,17 @@ Error system_failure(const Destination& destination, int os_errno, int space_of)
             break;
         case EACCES:
         case EPERM:
-            reason = "permission denied: this user may not create or replace files in that folder";
+            reason =
+                "permission denied: this user may not create or replace files in its directory";
             break;
         case EROFS:
             reason = "the file system is read-only";
             break;
         case ENOENT:
-            reason = "its folder does not exist. Create the folder first";
+            reason = "its directory does not exist. Create it first";
             break;
         case ENOTDIR:
-            reason = "a part of the path before the last '/' is not a folder";
+            reason = "a part of the path before the last '/' is not a directory";
             break;
         case ENAMETOOLONG:
             reason = "the name or the path is too long for this system";
@@ -154,7 +156,7 @@ Result<std::optional<struct stat>> examine(const Destination& destination) {
     }
     if (!destination.options.overwrite) {
         return destination.error(ErrorCode::output_exists,
-                                 "it already exists. Allow overwriting or choose another name",
+                                 "it already exists. Allow overwriting or use another name",
                                  EEXIST);
     }
     // Renaming over a read-only file would succeed, but would ignore that its write permission was

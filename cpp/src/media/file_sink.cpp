@@ -271,7 +271,7 @@ private:
             const int os_errno = errno;
             return destination_.error(
                 ErrorCode::output_failed,
-                "the file is complete, but its folder could not be synced to the disk: " +
+                "the file is complete, but its directory could not be synced to the disk: " +
                     std::generic_category().message(os_errno),
                 os_errno);
         }

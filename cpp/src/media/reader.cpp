@@ -327,9 +327,10 @@ void AudioReader::choose_format(const AVFrame& frame) {
 void AudioReader::note_change(const AVFrame& frame) {
     const int channels = frame.ch_layout.nb_channels;
     if (frame.sample_rate == input_rate_hz_ && channels == input_channels_) return;
-    warn("format_changed", "the audio format changes (channels: " + std::to_string(channels) +
+    warn("format_changed", "the audio format changes within the input (new format: channels: " +
+                               std::to_string(channels) +
                                ", sample rate: " + std::to_string(frame.sample_rate) +
-                               " Hz). All audio is converted to the format at its start");
+                               " Hz). All audio is converted to one output format");
     input_rate_hz_ = frame.sample_rate;
     input_channels_ = channels;
 }

@@ -32,7 +32,7 @@ inline constexpr std::size_t section_alignment_bytes = 64;
 
 /// Completes the message of an error of the index files.
 inline constexpr std::string_view rebuild_hint =
-    ". Delete the folder \"segments\" of the song index. It is rebuilt from the song database";
+    ". Delete the directory \"segments\" of the song index. It is rebuilt from the song database";
 
 [[nodiscard]] inline std::string other_version(std::uint32_t got, std::uint32_t allowed) {
     return "its format version is not supported (got " + std::to_string(got) + ", allowed " +

@@ -186,7 +186,7 @@ bool Hop::take_body(std::span<const std::byte> piece) {
     if (body_bytes_ > max_bytes || received() > max_bytes) {
         fail({.code = ErrorCode::answer_too_large,
               .message = "the response is too large (allowed " + std::to_string(allowed) +
-                         " bytes, as received and decompressed)"});
+                         " bytes, both before and after decompression)"});
         return false;
     }
     const Clock::time_point before = Clock::now();

@@ -383,7 +383,7 @@ class AsyncChatStream(_Stream):
 
 @final
 class CallOptions:
-    """Timeouts, retries and limits of a call; None means no limit."""
+    """Timeouts, retries and size limits of a call. A timeout of None never expires."""
 
     def __init__(
         self,

@@ -105,7 +105,9 @@ def connect(address: str) -> bool:
                 namespace="polymux",
             )
         except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
-            raise ConnectError(f"cannot connect to the Ray cluster {address}: {error}") from error
+            raise ConnectError(
+                f"ray={shown(address)}: cannot start or reach the cluster: {error}"
+            ) from error
     _set_spoken(spoken=False)
     return True
 

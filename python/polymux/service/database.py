@@ -116,7 +116,7 @@ class Database:
             raise StoreError(
                 f"job database {self._name()}: unsupported version (got {version}, allowed up to "
                 f"{len(MIGRATIONS)}). Use the version of polymux that created it, or choose "
-                "another folder for the store"
+                "another directory for the store"
             )
         if 0 < version < len(MIGRATIONS):
             self._back_up(version)
@@ -188,7 +188,7 @@ class Database:
         return StoreError(
             f"job database {self._name()}: damaged ({told}). Restore a backup: media files that "
             "the backup does not list will be deleted. Or move the database away: the server will "
-            "start with an empty one and move all media files to another folder"
+            "start with an empty one and move all media files to another directory"
         )
 
     def _name(self) -> str:

@@ -231,7 +231,7 @@ def _locked(folder: Path) -> int:
         os.close(descriptor)
         raise StoreError(
             f"store {name}: in use by another server (process {holder or 'unknown'}). Stop that "
-            "server, or choose another folder for the store"
+            "server, or choose another directory for the store"
         ) from None
     except OSError as error:
         os.close(descriptor)

@@ -204,7 +204,8 @@ class SummaryBackend(Backend):
             theirs = self._chat_model(work).is_upstream
             raise status_error(
                 errors.InternalServerError,
-                "the chat model returned no text. Choose another model for summaries",
+                "summarize_video: the chat model returned no text. Set summaries.model to "
+                "another model",
                 code="upstream_failed" if theirs else "engine_failed",
                 status=502 if theirs else 500,
             )

@@ -213,8 +213,8 @@ def _opened(source: Upload) -> Iterator[Image]:
             head = file.read(_PDF_WITHIN_BYTES)
         if PICTURE.match(head):
             raise UndecodableError(
-                "the header of the image is damaged, or the samples are not supported, such as "
-                "floating-point colors. Convert the image to PNG",
+                "the image header is damaged, or the pixel format is not supported (for example, "
+                "floating-point colors). Convert the image to PNG",
                 input_name=source.file_name,
             ) from None
         if b"%PDF-" in head:
