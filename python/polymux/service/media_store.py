@@ -63,9 +63,9 @@ def refuse_files_of_others(folder: Path) -> None:
     for one in _files_of_others(folder):
         raise StoreError(
             f"{display_name(one.as_posix())}: not created by polymux. The store "
-            f"{display_name(folder.as_posix())} must not contain other files in its directories media "
-            "and drafts. Choose another directory for the store, or move the file away (nothing was "
-            "changed)"
+            f"{display_name(folder.as_posix())} must not contain other files in its directories "
+            "media and drafts. Choose another directory for the store, or move the file away "
+            "(nothing was changed)"
         )
 
 
