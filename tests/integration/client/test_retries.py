@@ -9,6 +9,7 @@ import math
 import pickle
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import polymux
@@ -299,17 +300,19 @@ def test_nobody_listens() -> None:
 def test_a_server_that_comes_back() -> None:
     """The network is down for a while and the call succeeds (K15)."""
     retry = Retry(50, first_backoff_s=0.1, max_backoff_s=0.1)
-    with MisbehavingServer() as first:
-        port = first.port
     texts: list[str] = []
-    with polymux.Client(f"http://127.0.0.1:{port}", KEY, retry=retry) as client:
-        caller = threading.Thread(target=lambda: texts.append(client.free_chat("x").text))
-        caller.start()
-        time.sleep(0.3)
-        with MisbehavingServer(port=port) as again:
-            again.script(FINE)
-            caller.join(10 * PATIENCE)
-        assert texts == ["fine"]
+    with ExitStack() as down:
+        # Reserved until the server starts, so that no other server answers there.
+        port = down.enter_context(refusing_port())
+        with polymux.Client(f"http://127.0.0.1:{port}", KEY, retry=retry) as client:
+            caller = threading.Thread(target=lambda: texts.append(client.free_chat("x").text))
+            caller.start()
+            time.sleep(0.3)
+            down.close()
+            with MisbehavingServer(port=port) as again:
+                again.script(FINE)
+                caller.join(10 * PATIENCE)
+    assert texts == ["fine"]
 
 
 def test_a_name_that_leads_nowhere() -> None:
