@@ -109,7 +109,7 @@ def test_no_song_matches(server: ReferenceServer, tmp_path: Path) -> None:
         ("generate-image x --seed many", 2, "'many'"),
         ("generate-image x --output-dir a --no-wait", 2, "--no-wait"),
         ("transcribe missing.wav", 5, "missing.wav"),
-        ("transcribe .", 1, "folder"),
+        ("transcribe .", 1, "directory"),
         ("transcribe a --json --format srt", 2, "--format"),
         ("transcribe a -o b --no-wait", 2, "--no-wait"),
         ("chat x --extra-body []", 2, "--extra-body"),
