@@ -308,9 +308,10 @@ def test_a_server_that_comes_back() -> None:
             caller = threading.Thread(target=lambda: texts.append(client.free_chat("x").text))
             caller.start()
             time.sleep(0.3)
+            again = MisbehavingServer(port=port)
+            again.script(FINE)
             down.close()
-            with MisbehavingServer(port=port) as again:
-                again.script(FINE)
+            with again:
                 caller.join(10 * PATIENCE)
     assert texts == ["fine"]
 
