@@ -55,6 +55,8 @@ _HERE_ONLY = (
     "recursive", "workers", "abr", "preset", "threads", "exact", "verify", "identical_file", "tags",
     "tag", "cover", "id3v2_version", "strict", "input_limit",
 )  # fmt: skip
+#: Names options, where the error of `convert_to_mp3` names its arguments.
+_EXISTS = "already exists. Use --overwrite to replace it, or --skip-existing to skip the input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,10 +426,7 @@ class _LocalConversions(_Conversions):
         if not self._json:
             words = str(error)
             if isinstance(error, OutputExistsError):  # Its advice is for Python.
-                words = (
-                    f"cannot write '{display_name(item.output)}': already exists. Use --overwrite "
-                    "to replace it, or --skip-existing to skip the input"
-                )
+                words = f"cannot write '{display_name(item.output)}': {_EXISTS}"
             self._screen.complain(f"polymux: {words}")
 
     def _draw(self, group: JobGroup) -> None:
@@ -530,11 +529,7 @@ class _RemoteConversions(_Conversions):
     def _prepare(self, output: str) -> None:
         """Check that the output can be saved before anything is sent."""
         if not self._options.overwrite and os.path.lexists(output):
-            raise OutputExistsError(
-                "already exists. Use --overwrite to replace it, or --skip-existing to skip the "
-                "input",
-                input_name=output,
-            )
+            raise OutputExistsError(_EXISTS, input_name=output)
         if error := self._make_folder_of(output):
             raise error
         if not Path(output).parent.is_dir():

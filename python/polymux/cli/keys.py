@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux._util.text import shown
 from polymux.cli import JSON_ARRAY, add_quiet
@@ -18,9 +18,12 @@ from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from polymux.cli import Parser
     from polymux.server.auth.api_keys import Key
 
+_Number = TypeVar("_Number", int, float)
 _DAY_S = 86400.0
 _ALL = "all"
 _NONE = "none"
@@ -107,20 +110,19 @@ def _name(text: str) -> str:
 
 
 def _number_or_none(text: str) -> float | None:
-    try:
-        return None if text == _NONE else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"invalid value (got {shown(text)}, allowed a number or 'none')"
-        ) from None
+    return _or_none(text, float, "a number")
 
 
 def _count_or_none(text: str) -> int | None:
+    return _or_none(text, int, "an integer")
+
+
+def _or_none(text: str, kind: Callable[[str], _Number], allowed: str) -> _Number | None:
     try:
-        return None if text == _NONE else int(text)
+        return None if text == _NONE else kind(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"invalid value (got {shown(text)}, allowed an integer or 'none')"
+            f"invalid value (got {shown(text)}, allowed {allowed} or 'none')"
         ) from None
 
 
