@@ -128,7 +128,6 @@ TEST_SUITE("file sink: names") {
         const Error missing = refusal_of(folder.file("nowhere/talk.mp3"));
         CHECK(missing.code == ErrorCode::output_failed);
         CHECK(missing.os_errno == ENOENT);
-        CHECK(says(missing, "folder does not exist"));
         const Error file = refusal_of(folder.file("file/talk.mp3"));
         CHECK(file.code == ErrorCode::output_failed);
         CHECK(file.os_errno == ENOTDIR);
@@ -162,7 +161,6 @@ TEST_SUITE("file sink: names") {
                       const auto sink = create_file_sink(folder.file(name));
                       if (sink || sink.error().code != ErrorCode::output_failed) return 2;
                       if (sink.error().os_errno != EACCES) return 3;
-                      if (!says(sink.error(), "permission denied")) return 4;
                   }
                   return 0;
               }) == 0);

@@ -172,7 +172,6 @@ TEST_SUITE("file source") {
         CHECK(missing.code == ErrorCode::input_not_found);
         CHECK(missing.os_errno == ENOENT);
         CHECK(missing.input_name == folder.file("nothing.wav"));
-        CHECK(says(missing, "file not found"));
         CHECK(says(missing, "nothing.wav'"));
 
         write_file(folder.file("file"), "x");
@@ -251,8 +250,7 @@ TEST_SUITE("file source") {
                   if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 1;
                   const auto source = media::open_file(folder.file("secret"));
                   if (source || source.error().code != ErrorCode::input_unreadable) return 2;
-                  if (source.error().os_errno != EACCES) return 3;
-                  return says(source.error(), "permission denied") ? 0 : 4;
+                  return source.error().os_errno == EACCES ? 0 : 3;
               }) == 0);
     }
 
@@ -263,7 +261,6 @@ TEST_SUITE("file source") {
         write_file(folder.file("a"), "x");
         const Error zero = refusal_of(folder.file("a") + std::string("\0.mp3", 5));
         CHECK(zero.code == ErrorCode::invalid_argument);
-        CHECK(says(zero, "null byte"));
 
         const Error long_name = refusal_of(folder.file(std::string(256, 'n')));
         CHECK(long_name.code == ErrorCode::input_unreadable);
