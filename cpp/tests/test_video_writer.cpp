@@ -321,7 +321,6 @@ TEST_SUITE("video writer") {
             const auto writer = open_writer(**sink, {.width = 32, .height = 32, .fps = {8, 1}});
             const auto report = writer->finish();
             REQUIRE_FALSE(report);
-            CHECK(says(report.error(), "no frame"));
         }
         CHECK(folder.entries().empty());
         std::vector<std::byte> bytes;

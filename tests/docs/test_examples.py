@@ -7,8 +7,7 @@
   and standard error together. `...` within a line stands for any text, a line of only `...` for any
   lines. Spaces at the ends of lines and empty lines at the end do not count.
 - `cpp` is compiled against the installed library.
-- `toml` is checked as a server's settings.
-- test_text_blocks.py checks `text`.
+- `toml` is checked as a server's settings; test_text_blocks.py checks `text`.
 
 Any other language fails, and so does a block with nothing to run. A file that an example names with
 .mp3, or passes to `save`, must exist after the run. The environment names a server that the tests
@@ -49,8 +48,6 @@ RUN_LANGUAGES = {"python", "console", "cpp"}
 PRINTING = {"python", "console"}
 #: Commands of consoles that have run, and left no file.
 MADE_NOTHING: set[str] = set()
-#: Where a server of an example keeps what it has.
-STATE = "XDG_STATE_HOME"
 #: The command, in a process that has it loaded.
 COMMAND = "import sys, polymux.cli\nsys.exit(polymux.cli.main({!r}))"
 CHECK = COMMAND.format(["config", "check", "polymux.toml"])
@@ -128,6 +125,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         programs.ffmpeg(*sine, folder / name)
     (folder / "letter.png").write_bytes(server_media.png(16, 16))
+    shutil.copytree(ROOT / "deploy", folder / "deploy")
     (folder / "recordings/broken.wav").write_bytes(b"this is no audio at all")
     (folder / "page.png").write_bytes(server_media.png(640, 480))
     return folder
@@ -148,6 +146,7 @@ def folder(
     monkeypatch.setenv("POLYMUX_BASE_URL", server.url)
     monkeypatch.setenv("POLYMUX_API_KEY", server.token)
     monkeypatch.setenv("POLYMUX_CONFIG", os.devnull)
+    monkeypatch.setenv("XDG_STATE_HOME", os.fspath(tmp_path / "work/state"))
     return shutil.copytree(media, tmp_path / "work")
 
 
@@ -199,7 +198,6 @@ def run_console(example: Example, folder: Path, server: ReferenceServer, python:
     printed = ""
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # noqa: PTH120
     variables = environment(folder, server, PATH=path, NO_COLOR="1")
-    variables[STATE] = str(folder / "state")
     for command in commands:
         if command in MADE_NOTHING and example.output is None:
             continue
