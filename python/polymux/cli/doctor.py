@@ -257,13 +257,13 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(
-        "ok       server" if found["server"] else "absent   server ('pip install polymux[server]')"
+        "ok       server" if found["server"] else "absent   server (run: pip install 'polymux[server]')"
     )
     lines.append(
         "ok       Model Context Protocol: 'polymux mcp', and /mcp of servers"
         if found["mcp"]
         else "absent   Model Context Protocol: 'polymux mcp', and /mcp of servers "
-        "('pip install polymux[mcp]')"
+        "(run: pip install 'polymux[mcp]')"
     )
     lines += downloads_health.lines(found["downloads"])
     lines += reader.health_lines(found["songs"])

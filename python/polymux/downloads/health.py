@@ -78,7 +78,7 @@ _WAYS_OUT = {
 def lines(found: dict[str, Any]) -> list[str]:
     """Format the result of `downloads` for people."""
     if not found["ok"]:
-        return [f"absent   downloads from web pages ('{found['remedy']}')"]
+        return [f"absent   downloads from web pages (run: {found['remedy']})"]
     words = [f"ok       downloads from web pages, with yt-dlp {found['version']}"]
     if found["old"]:
         words.append(
@@ -86,9 +86,9 @@ def lines(found: dict[str, Any]) -> list[str]:
             f"'{found['remedy']}'"
         )
     if not found["javascript"]:
-        words.append(f"absent   deno, which some sites require ('{found['remedy']}')")
+        words.append(f"absent   deno, which some sites require (run: {found['remedy']})")
     if not found["browsers"]:
-        words.append(f"absent   curl-cffi, which some sites require ('{found['remedy']}')")
+        words.append(f"absent   curl-cffi, which some sites require (run: {found['remedy']})")
     if found["way_out"] is not None:
         words.append(_WAYS_OUT[found["way_out"]])
     return words

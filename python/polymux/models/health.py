@@ -48,7 +48,7 @@ def generation(
 def lines(found: dict[str, Any]) -> list[str]:
     """Return the lines of `polymux doctor` for the result of `generation`."""
     if not found["installed"]:
-        return [f"absent   engine diffusion: images, video and music ('{found['remedy']}')"]
+        return [f"absent   engine diffusion: images, video and music (run: {found['remedy']})"]
     can = ", ".join(found["operations"])
     said = [
         f"ok       engine diffusion: {can}"

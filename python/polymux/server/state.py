@@ -152,7 +152,7 @@ class ServerState:
             self._local_key = text
 
         self.keys.add("local", before=keep)
-        _log.warning(
+        _log.info(
             "created an API key for this account and stored it in %s",
             display_name(os.fspath(place)),
         )
