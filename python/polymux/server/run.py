@@ -53,7 +53,7 @@ class ShutdownWatchdog:
 
     def __init__(self, shutdown_timeout_s: float) -> None:
         self._shutdown_timeout_s = shutdown_timeout_s
-        self._told, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         threading.Thread(target=self._watch, name="polymux shutdown watchdog", daemon=True).start()
 
     def notify(self, status: int = 0) -> None:
@@ -63,12 +63,12 @@ class ShutdownWatchdog:
             status: Exit status if the watchdog must end the process, up to 255.
         """
         with suppress(OSError):
-            os.write(self._tell, bytes((status,)))
+            os.write(self._write_end, bytes((status,)))
 
     def close(self) -> None:
-        tell, self._tell = self._tell, -1
-        if tell >= 0:
-            os.close(tell)
+        write_end, self._write_end = self._write_end, -1
+        if write_end >= 0:
+            os.close(write_end)
 
     def _watch(self) -> None:
         try:
@@ -86,13 +86,13 @@ class ShutdownWatchdog:
             except TimeoutError:
                 os._exit(status)
         finally:
-            os.close(self._told)
+            os.close(self._read_end)
 
     def _next(self, max_s: float | None) -> int | None:
         """Wait for the next signal; returns its exit status, or None when the server ends."""
-        if not select.select([self._told], [], [], max_s)[0]:
+        if not select.select([self._read_end], [], [], max_s)[0]:
             raise TimeoutError
-        data = os.read(self._told, 1)
+        data = os.read(self._read_end, 1)
         return data[0] if data else None
 
 
@@ -122,13 +122,13 @@ class _Server(uvicorn.Server):
         #: None if this thread does not receive signals.
         self.watchdog: ShutdownWatchdog | None = None
         #: Time of the first stop signal on `time.monotonic`'s clock; 0 before.
-        self._told_at = 0.0
+        self._first_signal_at = 0.0
         #: Exit status of the process.
         self.status = 0
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let work and jobs end while still accepting connections, to answer with 503."""
-        until = (self._told_at or time.monotonic()) + self._shutdown_timeout_s
+        until = (self._first_signal_at or time.monotonic()) + self._shutdown_timeout_s
         while (
             (self.server_state.tasks or self._state.has_jobs)
             and not self.force_exit
@@ -193,7 +193,7 @@ class _Server(uvicorn.Server):
             self.force_exit = True
             self.status = _SIGNALLED + sig
         self.should_exit = True
-        self._told_at = self._told_at or time.monotonic()
+        self._first_signal_at = self._first_signal_at or time.monotonic()
         if self.watchdog is not None:
             self.watchdog.notify(self.status)
         if self._state.ready:

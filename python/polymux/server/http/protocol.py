@@ -88,24 +88,24 @@ class _Behind:
 
     def __init__(self, protocol: IgnoreUpgradeProtocol) -> None:
         self._protocol = protocol
-        self._told = False
+        self._header_skipped = False
 
     def on_message_begin(self) -> None:
-        if self._told:
+        if self._header_skipped:
             self._protocol.on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        if self._told:
+        if self._header_skipped:
             self._protocol.on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._told:
+        if self._header_skipped:
             self._protocol.on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        if self._told:
+        if self._header_skipped:
             self._protocol.on_headers_complete()
-        self._told = True
+        self._header_skipped = True
 
     def on_body(self, body: bytes) -> None:
         self._protocol.on_body(body)

@@ -71,36 +71,36 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
     return ((b"polymux-metrics", words.encode("ascii")),)
 
 
-def error_body(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
+def error_body(error: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     """Return the JSON body of an error in the polymux API."""
-    body: dict[str, Any] = {"error": told["message"], "code": told["code"]}
-    if told.get("param"):
-        body["param"] = told["param"]
+    body: dict[str, Any] = {"error": error["message"], "code": error["code"]}
+    if error.get("param"):
+        body["param"] = error["param"]
     if request_id:
         body["request_id"] = request_id
     return body
 
 
-def told_fields(told: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
+def error_fields(error: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
     """Return the header fields of an error, after the given ones."""
-    own: list[tuple[bytes, bytes]] = [*fields]
-    if told["status"] == 401:
-        own.append(_AUTHENTICATE)
-    if told.get("retry_after"):
-        own.append((b"retry-after", str(told["retry_after"]).encode()))
-    if told.get("content_range"):  # The file's size (RFC 9110, 15.5.17).
-        own.append((b"content-range", str(told["content_range"]).encode()))
-    return own
+    headers: list[tuple[bytes, bytes]] = [*fields]
+    if error["status"] == 401:
+        headers.append(_AUTHENTICATE)
+    if error.get("retry_after"):
+        headers.append((b"retry-after", str(error["retry_after"]).encode()))
+    if error.get("content_range"):  # The file's size (RFC 9110, 15.5.17).
+        headers.append((b"content-range", str(error["content_range"]).encode()))
+    return headers
 
 
-async def send_told(
+async def send_error(
     send: Send,
-    told: Mapping[str, Any],
+    error: Mapping[str, Any],
     request_id: str,
     fields: Fields = (),
     *,
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Send the result of `errors.described` as an error response."""
-    body = error_body(told, request_id) | dict(more or {})
-    await send_json(send, told["status"], body, told_fields(told, fields), request_id=request_id)
+    body = error_body(error, request_id) | dict(more or {})
+    await send_json(send, error["status"], body, error_fields(error, fields), request_id=request_id)

@@ -137,11 +137,11 @@ class PlainFormatter(logging.Formatter):
         second = int(record.created)
         if second != self._second:
             self._second = second
-            self._told = time.strftime(self.default_time_format, time.localtime(second))
-        return f"{self._told},{record.msecs:03.0f}"
+            self._second_text = time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._second_text},{record.msecs:03.0f}"
 
     _second = -1
-    _told = ""
+    _second_text = ""
 
 
 class JsonFormatter(logging.Formatter):
@@ -160,18 +160,18 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time_text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told: dict[str, Any] = {
+        members: dict[str, Any] = {
             "time": time_text.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.name == ACCESS_LOGGER and isinstance(record.args, tuple):
-            told |= dict(zip(ACCESS, record.args, strict=True))
-            told["duration_ms"] = float(f"{told['duration_ms']:.1f}")
+            members |= dict(zip(ACCESS, record.args, strict=True))
+            members["duration_ms"] = float(f"{members['duration_ms']:.1f}")
         elif (request_id := getattr(record, "request_id", None)) is not None:
-            told["request_id"] = request_id
+            members["request_id"] = request_id
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        safe = {name: redact(one) if isinstance(one, str) else one for name, one in told.items()}
+            members["exception"] = self.formatException(record.exc_info)
+        safe = {name: redact(one) if isinstance(one, str) else one for name, one in members.items()}
         return json.dumps(safe)

@@ -52,7 +52,7 @@ class Administration(AdministrationEndpoint):
             "version": __version__,
             "engines": _backends(self.state, upstream=False),
             "upstreams": _backends(self.state, upstream=True),
-            "keys": told_keys(self.state, self.state.keys.keys(), asked.access.caller.id),
+            "keys": described_keys(self.state, self.state.keys.keys(), asked.access.caller.id),
             "scopes": list(known_scopes()),
             "requests": requests_of(self.state.metrics),
             "store": {
@@ -106,7 +106,7 @@ def _backends(state: ServerState, *, upstream: bool) -> list[dict[str, Any]]:
 
 def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
     health, place = backend.health(), state.service.places[backend.name]
-    told = {
+    description = {
         "name": backend.name,
         "state": health.state,
         "detail": health.detail,
@@ -120,11 +120,11 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
     }
     settings = state.settings.upstreams.get(backend.name)
     if settings is not None:
-        told |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
-    return told
+        description |= {"kind": settings.kind, "host": urlsplit(settings.base_url).hostname or ""}
+    return description
 
 
-def told_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[dict[str, Any]]:
+def described_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[dict[str, Any]]:
     """Describe API keys, without the keys or their hashes.
 
     Args:

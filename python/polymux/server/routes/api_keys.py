@@ -14,7 +14,7 @@ from polymux import errors
 from polymux._util.deprecation import with_new_keys
 from polymux._util.text import shown
 from polymux.server.auth.api_keys import LARGEST_QUOTA, KeyFile, known_scopes
-from polymux.server.routes.admin import PATH, AdministrationEndpoint, told_keys
+from polymux.server.routes.admin import PATH, AdministrationEndpoint, described_keys
 from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class _KeyEndpoint(AdministrationEndpoint):
     async def _send(
         self, asked: RequestContext, status: int, key: Key, text: str | None = None
     ) -> None:
-        (body,) = told_keys(self.state, (key,), asked.access.caller.id)
+        (body,) = described_keys(self.state, (key,), asked.access.caller.id)
         if text is not None:
             body = {"key": text} | body
         await asked.send_json(status, body, _NOT_STORED)
@@ -195,7 +195,7 @@ class KeyList(_KeyEndpoint):
     async def handle(self, asked: RequestContext) -> Any:
         if asked.scope["method"] == "GET":
             keys = self.state.keys.keys()
-            return {"results": told_keys(self.state, keys, asked.access.caller.id)}
+            return {"results": described_keys(self.state, keys, asked.access.caller.id)}
         values = await self._values(asked)
         if "name" not in values:
             raise bad_request("name: missing. Name the new API key", "name")

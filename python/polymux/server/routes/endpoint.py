@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._util.text import printable, shortened
 from polymux.server.auth.gate import Access, check_body, request_id_of, unsupported_type
 from polymux.server.http.body import ClientGoneError, whole_object
-from polymux.server.http.responses import CLOSE, send_json, send_told, send_whole
+from polymux.server.http.responses import CLOSE, send_error, send_json, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
 from polymux.service.errors import StoreError, described, draining, status_error
 from polymux.service.model import Caller
@@ -167,14 +167,14 @@ class Endpoint:
         return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(
-        self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
+        self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
         """Send the result of `errors.described` in the format of this endpoint's API."""
-        await send_told(send, told, request_id, fields)
+        await send_error(send, error, request_id, fields)
 
     async def _fail(self, error: Exception, watched: _StatusRecorder, request_id: str) -> None:
-        told = described(error)
-        if told["code"] == "internal":
+        details = described(error)
+        if details["code"] == "internal":
             of = {"request_id": request_id}
             _log.error("request %s failed unexpectedly", request_id, exc_info=error, extra=of)
         elif isinstance(error, StoreError):
@@ -182,11 +182,11 @@ class Endpoint:
         if watched.status:
             return  # The response has started; the client sees that it is truncated.
         fields = []
-        if told["status"] == 405:
+        if details["status"] == 405:
             fields.append((b"allow", ", ".join(self.methods).encode()))
         if watched.has_body:
             fields.append(CLOSE)
-        await self.tell(watched, told, request_id, fields)
+        await self.tell(watched, details, request_id, fields)
 
     def _note(
         self,
@@ -275,9 +275,9 @@ class NotFound(Endpoint):
     public = True
 
     async def handle(self, asked: RequestContext) -> None:
-        told = described(nothing_here())
+        error = described(nothing_here())
         fields = [] if asked.scope["method"] in ("GET", "HEAD") else [CLOSE]
-        await self.tell(asked.send, told, asked.access.request_id, fields)
+        await self.tell(asked.send, error, asked.access.request_id, fields)
 
 
 class Preflight(Endpoint):

@@ -13,7 +13,7 @@ from polymux._util.text import display_name, shown
 from polymux.client.methods.results import RESULTS
 from polymux.server.auth.gate import check_body, unsupported_type
 from polymux.server.http import body as bodies
-from polymux.server.http.responses import metrics_fields, send_told
+from polymux.server.http.responses import metrics_fields, send_error
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.predictions import described_job, link
 from polymux.server.routes.sse import send_stream
@@ -218,7 +218,7 @@ class OperationEndpoint(Endpoint):
             await asked.send_json(202, body, [(b"location", body["urls"]["get"].encode())])
         elif job.status != "succeeded":
             request_id = asked.access.request_id
-            await send_told(asked.send, job.failure, request_id, more={"id": job.id})
+            await send_error(asked.send, job.failure, request_id, more={"id": job.id})
         else:
             return answer_of(self.state, job)
         return None

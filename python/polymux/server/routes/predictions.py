@@ -46,9 +46,9 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
 
 def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
     """Describe a job for a list: truncates long texts, because a hundred may have a MB each."""
-    told = described_job(state, job)
-    told["input"] = _cut(told["input"])
-    return told
+    prediction = described_job(state, job)
+    prediction["input"] = _cut(prediction["input"])
+    return prediction
 
 
 def _cut(value: Any) -> Any:
@@ -134,11 +134,11 @@ class PredictionEvents(Endpoint):
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
         seen = None
-        async for one in self.state.service.jobs.events(job):
-            told = described_job(self.state, one)
-            if one.preview is not None and one.preview != seen and not one.ended:
-                seen = told["preview"] = one.preview
-            yield event(told, "prediction")
+        async for current in self.state.service.jobs.events(job):
+            prediction = described_job(self.state, current)
+            if current.preview is not None and current.preview != seen and not current.ended:
+                seen = prediction["preview"] = current.preview
+            yield event(prediction, "prediction")
 
 
 def page_url(state: ServerState, path: str, cursor: str) -> str:

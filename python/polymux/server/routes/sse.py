@@ -75,11 +75,13 @@ async def send_stream(state: ServerState, work: OperationRequest, asked: Request
             )
         return found
 
-    def told() -> Sequence[str]:
+    def all_warnings() -> Sequence[str]:
         return *work.warnings, *sink.lines
 
     chunks = state.service.stream(work, sink)
-    await send_events(state, chunks, asked, encode=encoded, last=b"data: [DONE]\n\n", warnings=told)
+    await send_events(
+        state, chunks, asked, encode=encoded, last=b"data: [DONE]\n\n", warnings=all_warnings
+    )
 
 
 def _as_it_is(event: Any) -> bytes:
@@ -135,10 +137,10 @@ async def send_events(
     except Exception as error:
         if not stream.begun:
             raise
-        told = described(error)
-        if told["code"] == "internal":
+        details = described(error)
+        if details["code"] == "internal":
             _log.error("the stream of request %s failed unexpectedly", request_id, exc_info=error)
-        await stream.fail(told["code"], told["message"])
+        await stream.fail(details["code"], details["message"])
     finally:
         for one in watched:
             if not one.done():

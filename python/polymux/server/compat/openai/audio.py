@@ -62,10 +62,10 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            told = job.failure
-            if told.get("param") == _FILE:
-                told = told | {"param": _NAMES[_FILE]}
-            await self.tell(asked.send, told, access.request_id)
+            failure = job.failure
+            if failure.get("param") == _FILE:
+                failure = failure | {"param": _NAMES[_FILE]}
+            await self.tell(asked.send, failure, access.request_id)
             return
         transcript = Transcript(
             Prediction(described_job(self.state, job)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.server.http.responses import send_json, told_fields
+from polymux.server.http.responses import error_fields, send_json
 from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
 
@@ -24,32 +24,32 @@ _ASKED_AGAIN_IN_VAIN = (409, 501)
 FIRST_MODEL = "default"
 
 
-def error_of(told: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def error_of(error: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Convert a described error to OpenAI's format.
 
     Returns:
         Status and response body.
     """
-    status = 404 if told["code"] == "model_not_found" else int(told["status"])
+    status = 404 if error["code"] == "model_not_found" else int(error["status"])
     general = "server_error" if status >= 500 else "invalid_request_error"
-    error = {
-        "message": told["message"],
+    converted = {
+        "message": error["message"],
         "type": _TYPES.get(status, general),
-        "param": told.get("param"),
-        "code": _CODES.get(told["code"], told["code"]),
+        "param": error.get("param"),
+        "code": _CODES.get(error["code"], error["code"]),
     }
-    return status, {"error": error}
+    return status, {"error": converted}
 
 
 class OpenAiEndpoint(Endpoint):
     async def tell(
-        self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
+        self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        status, body = error_of(told)
-        own = told_fields(told, fields)
+        status, body = error_of(error)
+        headers = error_fields(error, fields)
         if status in _ASKED_AGAIN_IN_VAIN:
-            own.append((b"x-should-retry", b"false"))
-        await send_json(send, status, body, own, request_id=request_id)
+            headers.append((b"x-should-retry", b"false"))
+        await send_json(send, status, body, headers, request_id=request_id)
 
 
 class OpenAiNotFound(OpenAiEndpoint, NotFound):

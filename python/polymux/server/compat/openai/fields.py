@@ -115,11 +115,11 @@ def checked(
     except InvalidRequestError as error:
         if not error.problems:
             raise
-        told = [
+        messages = [
             f"{names[one.field]}: {one.message}" if one.field in names else one.message
             for one in error.problems
         ]
         first = error.problems[0].field
         raise bad_request(
-            "; ".join(told[:_MAX_NAMED_FIELDS]), names.get(first, first) or None
+            "; ".join(messages[:_MAX_NAMED_FIELDS]), names.get(first, first) or None
         ) from None

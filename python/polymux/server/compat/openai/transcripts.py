@@ -59,7 +59,7 @@ class Transcript(NamedTuple):
         if form == "text":
             return _TYPES[form], f"{self.job.text.strip()}\n".encode("utf-8", "replace")
         if form in ("srt", "vtt"):
-            if self.job.text and (not self.job.chunks or self._told() == "none"):
+            if self.job.text and (not self.job.chunks or self._actual_timestamp() == "none"):
                 raise status_error(
                     errors.InternalServerError,
                     f"response_format: the transcript has no timestamps, which {form} requires. "
@@ -78,25 +78,25 @@ class Transcript(NamedTuple):
             value["usage"] = {"type": "duration", "seconds": round(seconds, 3)}
         return b"application/json", to_json(value)
 
-    def _told(self) -> str | None:
+    def _actual_timestamp(self) -> str | None:
         """Return the kind of chunks if it differs from the request; see `polymux.upstreams`."""
         output = self.job.output
-        told = output.get("timestamp") if isinstance(output, dict) else None
-        return told if isinstance(told, str) else None
+        actual = output.get("timestamp") if isinstance(output, dict) else None
+        return actual if isinstance(actual, str) else None
 
     def _measured_s(self) -> float | None:
         seconds = (self.job.metrics or {}).get("audio_seconds")
         return float(seconds) if isinstance(seconds, (int, float)) else None
 
     def _verbose(self) -> dict[str, Any]:
-        if "word" in self.wanted and self._told() is not None:
+        if "word" in self.wanted and self._actual_timestamp() is not None:
             raise status_error(
                 errors.NoBackendError,
                 "timestamp_granularities: the transcript has no word timestamps. Use segment",
                 param="timestamp_granularities",
             )
         measured_s = self._measured_s()
-        spoken = [] if self._told() == "none" else spans(self.job.chunks, measured_s)
+        spoken = [] if self._actual_timestamp() == "none" else spans(self.job.chunks, measured_s)
         ends = max((one.end_s for one in spoken), default=0.0)
         value: dict[str, Any] = {
             "task": "translate" if self.translated else "transcribe",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.server.http.responses import send_json, told_fields
+from polymux.server.http.responses import error_fields, send_json
 from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
 
@@ -41,15 +41,15 @@ _TITLES_BY_CODE = {
 }
 
 
-def error_of(told: Mapping[str, Any], request_id: str) -> dict[str, Any]:
+def error_of(error: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     """Convert a described error to Replicate's format (RFC 9457), with our code added."""
-    status = int(told["status"])
-    title = _TITLES_BY_CODE.get(told["code"]) or _TITLES.get(
+    status = int(error["status"])
+    title = _TITLES_BY_CODE.get(error["code"]) or _TITLES.get(
         status, "Server error" if status >= 500 else "Bad request"
     )
-    body = {"title": title, "detail": told["message"], "status": status, "code": told["code"]}
-    if told.get("param"):
-        body["param"] = told["param"]
+    body = {"title": title, "detail": error["message"], "status": status, "code": error["code"]}
+    if error.get("param"):
+        body["param"] = error["param"]
     return body | {"request_id": request_id}
 
 
@@ -72,11 +72,11 @@ class ReplicateEndpoint(Endpoint):
         await super().__call__({**scope, "headers": fields}, receive, send)
 
     async def tell(
-        self, send: Send, told: Mapping[str, Any], request_id: str, fields: Fields = ()
+        self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
-        body = error_of(told, request_id)
-        own = told_fields(told, fields)
-        await send_json(send, body["status"], body, own, request_id=request_id)
+        body = error_of(error, request_id)
+        headers = error_fields(error, fields)
+        await send_json(send, body["status"], body, headers, request_id=request_id)
 
     def require(self, access: Access, wanted: str) -> None:
         """Check that the API key allows an operation or scope."""

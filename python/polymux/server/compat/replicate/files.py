@@ -92,10 +92,10 @@ class Files(FileEndpoint):
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
         with closing(form):
-            upload, told = _sorted(form)
-            name = _name_of(told, upload)
-            kind = told.get("type", upload.content_type).partition(";")[0].strip().lower()
-            metadata = _metadata_of(told.get("metadata"))
+            upload, fields = _sorted(form)
+            name = _name_of(fields, upload)
+            kind = fields.get("type", upload.content_type).partition(";")[0].strip().lower()
+            metadata = _metadata_of(fields.get("metadata"))
             draft = _draft_of(form, upload)
             digest, size_bytes = await asyncio.to_thread(draft.seal)
             return await store.run(
@@ -151,12 +151,12 @@ class FileDownload(FileEndpoint):
 def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
     """Return the file of a form and its other fields."""
     upload: Upload | None = None
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in form.fields:
         if name == "content" and isinstance(value, Upload) and upload is None:
             upload = value
-        elif name in _FIELDS and isinstance(value, str) and name not in told:
-            told[name] = value
+        elif name in _FIELDS and isinstance(value, str) and name not in fields:
+            fields[name] = value
         else:
             raise invalid_input(
                 f"{display_name(name)[:100]}: unknown or repeated field (allowed: content, "
@@ -165,15 +165,15 @@ def _sorted(form: Form) -> tuple[Upload, dict[str, str]]:
             )
     if upload is None:
         raise invalid_input("content: missing. Send the file in this field", "content")
-    return upload, told
+    return upload, fields
 
 
 def _draft_of(form: Form, upload: Upload) -> TempFile:
     return next(one for one in form.drafts if one.path == upload.path)
 
 
-def _name_of(told: dict[str, str], upload: Upload) -> str:
-    name = told.get("filename") or upload.file_name or "file"
+def _name_of(fields: dict[str, str], upload: Upload) -> str:
+    name = fields.get("filename") or upload.file_name or "file"
     length = len(name.encode("utf-8", "replace"))
     if length > _MAX_NAME_BYTES:
         raise invalid_input(

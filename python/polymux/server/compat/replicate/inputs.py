@@ -126,10 +126,10 @@ def _messages(given: Mapping[str, Any]) -> Any:
     for name in ("prompt", "system_prompt"):
         if not isinstance(given.get(name, ""), str):
             raise invalid_input(f"{name}: must be a string", name)
-    said = [{"role": "user", "content": given["prompt"]}]
+    messages = [{"role": "user", "content": given["prompt"]}]
     if given.get("system_prompt"):
-        said.insert(0, {"role": "system", "content": given["system_prompt"]})
-    return said
+        messages.insert(0, {"role": "system", "content": given["system_prompt"]})
+    return messages
 
 
 def _stops(given: Any) -> Any:
@@ -153,12 +153,12 @@ class Input(NamedTuple):
 
     Attributes:
         request: The checked request; files to be downloaded are empty placeholders.
-        told: The input for the prediction's record, with truncated ``data:`` URLs.
+        record: The input for the prediction's record, with truncated ``data:`` URLs.
         addresses: Field name to the URL of a file to be downloaded.
     """
 
     request: CheckedRequest
-    told: dict[str, Any]
+    record: dict[str, Any]
     addresses: dict[str, str]
 
 
@@ -187,12 +187,12 @@ class Inputs:
             InternalServerError: Not enough space for the files (code ``storage_full``).
         """
         max_bytes = self._state.settings.limits.json_bytes
-        told = await asyncio.to_thread(_told, sent, max_bytes)
+        record = await asyncio.to_thread(_record_of, sent, max_bytes)
         given = {name: value for name, value in sent.items() if value is not None}
         if model.iterates:
             body, warnings = chat_body(model.operation, given, model.chat)
             request = await self._checked(model, body, {}, given)
-            return Input(replace(request, warnings=(*request.warnings, *warnings)), told, {})
+            return Input(replace(request, warnings=(*request.warnings, *warnings)), record, {})
         uploads: dict[str, Upload] = {}
         addresses: dict[str, str] = {}
         for field in model.shape.fields:
@@ -202,7 +202,7 @@ class Inputs:
                 if isinstance(found, str):
                     addresses[field.name], found = found, _elsewhere(found)
                 uploads[field.name] = found
-        return Input(await self._checked(model, given, uploads, given), told, addresses)
+        return Input(await self._checked(model, given, uploads, given), record, addresses)
 
     async def _checked(
         self,
@@ -338,19 +338,19 @@ def max_file_bytes(state: ServerState, operation: str) -> int:
     return OperationEndpoint(state, contract.operation(operation)).max_form_bytes
 
 
-def _told(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
+def _record_of(sent: Mapping[str, Any], max_bytes: int) -> dict[str, Any]:
     """Return the input for the prediction's record; it has the size limit of other JSON bodies."""
     _check_depth(sent)
-    told: dict[str, Any] = without_data(dict(sent))
+    record: dict[str, Any] = without_data(dict(sent))
     try:
-        length = len(json.dumps(told, allow_nan=False))
+        length = len(json.dumps(record, allow_nan=False))
     except ValueError:
         raise invalid_input(
             "input: contains NaN or an infinite number, which JSON does not allow", "input"
         ) from None
     if length > max_bytes:
         raise _too_long("input", "the JSON without files", length, max_bytes)
-    return told
+    return record
 
 
 def _too_long(

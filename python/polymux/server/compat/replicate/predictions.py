@@ -232,7 +232,7 @@ class CreatingEndpoint(ReplicateEndpoint):
             kept |= {"webhook": wanted.webhook, "webhook_events_filter": list(wanted.events)}
         with ExitStack() as files:
             found = await self._inputs.read(model, wanted.input, access, files)
-            kept["input"] = found.told
+            kept["input"] = found.record
             work = replace(
                 OperationRequest.of(found.request, access.caller, access.request_id),
                 asked=kept,
@@ -388,16 +388,16 @@ class PredictionStream(PredictionEndpoint):
         )
 
     async def _events(self, job: Job) -> AsyncGenerator[bytes]:
-        number = said = logged = 0
-        async for now in self.state.service.jobs.events(job, 0):
-            told = [("logs", line) for line in now.logs[logged:]]
-            logged = len(now.logs)
-            if now.operation in CHATS and isinstance(now.output, list):
-                told += [("output", piece) for piece in now.output[said:]]
-                said = len(now.output)
-            if now.ended:
-                told += self._ends(now)
-            for name, text in told:
+        number = sent = logged = 0
+        async for current in self.state.service.jobs.events(job, 0):
+            events = [("logs", line) for line in current.logs[logged:]]
+            logged = len(current.logs)
+            if current.operation in CHATS and isinstance(current.output, list):
+                events += [("output", piece) for piece in current.output[sent:]]
+                sent = len(current.output)
+            if current.ended:
+                events += self._ends(current)
+            for name, text in events:
                 number += 1
                 yield event(name, number, text)
 

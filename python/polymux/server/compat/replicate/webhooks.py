@@ -239,40 +239,40 @@ class Webhooks:
         if self._delivery is None:
             self._delivery = Delivery(self._state.settings.fetch)
             self._state.at_stop(self._close)
-        task = asyncio.create_task(self._told(job), name=f"webhook of {job.id}")
+        task = asyncio.create_task(self._send_all(job), name=f"webhook of {job.id}")
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
 
-    async def _told(self, job: Job) -> None:
+    async def _send_all(self, job: Job) -> None:
         try:
-            await self._tell(job, frozenset((job.asked or {})["webhook_events_filter"]))
+            await self._send_updates(job, frozenset((job.asked or {})["webhook_events_filter"]))
         except errors.PolymuxError as error:
             _log.warning("no more webhooks are sent for prediction %s: %s", job.id, error)
         except Exception:
             _log.exception("sending webhooks for prediction %s failed unexpectedly", job.id)
 
-    async def _tell(self, job: Job, wanted: frozenset[str]) -> None:
+    async def _send_updates(self, job: Job, wanted: frozenset[str]) -> None:
         jobs = self._state.service.jobs
-        told = (0, 0)
-        async for now in jobs.events(job, 0):
-            if now.status != STARTING:
-                if "start" in wanted and not now.ended:
+        sent = (0, 0)
+        async for current in jobs.events(job, 0):
+            if current.status != STARTING:
+                if "start" in wanted and not current.ended:
                     # Before sending: the job may progress during it.
-                    told = _news(now, wanted)
-                    await self._send(now)
+                    sent = _news(current, wanted)
+                    await self._send(current)
                 break
-        async for now in jobs.events(job, EVERY_S):
-            if now.ended:
+        async for current in jobs.events(job, EVERY_S):
+            if current.ended:
                 break
-            news = _news(now, wanted)
-            if news != told:
-                told = news
-                await self._send(now)
+            news = _news(current, wanted)
+            if news != sent:
+                sent = news
+                await self._send(current)
         if "completed" in wanted:
-            await self._send_end(now)
-        elif _news(now, wanted) != told:
+            await self._send_end(current)
+        elif _news(current, wanted) != sent:
             await asyncio.sleep(EVERY_S)
-            await self._send(now)
+            await self._send(current)
 
     async def _send_end(self, job: Job) -> None:
         message = new_message_id()
