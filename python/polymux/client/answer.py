@@ -93,8 +93,8 @@ def request_id_of(headers: dict[str, str]) -> str | None:
 
 def warnings_of(headers: dict[str, str]) -> list[str]:
     """Return the warnings of a polymux server, such as ignored fields."""
-    told = _STRING.findall(headers.get("polymux-warnings", ""))
-    return [_ESCAPED.sub(r"\1", one) for one, end in told if end]
+    quoted = _STRING.findall(headers.get("polymux-warnings", ""))
+    return [_ESCAPED.sub(r"\1", text) for text, end in quoted if end]
 
 
 def status_error(answer: Answer) -> APIStatusError:
@@ -102,18 +102,18 @@ def status_error(answer: Answer) -> APIStatusError:
     headers = answer.headers
     text = answer.body.decode("utf-8", "backslashreplace")
     body = redact_json(_parsed(text))
-    told = told_in(body)
-    error = _class_of(answer.status)(_message(answer.status, told, headers, text))
-    _name(error, told)
+    fields = error_fields(body)
+    error = _class_of(answer.status)(_message(answer.status, fields, headers, text))
+    _name(error, fields)
     error.status = answer.status
     error.headers = {name: redact(value) for name, value in headers.items()}
-    error.request_id = _text_of(told.get("request_id")) or request_id_of(error.headers)
+    error.request_id = _text_of(fields.get("request_id")) or request_id_of(error.headers)
     error.body = shortened(redact(text), _MAX_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
     return error
 
 
-def told_error(data: bytes) -> APIError:
+def reported_error(data: bytes) -> APIError:
     """Return the exception for a failure that a server reports inside a response.
 
     Its code, type and param are set if the data is JSON in the form of an error body.
@@ -121,20 +121,20 @@ def told_error(data: bytes) -> APIError:
     from polymux.errors import APIError
 
     text = data.decode("utf-8", "backslashreplace")
-    told = told_in(redact_json(_parsed(text)))
-    message = told.get("message")
+    fields = error_fields(redact_json(_parsed(text)))
+    message = fields.get("message")
     if not isinstance(message, str) or not message.strip():
         message = text
     error = APIError(shortened(printable(message.strip()), 2 * _FIRST_ERROR))
-    _name(error, told)
+    _name(error, fields)
     return error
 
 
-def _name(error: APIError, told: dict[str, Any]) -> None:
-    if isinstance(told.get("code"), (str, int)) and told["code"] != "":
-        error.code = shortened(printable(str(told["code"])))
-    error.type = _text_of(told.get("type"))
-    error.param = _text_of(told.get("param"))
+def _name(error: APIError, fields: dict[str, Any]) -> None:
+    if isinstance(fields.get("code"), (str, int)) and fields["code"] != "":
+        error.code = shortened(printable(str(fields["code"])))
+    error.type = _text_of(fields.get("type"))
+    error.param = _text_of(fields.get("param"))
 
 
 def _class_of(status: int) -> type[APIStatusError]:
@@ -166,7 +166,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def told_in(body: Any) -> dict[str, Any]:
+def error_fields(body: Any) -> dict[str, Any]:
     """Return message, code, type and param of an error body in any known format."""
     if isinstance(body, list) and body:
         body = body[0]  # Google's OpenAI-compatible API returns a list.
@@ -175,16 +175,16 @@ def told_in(body: Any) -> dict[str, Any]:
     error = body.get("error")
     if isinstance(error, dict):
         return {**body, **error}
-    told = dict(body)
+    fields = dict(body)
     for name in ("error", "detail", "message", "title"):
         if isinstance(body.get(name), str) and body[name]:
-            told["message"] = body[name]
+            fields["message"] = body[name]
             break
-    return told
+    return fields
 
 
-def _message(status: int, told: dict[str, Any], headers: dict[str, str], text: str) -> str:
-    message = told.get("message")
+def _message(status: int, fields: dict[str, Any], headers: dict[str, str], text: str) -> str:
+    message = fields.get("message")
     if isinstance(message, str) and message.strip():
         return shortened(printable(message.strip()), 2 * _FIRST_ERROR)
     start = printable(" ".join(redact(text)[:_FIRST_ERROR].split()))

@@ -13,7 +13,7 @@ from polymux.client.polling import (
     JobRequests,
     Paginator,
     checked_answer,
-    failures_told,
+    log_failures,
     path_of,
 )
 from polymux.client.responses import Prediction
@@ -67,13 +67,13 @@ class AsyncPredictions(JobRequests):
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:
-                with failures_told():
+                with log_failures():
                     await event_loop.news(exchange)
                 ended = exchange.ended
                 for job in news.read(exchange.take_bytes()):
                     yield job
                 if ended:
-                    with failures_told():
+                    with log_failures():
                         checked_answer(Answer(exchange.outcome(), self._connection))
                         news.finish()
         finally:
@@ -90,13 +90,13 @@ class AsyncPredictions(JobRequests):
         from asyncio import sleep
         from inspect import isawaitable
 
-        watch = JobPoller(self._settings, prediction, timeout, told=on_progress is not None)
+        watch = JobPoller(self._settings, prediction, timeout, has_callback=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
         while True:
             if on_progress is not None and watch.is_news(job):
-                said = on_progress(job)
-                if isawaitable(said):
-                    await said
+                result = on_progress(job)
+                if isawaitable(result):
+                    await result
             if job is not None and job.finished:
                 return job.raise_for_status()
             if job is not None:
@@ -106,7 +106,7 @@ class AsyncPredictions(JobRequests):
     async def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
         request = self._request(method, target, timeout)
-        with failures_told():
+        with log_failures():
             exchange = session.start(event_loop.port(), *request, "buffered")
             outcome = await event_loop.outcome(exchange, None, None)
             return checked_answer(Answer(outcome, self._connection))

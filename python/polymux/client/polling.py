@@ -9,7 +9,7 @@ from time import monotonic
 from polymux._native import core
 from polymux._util.logging import log
 from polymux._util.text import shown
-from polymux.client.answer import Answer, status_error, told_error
+from polymux.client.answer import Answer, reported_error, status_error
 from polymux.client.call import SUCCESSES
 from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout, native_options
 from polymux.client.responses import Prediction
@@ -134,10 +134,10 @@ class Events:
             APIError: The server reported a failure.
         """
 
-        with failures_told():
+        with log_failures():
             for kind, data in self._splitter.feed(piece):
                 if kind == "error":
-                    raise told_error(data)
+                    raise reported_error(data)
                 job = Prediction.of_value(parsed(data), self._answer, data)
                 self.ended = job.finished
                 yield job
@@ -159,7 +159,7 @@ class Events:
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
+def log_failures() -> Iterator[None]:
     """Log failures without a response. Responses with a status are already logged."""
     started = monotonic()
     try:
@@ -254,22 +254,22 @@ class JobPoller:
         prediction: Prediction | str,
         timeout: float | Timeout | None,
         *,
-        told: bool,
+        has_callback: bool,
     ) -> None:
-        """Start the clock. `told`: whether there is a progress callback."""
+        """Start the clock. `has_callback`: whether there is a progress callback."""
         self._timeout = as_timeout(timeout).over(settings.timeout.over(SLOW))
         self._name = id_of(prediction)
         self._until = monotonic() + (self._timeout.total or 0.0)
         self._pause = _FIRST_PAUSE_S
-        self._max_pause_s = _MAX_WATCHED_PAUSE_S if told else _MAX_PAUSE_S
-        self._told: Prediction | None = None
+        self._max_pause_s = _MAX_WATCHED_PAUSE_S if has_callback else _MAX_PAUSE_S
+        self._reported: Prediction | None = None
 
     def is_news(self, job: Prediction | None) -> TypeGuard[Prediction]:
         """Return whether the job has changed. A change resets the polling interval."""
-        if job is None or job == self._told:
+        if job is None or job == self._reported:
             return False
         self._pause = _FIRST_PAUSE_S
-        self._told = job
+        self._reported = job
         return True
 
     def pause(self) -> float:

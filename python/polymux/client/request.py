@@ -134,13 +134,13 @@ def messages_of(messages: Any) -> Any:
         return messages
     from polymux.client.responses import AnswerMessage
 
-    return [_said(one) if isinstance(one, AnswerMessage) else one for one in messages]
+    return [_request_message(one) if isinstance(one, AnswerMessage) else one for one in messages]
 
 
-def _said(message: AnswerMessage) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": message.role, "content": message.content}
+def _request_message(message: AnswerMessage) -> dict[str, Any]:
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     calls = [one.json() for one in message.tool_calls]
-    return {**told, "tool_calls": calls} if calls else told
+    return {**fields, "tool_calls": calls} if calls else fields
 
 
 class _Shape(NamedTuple):

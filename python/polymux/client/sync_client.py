@@ -13,7 +13,7 @@ from polymux.client.polling import (
     JobRequests,
     Paginator,
     checked_answer,
-    failures_told,
+    log_failures,
     path_of,
 )
 from polymux.client.responses import Prediction
@@ -101,12 +101,12 @@ class Predictions(JobRequests):
         news = Events(self._connection, self._settings.max_event_bytes)
         try:
             while not news.ended:
-                with failures_told():
+                with log_failures():
                     exchange.wait_for_news()
                 ended = exchange.ended
                 yield from news.read(exchange.take_bytes())
                 if ended:
-                    with failures_told():
+                    with log_failures():
                         checked_answer(Answer(exchange.outcome(), self._connection))
                         news.finish()
         finally:
@@ -135,7 +135,7 @@ class Predictions(JobRequests):
             RequestTimeoutError: The job is still running.
             APIStatusError: The server returned an error.
         """
-        watch = JobPoller(self._settings, prediction, timeout, told=on_progress is not None)
+        watch = JobPoller(self._settings, prediction, timeout, has_callback=on_progress is not None)
         job = None if isinstance(prediction, str) else prediction
         from time import sleep
 
@@ -151,7 +151,7 @@ class Predictions(JobRequests):
     def _ask(self, method: str, target: str, timeout: float | Timeout | None) -> Answer:
         session = self._connection.session()
         request = self._request(method, target, timeout)
-        with failures_told():
+        with log_failures():
             return checked_answer(Answer(session.perform(*request), self._connection))
 
 

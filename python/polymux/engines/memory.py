@@ -98,8 +98,8 @@ def context_bytes_per_token(facts: Mapping[str, Any]) -> int:
 
     heads = fact("attention.head_count")
     # GGUF's default is the number of heads.
-    is_told = f"{family}.attention.head_count_kv" in facts
-    own_heads = fact("attention.head_count_kv") if is_told else heads
-    told = f"{family}.attention.key_length" in facts
-    length = fact("attention.key_length") if told else fact("embedding_length") // heads
-    return fact("block_count") * own_heads * length * 2 * _KEY_VALUE_BYTES
+    has_kv_heads = f"{family}.attention.head_count_kv" in facts
+    kv_heads = fact("attention.head_count_kv") if has_kv_heads else heads
+    has_key_length = f"{family}.attention.key_length" in facts
+    length = fact("attention.key_length") if has_key_length else fact("embedding_length") // heads
+    return fact("block_count") * kv_heads * length * 2 * _KEY_VALUE_BYTES

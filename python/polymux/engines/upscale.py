@@ -106,7 +106,7 @@ class UpscaleEngine(Engine):
         metrics = {"width": float(size[0]), "height": float(size[1])}
         return Output(Produced(path, "image/png", "upscaled.png"), self._version, metrics)
 
-    def _learned_factor(self, name: str, told: object) -> int:
+    def _learned_factor(self, name: str, configured: object) -> int:
         """Detect the network's factor with a small tile, because its files do not state it.
 
         A wrong factor would crop every image, or leave most of it black.
@@ -121,11 +121,11 @@ class UpscaleEngine(Engine):
                 f"network {name!r} converts 3 x {_TRIAL} x {_TRIAL} samples to "
                 f"{' x '.join(map(str, shape))}. Use a network that upscales by an integer factor",
             )
-        if told is not None and (isinstance(told, bool) or told != factor):
+        if configured is not None and (isinstance(configured, bool) or configured != factor):
             raise status_error(
                 errors.NoBackendError,
-                f"factor={shown(told)}: network {name!r} upscales by {factor}. Set the engine's "
-                f"option `factor = {factor}`, or omit it",
+                f"factor={shown(configured)}: network {name!r} upscales by {factor}. Set the "
+                f"engine's option `factor = {factor}`, or omit it",
             )
         return factor
 

@@ -205,9 +205,9 @@ class AsyncLocal(LocalBase, AsyncOperations):
             async for one in jobs.events(job):
                 job = one
                 if on_progress is not None:
-                    said = on_progress(await home.store.run(calls.prediction_of, one, home.store))
-                    if isawaitable(said):
-                        await said
+                    result = on_progress(await home.store.run(calls.prediction_of, one, home.store))
+                    if isawaitable(result):
+                        await result
         except BaseException:
             with suppress(Exception):
                 await asyncio.shield(jobs.cancel(job))

@@ -299,9 +299,11 @@ class _Media(InProcessBackend):
 def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
     """Create the media engine in this process with its settings, or by default with all cores."""
     cores = os.cpu_count() or 1
-    told = next((one for one in (engines or {}).values() if one.family == "media"), None)
+    media = next((one for one in (engines or {}).values() if one.family == "media"), None)
     options, max_concurrency, threads = (
-        ({}, cores, cores) if told is None else (told.options, told.max_concurrency, told.threads)
+        ({}, cores, cores)
+        if media is None
+        else (media.options, media.max_concurrency, media.threads)
     )
     return _Media(
         "media",

@@ -108,42 +108,42 @@ class CallbackBridge:
     def __init__(self, on_progress: Callable[[Prediction], object] | None) -> None:
         self._on_progress = on_progress
         #: Predictions with a function that confirms their delivery; None at the end of the call.
-        self._told: SimpleQueue[tuple[Prediction, Callable[[], None]] | None] = SimpleQueue()
+        self._deliveries: SimpleQueue[tuple[Prediction, Callable[[], None]] | None] = SimpleQueue()
 
     @property
     def callback(self) -> Callable[[Prediction], object] | None:
         """The callback for the loop's thread."""
-        return None if self._on_progress is None else self._tell
+        return None if self._on_progress is None else self._deliver
 
-    async def _tell(self, prediction: Prediction) -> None:
+    async def _deliver(self, prediction: Prediction) -> None:
         """Pass a prediction on (loop's thread). Changes until the delivery are skipped."""
         loop = asyncio.get_running_loop()
-        heard = loop.create_future()
+        delivered = loop.create_future()
 
-        def hear() -> None:
-            if not heard.done():
-                heard.set_result(None)
+        def confirm() -> None:
+            if not delivered.done():
+                delivered.set_result(None)
 
         def answer() -> None:
             with suppress(RuntimeError):  # The loop is closed, maybe by the callback.
-                loop.call_soon_threadsafe(hear)
+                loop.call_soon_threadsafe(confirm)
 
-        self._told.put((prediction, answer))
-        await heard
+        self._deliveries.put((prediction, answer))
+        await delivered
 
     def until_done(self, future: Future[Any]) -> None:
         """Run callbacks on this thread until the call is done. Their exceptions are raised."""
-        future.add_done_callback(lambda _: self._told.put(None))
+        future.add_done_callback(lambda _: self._deliveries.put(None))
         is_main = threading.current_thread() is threading.main_thread()
         max_s = _LOOK_AGAIN_S if is_main else None
         while True:
             try:
-                told = self._told.get(timeout=max_s)
+                delivery = self._deliveries.get(timeout=max_s)
             except Empty:
                 continue
-            if told is None:
+            if delivery is None:
                 return
-            prediction, answer = told
+            prediction, answer = delivery
             # Do not call back after a timeout or a close.
             if self._on_progress is not None and not future.done():
                 self._on_progress(prediction)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from polymux import errors
 from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened
-from polymux.client.answer import told_in
+from polymux.client.answer import error_fields
 from polymux.service.errors import of_upstream, status_error
 
 if TYPE_CHECKING:
@@ -234,12 +234,12 @@ def _of_status(
 
 def _said(error: errors.APIStatusError) -> str:
     """Return the message in the response body, or an empty string."""
-    message = told_in(error.body).get("message")
+    message = error_fields(error.body).get("message")
     return shortened(message.strip(), 2 * _MAX_CHARACTERS) if isinstance(message, str) else ""
 
 
 def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
-    if error.code == _TOO_LONG or told_in(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
+    if error.code == _TOO_LONG or error_fields(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
         return True
     return _TOO_LONG_AT_VLLM.search(said) is not None
 

@@ -51,7 +51,7 @@ async def test_two_that_do_not_stop_end_at_once(service: Service, backend: Engin
 async def test_what_waits_in_the_process_does_not_keep_it(backend: EngineBackend) -> None:
     """The process has not started the waiting request, so the next process runs it."""
     deaf = begun(backend, "deaf 30")
-    await until(lambda: backend.process is not None and backend.process.told_at)
+    await until(lambda: backend.process is not None and backend.process.last_reply_at)
     waiting = begun(backend, "echo x")
     await asyncio.sleep(0.1)
     await leave(deaf, 10)

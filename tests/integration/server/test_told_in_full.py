@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux import errors
-from polymux.client.answer import told_error
+from polymux.client.answer import reported_error
 from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
 from polymux.service.errors import engine_failed
@@ -85,7 +85,7 @@ def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
     assert server.ask("GET", "/healthz", headers=[("Host", "a b")]).json()["param"] == "Host"
     # The client's parser, which cannot be tested with the client, because it rejects such requests
     # itself.
-    assert told_error(server.json(CHAT, {**HELLO, "stream": "true"}).body).param == "stream"
+    assert reported_error(server.json(CHAT, {**HELLO, "stream": "true"}).body).param == "stream"
 
 
 def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box: Box) -> None:

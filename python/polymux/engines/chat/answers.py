@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CHUNK = "chat.completion.chunk"
 _OF_ALL_CHUNKS = ("id", "created", "model", "system_fingerprint", "usage")
 #: Interval of progress reports while no chunk is sent. A silent engine counts as stalled.
-_TELL_S = 1.0
+_REPORT_INTERVAL_S = 1.0
 _NO_GRAMMAR = "failed to parse grammar"
 #: Texts in the library's errors, and the request fields that cause them.
 _FIELDS_OF_WORDS = (
@@ -57,8 +57,8 @@ class Conversation:
         self._schemas = schemas
         self._answer = Assembled(self._model)
         self._token_limit = token_limit
-        self._said_tokens = 0
-        self._told_at = time.monotonic()
+        self._generated_tokens = 0
+        self._sent_at = time.monotonic()
         #: Values that are the same in all chunks of a response.
         self._kept: dict[str, Any] = {}
         #: Request ID as in Groq's API, in addition to the response's ID.
@@ -84,24 +84,24 @@ class Conversation:
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})
             self._answer.add(chunk, self.first)
-            self._said_tokens += any(map(_says, chunk.get("choices") or ()))
+            self._generated_tokens += any(map(_has_output, chunk.get("choices") or ()))
             if self._streamed and not self._token.cancelled:
                 self._hand_on(chunk)
-        self._tell()
+        self._report()
         return self._token.cancelled
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Report progress if nothing was sent for a while, as for a response without streaming.
 
         One chunk is about one token.
         """
         now = time.monotonic()
-        if now - self._told_at >= _TELL_S and not self._token.cancelled:
-            self._told_at = now
-            self._sink.report(min(1.0, self._said_tokens / (self._token_limit or math.inf)))
+        if now - self._sent_at >= _REPORT_INTERVAL_S and not self._token.cancelled:
+            self._sent_at = now
+            self._sink.report(min(1.0, self._generated_tokens / (self._token_limit or math.inf)))
 
     def _chunk(self, data: dict[str, Any]) -> None:
-        self._told_at = time.monotonic()
+        self._sent_at = time.monotonic()
         self._sink.chunk(data)
 
     def _shorten(self, probabilities: dict[str, Any]) -> None:
@@ -117,19 +117,19 @@ class Conversation:
                 self._chunk({"response": text})
             return
         # Usage is sent at the end if requested. Progress of the prompt is not sent to clients.
-        if not choices or (chunk.get("prompt_progress") and not any(map(_says, choices))):
+        if not choices or (chunk.get("prompt_progress") and not any(map(_has_output, choices))):
             return
         plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
                  if name in chunk}  # fmt: skip
-        told = [self._told(one) for one in choices]
-        made = plain | {"object": _CHUNK, "model": self._model, "choices": told}
+        converted = [self._converted_choice(one) for one in choices]
+        made = plain | {"object": _CHUNK, "model": self._model, "choices": converted}
         if self._with_usage:
             made["usage"] = None
         if not self._began:
             self._began = True
             made["x_groq"] = {"id": self._request}
         self._let_go()
-        if any(one["finish_reason"] for one in told):
+        if any(one["finish_reason"] for one in converted):
             self._last = made  # Wait for the usage, which is added to it.
         else:
             self._chunk(made)
@@ -141,7 +141,7 @@ class Conversation:
             self._chunk(last if more is None else last | {"x_groq": more})
 
     @staticmethod
-    def _told(choice: dict[str, Any]) -> dict[str, Any]:
+    def _converted_choice(choice: dict[str, Any]) -> dict[str, Any]:
         delta = dict(choice.get("delta") or {})
         if delta.get("role") and delta.get("content", "") is None:
             delta["content"] = ""
@@ -186,7 +186,7 @@ class Conversation:
         return {name: float(value) for name, value in usage.items()}
 
 
-def _says(choice: dict[str, Any]) -> bool:
+def _has_output(choice: dict[str, Any]) -> bool:
     delta = choice.get("delta") or {}
     return any(delta.get(name) for name in ("content", "reasoning_content", "tool_calls"))
 
@@ -203,7 +203,7 @@ def refused(words: str) -> errors.BadRequestError:
             f"schema too complex for the chat engine ({words}). Use fewer and shorter repetitions, "
             "or a simpler schema"
         )
-    param = next((field for said, field in _FIELDS_OF_WORDS if said in words), None)
+    param = next((field for phrase, field in _FIELDS_OF_WORDS if phrase in words), None)
     return status_error(errors.BadRequestError, words, code="invalid_request", param=param)
 
 

@@ -48,10 +48,14 @@ class Assembled:
         """Add token counts, which arrive once per response. The prompt is counted only once."""
         if not usage:
             return
-        said = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
-        read = usage.get("prompt_tokens", 0)
-        own = {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
-        self.usage = usage | own
+        generated = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
+        prompt = usage.get("prompt_tokens", 0)
+        totals = {
+            "prompt_tokens": prompt,
+            "completion_tokens": generated,
+            "total_tokens": prompt + generated,
+        }
+        self.usage = usage | totals
 
     def _add_times(self, timings: dict[str, Any], first: int) -> None:
         """Add times: parallel responses take as long as the slowest; groups run in sequence."""

@@ -233,13 +233,13 @@ class ChatEngine(Engine):
     def _ask(self, body: dict[str, Any], conversation: Conversation, token: Token) -> None:
         token.check()
         try:
-            told = self._server.handle_chat_completions(body, conversation.take)
+            response = self._server.handle_chat_completions(body, conversation.take)
         except (ValueError, RuntimeError) as error:
             raise refused(str(error)) from None
         token.check()
         conversation.check()
-        if isinstance(told, dict) and "error" in told:
-            raise of_library(told["error"])
+        if isinstance(response, dict) and "error" in response:
+            raise of_library(response["error"])
 
     def _called(self, request: Request) -> str:
         """Return the model name for the response: the one in the request if it has one."""

@@ -124,13 +124,13 @@ class DiffusionBackend(MediaDelegatingBackend):
             values[IMAGE_SIZE] = size
         values |= {ESTIMATED: work.operation, HAS_MASK: "mask" in work.values}
         values[HAS_VIDEO] = _VIDEO in work.values
-        told = (await self._inner.run(work.step(ESTIMATE, values), unseen_sink())).output
+        output = (await self._inner.run(work.step(ESTIMATE, values), unseen_sink())).output
         return Estimate(
-            told["seconds"],
-            told["memory_bytes"],
-            str(told["why"]),
+            output["seconds"],
+            output["memory_bytes"],
+            str(output["why"]),
             f"{_REMEDIES[work.operation]}, choose another model, or configure an upstream",
-            float(told["doubt"]),
+            float(output["doubt"]),
         )
 
     async def _measured(self, work: OperationRequest) -> list[int] | None:

@@ -74,13 +74,13 @@ class DiffusionEngine(Engine):
 
     def _estimated(self, asked: Request) -> dict[str, Any]:
         """Estimate a request. Values are None if it cannot be counted. Running it fails then."""
-        told = self._counted(asked)
-        if told is None:
+        counted = self._counted(asked)
+        if counted is None:
             return {"seconds": None, "memory_bytes": None, "why": "", "doubt": 1.0}
         pace = self._paces.get(self._painter(asked))
         if pace is None:
-            return told | {"doubt": _DOUBT}
-        return told | {"seconds": pace.seconds(told["seconds"] + _BESIDE_S), "doubt": 1.0}
+            return counted | {"doubt": _DOUBT}
+        return counted | {"seconds": pace.seconds(counted["seconds"] + _BESIDE_S), "doubt": 1.0}
 
     def _counted(self, asked: Request) -> dict[str, Any] | None:
         try:

@@ -70,11 +70,11 @@ def png(picture: Image, words: Mapping[str, str], sink: EngineSink, file_name: s
     """
     from PIL.PngImagePlugin import PngInfo
 
-    told = PngInfo()
+    metadata = PngInfo()
     for name, text in words.items():
-        told.add_itxt(name, text)
+        metadata.add_itxt(name, text)
     buffer = io.BytesIO()
-    picture.save(buffer, "PNG", pnginfo=told)
+    picture.save(buffer, "PNG", pnginfo=metadata)
     return written(buffer.getvalue(), "image/png", file_name, sink)
 
 
@@ -111,8 +111,8 @@ def parameters(values: Mapping[str, Any], model: str, seed: int, size: tuple[int
         "Denoising strength": values.get("prompt_strength") if begun_with_one else None,
         "Version": "polymux",
     }
-    told = (f"{name}: {one}" for name, one in facts.items() if one is not None)
-    return "\n".join([*lines, ", ".join(told)])
+    parts = (f"{name}: {value}" for name, value in facts.items() if value is not None)
+    return "\n".join([*lines, ", ".join(parts)])
 
 
 def safety_check(

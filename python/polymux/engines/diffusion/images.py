@@ -103,10 +103,10 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
             sink.log(f"image {number + 1} did not pass the safety check and is omitted")
             continue
         words = parameters(values, manager.slot(plan.role).name, seed + number, picture.size)
-        told = {"parameters": words, "Software": "polymux"}
+        metadata = {"parameters": words, "Software": "polymux"}
         marked = mark(picture)
         token.check()
-        files.append(png(marked, told, sink, f"picture-{number + 1}.png"))
+        files.append(png(marked, metadata, sink, f"picture-{number + 1}.png"))
     if not files:
         raise status_error(
             errors.UnprocessableEntityError,

@@ -144,13 +144,13 @@ def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -
     alpha = _alpha(values)
 
     def embedded(prompt: str) -> tuple[Any, Any]:
-        told: tuple[Any, Any] = pipeline.encode_prompt(prompt, manager.device, 1, True)  # noqa: FBT003
-        return told
+        embeddings: tuple[Any, Any] = pipeline.encode_prompt(prompt, manager.device, 1, True)  # noqa: FBT003
+        return embeddings
 
-    told, nothing = embedded(str(values["prompt_a"]))
+    mixed, empty = embedded(str(values["prompt_a"]))
     if alpha > 0:
-        told = torch.lerp(told, embedded(str(values["prompt_b"]))[0], alpha)
-    return torch.cat([nothing, told])
+        mixed = torch.lerp(mixed, embedded(str(values["prompt_b"]))[0], alpha)
+    return torch.cat([empty, mixed])
 
 
 def _begun(
@@ -208,10 +208,10 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
     words = words.to(pipeline.unet.dtype)
     for timestep in timesteps:
         doubled = scheduler.scale_model_input(torch.cat([latents, latents]), timestep)
-        told = pipeline.unet(
+        prediction = pipeline.unet(
             doubled.to(words.dtype), timestep, encoder_hidden_states=words, return_dict=False
         )[0]
-        plain, guided = told.to(latents.dtype).chunk(2)
+        plain, guided = prediction.to(latents.dtype).chunk(2)
         wanted = plain + _GUIDANCE * (guided - plain)
         latents = scheduler.step(wanted, timestep, latents, return_dict=False)[0]
         steps.step(latents)

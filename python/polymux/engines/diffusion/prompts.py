@@ -135,15 +135,15 @@ def _weighed(text: str) -> list[Words]:
         found[first:] = [Words(one.text, _bounded(one.weight * weight)) for one in found[first:]]
 
     for match in _TOKEN.finditer(text):
-        kind, said = match.lastgroup, match[0]
-        if kind == "open" and len(opened[said]) < _MAX_OPEN:
-            opened[said].append(len(found))
+        kind, matched = match.lastgroup, match[0]
+        if kind == "open" and len(opened[matched]) < _MAX_OPEN:
+            opened[matched].append(len(found))
         elif kind == "weight" and opened["("]:
             weigh("(", _bounded(float(match["weight"])))
-        elif kind == "close" and opened["(" if said == ")" else "["]:
-            weigh(*(("(", _MORE) if said == ")" else ("[", _LESS)))
+        elif kind == "close" and opened["(" if matched == ")" else "["]:
+            weigh(*(("(", _MORE) if matched == ")" else ("[", _LESS)))
         else:
-            found.append(Words(match["escaped"] or said, 1.0))
+            found.append(Words(match["escaped"] or matched, 1.0))
     # Unclosed brackets extend to the end.
     for kind, weight in (("(", _MORE), ("[", _LESS)):
         while opened[kind]:

@@ -31,12 +31,12 @@ class Refiner(NamedTuple):
 
     Attributes:
         share: Fraction of the steps that the base model runs; None if it runs all of them.
-        told_steps: Number of steps given to the refiner's pipeline.
+        pipeline_steps: Number of steps given to the refiner's pipeline.
         steps: How many of them it runs.
     """
 
     share: float | None
-    told_steps: int
+    pipeline_steps: int
     steps: int
 
     @property
@@ -70,15 +70,15 @@ def refiner_steps(values: Mapping[str, Any]) -> Refiner | None:
         share = float(values.get("high_noise_frac", 0.8))
         share = min(max(share, 1.0 / count), 1.0)
         return None if share == 1.0 else Refiner(share, count, count - int(count * share))
-    given = values.get("refine_steps")
-    wanted_steps = max(1, int(count * _STRENGTH)) if given is None else int(given)
+    requested = values.get("refine_steps")
+    wanted_steps = max(1, int(count * _STRENGTH)) if requested is None else int(requested)
     # Image to image only runs `_STRENGTH` of the steps that it gets. Networks were trained with
     # 1000 steps, and some solvers divide by the distance between two of them. So the contract
     # allows 299 steps, for which the pipeline gets 997.
-    told = count if given is None else round(wanted_steps / _STRENGTH)
-    while int(told * _STRENGTH) < wanted_steps:
-        told += 1
-    return Refiner(None, told, wanted_steps)
+    pipeline_steps = count if requested is None else round(wanted_steps / _STRENGTH)
+    while int(pipeline_steps * _STRENGTH) < wanted_steps:
+        pipeline_steps += 1
+    return Refiner(None, pipeline_steps, wanted_steps)
 
 
 def refined(
@@ -104,7 +104,7 @@ def refined(
             prompt=str(values["prompt"]),
             negative_prompt=str(values.get("negative_prompt") or "") or None,
             image=batch,
-            num_inference_steps=refiner.told_steps,
+            num_inference_steps=refiner.pipeline_steps,
             guidance_scale=float(values["guidance_scale"]),
             generator=generator,
             callback_on_step_end=steps,

@@ -96,7 +96,7 @@ class MediaEngine(Engine):
             if request.values.get(name) is not None
         }
         if PAGE_TAGS in request.values:
-            options |= self._told_by_page(source, request.values)
+            options |= self._page_metadata(source, request.values)
 
         def report(progress: Progress) -> None:
             if token.cancelled:
@@ -125,16 +125,16 @@ class MediaEngine(Engine):
             metrics,
         )
 
-    def _told_by_page(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _page_metadata(self, source: Upload, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return tags and cover of a web page, except those that the file already has."""
-        own = probe(source.path, limits=self._limits)
-        known = {name.lower() for name, value in own.tags.items() if value}
+        probed = probe(source.path, limits=self._limits)
+        known = {name.lower() for name, value in probed.tags.items() if value}
         lacking = {name: one for name, one in values[PAGE_TAGS].items() if name not in known}
-        told: dict[str, Any] = {"tags": {**own.tags, **lacking}}
+        metadata: dict[str, Any] = {"tags": {**probed.tags, **lacking}}
         picture = values.get(PAGE_COVER)
-        if picture is not None and own.cover is None:
-            told["cover"] = picture.path.read_bytes()
-        return told
+        if picture is not None and probed.cover is None:
+            metadata["cover"] = picture.path.read_bytes()
+        return metadata
 
     def _remux(self, request: Request, sink: EngineSink, token: Token) -> Output:
         """Combine one or two downloaded files into one file."""

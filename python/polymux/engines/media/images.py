@@ -297,11 +297,11 @@ def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | 
 def _largest_sample(picture: Image) -> int:
     """Return the maximum sample value in the file; 255 for formats that Pillow reads unchanged."""
     for tile in getattr(picture, "tile", ()):
-        told = tile[3] if isinstance(tile[3], tuple) else (tile[3],)
-        if isinstance(told[0], str) and ";16" in told[0]:
+        arguments = tile[3] if isinstance(tile[3], tuple) else (tile[3],)
+        if isinstance(arguments[0], str) and ";16" in arguments[0]:
             return _DEEPEST
-        if picture.format == "PPM" and isinstance(told[-1], int):
-            return told[-1] or _DEEPEST >> 8
+        if picture.format == "PPM" and isinstance(arguments[-1], int):
+            return arguments[-1] or _DEEPEST >> 8
     return _DEEPEST >> 8
 
 

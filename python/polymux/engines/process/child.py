@@ -134,7 +134,7 @@ class Child:
         try:
             facts = engine.load(start.header["options"])
         except Exception as error:
-            self.send({"kind": "unloadable", "error": _told(error)})
+            self.send({"kind": "unloadable", "error": _error_fields(error)})
             return
         freeze_gc()
         self.send(
@@ -224,9 +224,9 @@ class Child:
             if token.cancelled:
                 self.send({"kind": "cancelled", "id": number})
             else:
-                told = _told(error)
-                told["message"] = _without_paths(told["message"], frame.header)
-                self.send({"kind": "failed", "id": number, "error": told})
+                fields = _error_fields(error)
+                fields["message"] = _without_paths(fields["message"], frame.header)
+                self.send({"kind": "failed", "id": number, "error": fields})
         finally:
             del self._works[number]
 
@@ -299,17 +299,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _told(error: Exception) -> dict[str, Any]:
-    told = described(error)
-    if told["code"] in ("internal", StoreError.code):
+def _error_fields(error: Exception) -> dict[str, Any]:
+    fields = described(error)
+    if fields["code"] in ("internal", StoreError.code):
         # The detail is for the server's log. Clients only get a general message.
-        told["detail"] = f"{type(error).__name__}: {error}"[:2000]
-    if told["code"] == "internal":
-        told["code"], told["message"] = (
+        fields["detail"] = f"{type(error).__name__}: {error}"[:2000]
+    if fields["code"] == "internal":
+        fields["code"], fields["message"] = (
             "engine_failed",
             "the engine failed unexpectedly. See the server's log",
         )
-    return told
+    return fields
 
 
 def _without_paths(text: str, header: Mapping[str, Any]) -> str:

@@ -200,7 +200,7 @@ class EngineProcess:
         self._outstanding: dict[int, None] = {}
         self._leaving: set[int] = set()
         #: Time of the last message about a request, by the event loop's clock.
-        self.told_at = 0.0
+        self.last_reply_at = 0.0
         self._number = 0
         self._ready: asyncio.Future[Frame] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -406,7 +406,7 @@ class EngineProcess:
             return
         number = int(frame.header["id"])
         waiting = self._requests.get(number)
-        self.told_at = self._heard_at
+        self.last_reply_at = self._heard_at
         if frame.kind in ("done", "failed", "cancelled"):
             self._end_work(number)
         if frame.kind == "failed":

@@ -234,7 +234,7 @@ class EngineTask:
     def _is_of_use(self, since: float) -> bool:
         """Whether the process still works on other requests."""
         now = asyncio.get_running_loop().time()
-        mute_s = now - max(since, self._process.told_at)
+        mute_s = now - max(since, self._process.last_reply_at)
         return self._process.wanted > 0 and mute_s < self._supervision.silence_s
 
 

@@ -11,7 +11,7 @@ from polymux import errors
 from polymux._native import core
 from polymux._native.json_numbers import finite
 from polymux._util.redaction import redact_json
-from polymux.client.answer import told_error
+from polymux.client.answer import reported_error
 from polymux.engines.chat.backend import (
     check_count,
     is_elsewhere,
@@ -143,7 +143,7 @@ def completion(name: str, value: Any, seconds: float, operation: str = "chat") -
         APIStatusError: The response contains an error whose code is a status.
     """
     if isinstance(value, dict) and isinstance(value.get("error"), dict) and "choices" not in value:
-        error = told_error(core.write_json(value))
+        error = reported_error(core.write_json(value))
         raise map_error_body(name, error, operation=operation)
     try:
         whole = mended(value)

@@ -66,8 +66,8 @@ class Enlarger:
         self._network: _Network | None = None
         if path:
             self._network = _Network()
-            told = {"model": str(path), "factor": options.get("upscaler_factor")}
-            self._factor = self._network.load(told)["factor"]
+            network_options = {"model": str(path), "factor": options.get("upscaler_factor")}
+            self._factor = self._network.load(network_options)["factor"]
             sink.log(f"upscaling with {Path(str(path)).stem} before adding detail")
 
     def enlarged(self, pixels: Pixels, size: Size, *, around: bool = False) -> Pixels:
@@ -172,7 +172,7 @@ def produced(
     picture = Pictures.fromarray(pixels)
     kind = str(values.get("output_format", "png"))
     if kind == "png":
-        told = {
+        fields = {
             "prompt": values.get("prompt", ""),
             "negative_prompt": values.get("negative_prompt"),
             "num_inference_steps": values.get("num_inference_steps"),
@@ -182,7 +182,7 @@ def produced(
             # A value here makes `parameters` include the strength.
             "image_facts": True,
         }
-        words = parameters(told, model, plan.passes[0].seed, plan.size)
+        words = parameters(fields, model, plan.passes[0].seed, plan.size)
         return png(picture, {"parameters": words, "Software": "polymux"}, sink, "detailed.png")
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG" if kind == "jpg" else "WEBP", quality=_QUALITY)
