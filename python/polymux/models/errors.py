@@ -40,12 +40,12 @@ def writing(path: os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-def check_room(what: str, folder: Path, needed_bytes: int, told: Path | None = None) -> None:
-    """Raise `OutputFailedError` naming `told` or the directory if the disk space is too small."""
+def check_room(what: str, folder: Path, needed_bytes: int, shown_as: Path | None = None) -> None:
+    """Raise `OutputFailedError` naming `shown_as` or the directory if the disk lacks space."""
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise OutputFailedError(
-            f"{what}: not enough disk space in {display_name(os.fspath(told or folder))} "
+            f"{what}: not enough disk space in {display_name(os.fspath(shown_as or folder))} "
             f"(needed {size(needed_bytes)}, free {size(free_bytes)})",
             errno=errno.ENOSPC,
         )

@@ -261,9 +261,9 @@ class ModelsFolder:
         damaged = []
         done, total = 0, model.bytes
         for one in kept:
-            told = counting(on_progress, one.name, total, done)
+            on_bytes = counting(on_progress, one.name, total, done)
             try:
-                if sha256_of(model.folder / one.name, told) != one.sha256:
+                if sha256_of(model.folder / one.name, on_bytes) != one.sha256:
                     damaged.append(one.name)
             except OSError:
                 damaged.append(one.name)
@@ -290,27 +290,27 @@ def counting(
     return lambda count: on_progress(name, before + count, total)
 
 
-def sha256_of(path: Path, told: Callable[[int], object] | None = None) -> str:
-    """Return the SHA-256 of a file. `told` is called with the bytes read so far."""
+def sha256_of(path: Path, on_bytes: Callable[[int], object] | None = None) -> str:
+    """Return the SHA-256 of a file. `on_bytes` receives the bytes read so far."""
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        for piece in pieces_of(file, told):
+        for piece in pieces_of(file, on_bytes):
             digest.update(piece)
     return digest.hexdigest()
 
 
 def pieces_of(
     file: IO[bytes],
-    told: Callable[[int], object] | None = None,
+    on_bytes: Callable[[int], object] | None = None,
     max_bytes: int = _LARGEST_BYTES,
 ) -> Iterator[bytes]:
-    """Yield the content of a file in chunks. `told` is called with the bytes consumed so far."""
+    """Yield the content of a file in chunks. `on_bytes` receives the bytes consumed so far."""
     count = 0
     while piece := file.read(min(_PIECE_BYTES, max_bytes - count)):
         yield piece
         count += len(piece)
-        if told is not None:
-            told(count)
+        if on_bytes is not None:
+            on_bytes(count)
 
 
 def write_new(target: Path, pieces: Iterable[bytes]) -> str:

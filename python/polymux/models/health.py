@@ -50,7 +50,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     if not found["installed"]:
         return [f"absent   engine diffusion: images, video and music (run: {found['remedy']})"]
     can = ", ".join(found["operations"])
-    said = [
+    report = [
         f"ok       engine diffusion: {can}"
         if found["ok"]
         else "absent   engine diffusion: no models for images, video or music are installed",
@@ -59,10 +59,10 @@ def lines(found: dict[str, Any]) -> list[str]:
     for role, one in found["roles"].items():
         if one["model"] is not None:
             instead = f" instead of {one['instead_of']}" if one["instead_of"] else ""
-            said.append(f"         {role}: {one['model']}{instead}")
+            report.append(f"         {role}: {one['model']}{instead}")
     lacking = [role for role, one in found["roles"].items() if one["model"] is None]
-    said += [f"         {role}: {found['roles'][role]['problem']}" for role in lacking]
-    return said
+    report += [f"         {role}: {found['roles'][role]['problem']}" for role in lacking]
+    return report
 
 
 def _device(found: dict[str, Any]) -> str:

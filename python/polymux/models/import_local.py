@@ -111,8 +111,8 @@ def _copied(layout: Layout, files: Path, on_progress: OnProgress | None) -> tupl
         target = files / name
         with source, writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            told = counting(on_progress, name, os.fstat(source.fileno()).st_size)
-            digest = write_new(target, pieces_of(source, told))
+            on_bytes = counting(on_progress, name, os.fstat(source.fileno()).st_size)
+            digest = write_new(target, pieces_of(source, on_bytes))
             kept.append(Kept(name, target.stat().st_size, digest))
     return tuple(kept)
 

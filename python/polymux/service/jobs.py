@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Admitting = Callable[[], Awaitable[Reservation]]
 
 _log = logging.getLogger("polymux.service")
-_TOLD_EVERY_S = 0.2
+_EVENT_INTERVAL_S = 0.2
 #: Statuses of temporary failures, which say nothing about the request.
 _FOR_NOW = (429, 503, 507)
 
@@ -284,7 +284,7 @@ class JobManager:
             running.waiters -= 1
         return running.job
 
-    async def events(self, job: Job, every_s: float = _TOLD_EVERY_S) -> AsyncIterator[Job]:
+    async def events(self, job: Job, every_s: float = _EVENT_INTERVAL_S) -> AsyncIterator[Job]:
         """Yield the job now, after changes, and at its end.
 
         Args:

@@ -27,9 +27,9 @@ def warnings_fields(lines: Sequence[str]) -> tuple[tuple[bytes, bytes], ...]:
     """
     if not lines:
         return ()
-    told = [shortened(printable(one)) for one in lines[:_MAX_WARNINGS]]
+    warnings = [shortened(printable(one)) for one in lines[:_MAX_WARNINGS]]
     if len(lines) > _MAX_WARNINGS:
-        told.append(f"and {len(lines) - _MAX_WARNINGS} more")
-    plain = (one.encode("ascii", "backslashreplace").decode() for one in told)
+        warnings.append(f"and {len(lines) - _MAX_WARNINGS} more")
+    plain = (one.encode("ascii", "backslashreplace").decode() for one in warnings)
     quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in plain)
     return ((b"polymux-warnings", ", ".join(f'"{one}"' for one in quoted).encode()),)

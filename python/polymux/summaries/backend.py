@@ -99,8 +99,8 @@ class SummaryBackend(Backend):
         kind = "captions" if self._options.captions else "audio"
         url = str(work.values["url"])
         async with self._pages.downloaded(url, kind, sink.part(0, _FETCHING)) as found:
-            said = await self._said(found, work, sink)
-        if not any(has_words(one.text) for one in said):
+            speech = await self._speech(found, work, sink)
+        if not any(has_words(one.text) for one in speech):
             raise status_error(
                 errors.UnprocessableEntityError,
                 "the video contains no speech",
@@ -109,10 +109,10 @@ class SummaryBackend(Backend):
             )
         sink.report(_LISTENING)
         chapters = [Chapter(start_s, title) for start_s, title in found.chapters]
-        text = await self._summary(work, sink, found.title, said, chapters)
+        text = await self._summary(work, sink, found.title, speech, chapters)
         return OperationResult({"response": text})
 
-    async def _said(
+    async def _speech(
         self, found: Downloaded, work: OperationRequest, sink: ProgressSink
     ) -> list[SpokenText]:
         """Read the captions, or transcribe the speech of a video without captions."""
@@ -132,11 +132,11 @@ class SummaryBackend(Backend):
         work: OperationRequest,
         sink: ProgressSink,
         title: str,
-        said: Sequence[SpokenText],
+        speech: Sequence[SpokenText],
         chapters: Sequence[Chapter],
     ) -> str:
         writer = Writer(self._options, title, self._chat_model(work).window_tokens())
-        parts, key = await asyncio.to_thread(self._cut, writer, title, said, chapters)
+        parts, key = await asyncio.to_thread(self._cut, writer, title, speech, chapters)
         known = self._known.get(key)
         if known is not None:
             sink.log("using the cached summary of this video")
@@ -152,13 +152,13 @@ class SummaryBackend(Backend):
         return text
 
     def _cut(
-        self, writer: Writer, title: str, said: Sequence[SpokenText], chapters: Sequence[Chapter]
+        self, writer: Writer, title: str, speech: Sequence[SpokenText], chapters: Sequence[Chapter]
     ) -> tuple[list[Part], bytes]:
         """Return the parts and their cache key. Takes seconds for long transcripts."""
-        parts = writer.parts(said, chapters)
+        parts = writer.parts(speech, chapters)
         words = "\n".join(f"{part.title}\n{part.text}" for part in parts)
-        told = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
-        return parts, hashlib.sha256(told).digest()
+        key_data = f"{self._options}\n{title}\n{words}".encode("utf-8", "replace")
+        return parts, hashlib.sha256(key_data).digest()
 
     def _chat_model(self, work: OperationRequest) -> Backend:
         return self._service.backends_of(self._question(work))[0]

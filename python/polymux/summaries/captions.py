@@ -22,7 +22,7 @@ _TIMES = re.compile(
 _HEARD = re.compile(r"\[[^\[\]]{0,200}\]|\([^()]{0,200}\)")
 _FORMS = ("vtt", "srt")
 #: yt-dlp reports these values if it cannot determine the format.
-_UNTOLD = (None, "", "unknown_video")
+_UNKNOWN_FORMATS = (None, "", "unknown_video")
 #: Language code for captions without one (ISO 639-2).
 _NO_LANGUAGE = "und"
 _TAGS = re.compile(r"<[^<>]{0,200}>")
@@ -115,7 +115,7 @@ def chosen_captions(info: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | Non
 def _readable(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Select a WebVTT or SubRip track, or one whose format yt-dlp cannot tell from its URL."""
     known = list(forms)
-    for wanted in (_FORMS, _UNTOLD):
+    for wanted in (_FORMS, _UNKNOWN_FORMATS):
         for one in known:
             if one.get("ext") in wanted:
                 return dict(one)
@@ -198,7 +198,7 @@ def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[SpokenText]:
     Skips a line that the previous cue contains. If a line extends the last line of the previous
     cue, keeps only the new words.
     """
-    said: list[SpokenText] = []
+    transcript: list[SpokenText] = []
     before: set[str] = set()
     last = ""
     for start_s, lines in cues:
@@ -208,7 +208,7 @@ def _rolled_up(cues: Iterable[tuple[float, list[str]]]) -> list[SpokenText]:
                 continue
             new.append(line[len(last) :].strip() if _goes_on(last, line) else line)
         if new:
-            said.append(SpokenText(start_s, " ".join(new)))
+            transcript.append(SpokenText(start_s, " ".join(new)))
         if lines:
             before, last = set(lines), lines[-1]
-    return said
+    return transcript

@@ -36,7 +36,7 @@ _PART_CHARACTERS = 6000
 #: An estimate for most languages; in scripts with three bytes per character it is one character.
 _BYTES_PER_TOKEN = 3
 #: About how much of a window the rules, the task and a long title fill.
-_TOLD_TOKENS = 450
+_PROMPT_TOKENS = 450
 #: Maximum number of notes combined in one chat; more notes are combined in a tree.
 _NOTES_AT_ONCE = 8
 #: A known window has room for at least this many notes; otherwise the tree would not end.
@@ -85,14 +85,14 @@ class Writer:
         if window_tokens is not None:
             self._words = min(self._words, _words_of(window_tokens // 2))
             answer = _tokens_of(self._words)
-            room = max(window_tokens // 4, window_tokens - _TOLD_TOKENS - answer)
+            room = max(window_tokens // 4, window_tokens - _PROMPT_TOKENS - answer)
             self._note_words = min(self._note_words, self._words,
                                    _words_of(room // _MIN_NOTES_AT_ONCE))  # fmt: skip
             self._room_bytes = room * _BYTES_PER_TOKEN
         # Random: the author of the video cannot guess it to end the material early.
         self._mark = f"=== {secrets.token_hex(8)} ==="
 
-    def parts(self, said: Sequence[SpokenText], chapters: Sequence[Chapter]) -> list[Part]:
+    def parts(self, transcript: Sequence[SpokenText], chapters: Sequence[Chapter]) -> list[Part]:
         """Split a transcript into parts that fit into one chat each, or one part if it all fits.
 
         Raises:
@@ -100,14 +100,14 @@ class Writer:
         """
         most, size_of = self._part_size()
         max_parts = self._options.max_parts
-        size = sum(size_of(one.text) + 1 for one in said)
+        size = sum(size_of(one.text) + 1 for one in transcript)
         if size > (most + 1) * max_parts:
             # Stop early: splitting needs far more memory than the text.
             raise _too_long(-(-size // most), max_parts)
-        parts = parts_of(said, chapters, most, size_of)
+        parts = parts_of(transcript, chapters, most, size_of)
         if len(parts) > max_parts:
             # Untrusted publishers may define any number of chapters: ignore them.
-            parts = parts_of(said, (), most, size_of)
+            parts = parts_of(transcript, (), most, size_of)
         if len(parts) > max_parts:
             raise _too_long(len(parts), max_parts)
         return _joined(parts, most, size_of)
@@ -152,12 +152,12 @@ class Writer:
 
     def _chat(self, task: str, material: str, words: int) -> dict[str, Any]:
         language = self._options.language
-        told = f"Write in {language}." if language else "Write in the language of the transcript."
+        rule = f"Write in {language}." if language else "Write in the language of the transcript."
         text = f"{task}\n{self._mark}\n{material}\n{self._mark}"
         return {
             "model": self._options.model,
             "messages": [
-                {"role": "system", "content": _RULES.format(mark=self._mark, language=told)},
+                {"role": "system", "content": _RULES.format(mark=self._mark, language=rule)},
                 {"role": "user", "content": text},
             ],
             "temperature": 0.2,
@@ -217,7 +217,7 @@ def _joined(parts: list[Part], most: int, size_of: Callable[[str], int]) -> list
 
 
 def parts_of(
-    said: Sequence[SpokenText],
+    transcript: Sequence[SpokenText],
     chapters: Sequence[Chapter],
     most: int,
     size_of: Callable[[str], int] = len,
@@ -228,23 +228,23 @@ def parts_of(
 
     Example:
         >>> from polymux.summaries.captions import SpokenText
-        >>> said = [SpokenText(0, "One two."), SpokenText(2, "Three four."), SpokenText(9, "Five.")]
-        >>> [part.text for part in parts_of(said, [Chapter(0, "A"), Chapter(8, "B")], 500)]
-        ['One two. Three four.', 'Five.']
+        >>> transcript = [SpokenText(0, "One."), SpokenText(2, "Two."), SpokenText(9, "Three.")]
+        >>> [part.text for part in parts_of(transcript, [Chapter(0, "A"), Chapter(8, "B")], 500)]
+        ['One. Two.', 'Three.']
     """
     found = []
-    for title, group in _grouped(said, chapters):
+    for title, group in _grouped(transcript, chapters):
         found += list(_cut(title, group, most, size_of))
     return found
 
 
 def _grouped(
-    said: Sequence[SpokenText], chapters: Sequence[Chapter]
+    transcript: Sequence[SpokenText], chapters: Sequence[Chapter]
 ) -> Iterable[tuple[str, list[SpokenText]]]:
     starts = sorted(chapters)
     group: list[SpokenText] = []
     title, number = "", 0
-    for one in said:
+    for one in transcript:
         while number < len(starts) and one.start_s >= starts[number].start_s:
             if group:
                 yield title, group

@@ -233,8 +233,8 @@ class UpstreamServer:
     ) -> AsyncChatStream:
         """Send one request and return its response as a stream of chat chunks.
 
-        Errors between two chunks are the client's own; convert them with `told`. Closing the stream
-        closes the connection.
+        Errors between two chunks are the client's own; convert them with `convert_error`. Closing
+        the stream closes the connection.
 
         Args:
             operation: The operation, for error messages.
@@ -293,16 +293,16 @@ class UpstreamServer:
         """Count the failure of a request in the breaker and convert it for clients.
 
         Raises:
-            APIStatusError: The error converted by `told`.
+            APIStatusError: The error converted by `convert_error`.
         """
         try:
             yield
         except errors.PolymuxError as error:
             if not isinstance(error, errors.APIError):
                 self._breaker.count(error)
-            raise self.told(error, operation) from None
+            raise self.convert_error(error, operation) from None
 
-    def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
+    def convert_error(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
         """Convert an error of this upstream to an error for clients."""
         return map_error(self.name, error, operation=operation, ours=self._ours)
 

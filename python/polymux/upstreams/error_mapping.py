@@ -210,8 +210,8 @@ def _of_status(
     if status == 504:
         return late(name)
     chat = operation in _CHATS
-    said = _said(error)
-    if chat and status in (400, 404) and _lacks_model(error, said):
+    reason = _message_in(error)
+    if chat and status in (400, 404) and _lacks_model(error, reason):
         message = f"model: not found on the upstream {name}"
         return status_error(
             errors.BadRequestError, message, code="model_not_found", status=400, param="model"
@@ -219,36 +219,36 @@ def _of_status(
     if ours and _OWN_CODES.get(error.code) == status:
         return of_code(name, error.code, str(error))
     kind = _CALLERS.get(status)
-    if kind is None or (status == 400 and not ours and _KEY.search(said)):
+    if kind is None or (status == 400 and not ours and _KEY.search(reason)):
         return failed(name, f"it returned status {status}")
     if status == 422:
         # Other servers do not distinguish 422 from 400.
         kind, status = errors.BadRequestError, 400
     code = "too_large" if status == 413 else "invalid_request"
-    if chat and status == 400 and _is_too_long(error, said):
+    if chat and status == 400 and _is_too_long(error, reason):
         code = _TOO_LONG
     param = error.param if error.param and _WORD.fullmatch(error.param) else None
-    words = f"the upstream {name} rejected the request{f': {cleaned(said)}' if said else ''}"
+    words = f"the upstream {name} rejected the request{f': {cleaned(reason)}' if reason else ''}"
     return status_error(kind, words, code=code, status=status, param=param)
 
 
-def _said(error: errors.APIStatusError) -> str:
+def _message_in(error: errors.APIStatusError) -> str:
     """Return the message in the response body, or an empty string."""
     message = error_fields(error.body).get("message")
     return shortened(message.strip(), 2 * _MAX_CHARACTERS) if isinstance(message, str) else ""
 
 
-def _is_too_long(error: errors.APIStatusError, said: str) -> bool:
+def _is_too_long(error: errors.APIStatusError, message: str) -> bool:
     if error.code == _TOO_LONG or error_fields(error.body).get("type") == _TOO_LONG_AT_LLAMA_CPP:
         return True
-    return _TOO_LONG_AT_VLLM.search(said) is not None
+    return _TOO_LONG_AT_VLLM.search(message) is not None
 
 
-def _lacks_model(error: errors.APIStatusError, said: str) -> bool:
+def _lacks_model(error: errors.APIStatusError, message: str) -> bool:
     """Check whether the upstream does not know the configured model name."""
-    if error.code in _NO_MODEL_CODES or _NO_MODEL.search(said):
+    if error.code in _NO_MODEL_CODES or _NO_MODEL.search(message):
         return True
-    return error.status == 404 and _MODEL_NOT_FOUND.search(said) is not None
+    return error.status == 404 and _MODEL_NOT_FOUND.search(message) is not None
 
 
 def _later(found: Failure, error: errors.APIStatusError) -> Failure:

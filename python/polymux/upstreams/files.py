@@ -145,8 +145,8 @@ async def refuse_files(work: OperationRequest) -> None:
         if not start and name not in _PICTURES:
             words, kind = "the input is empty (0 bytes)", errors.UnprocessableEntityError
             code, status = "undecodable", 422
-        said = shortened(printable(value.file_name))
-        words = f"{said}: {words}" if said else words
+        file_name = shortened(printable(value.file_name))
+        words = f"{file_name}: {words}" if file_name else words
         raise status_error(kind, words, code=code, status=status, param=name)
 
 
@@ -211,7 +211,7 @@ async def fetched(
     except BaseException as error:
         draft.discard(beside=True)
         if isinstance(error, errors.PolymuxError) and not isinstance(error, errors.APIError):
-            raise server.told(error, "media") from None
+            raise server.convert_error(error, "media") from None
         raise
     if not answer.ok:
         draft.discard()

@@ -172,14 +172,14 @@ class PolymuxUpstream(UpstreamBackend):
         self, work: OperationRequest, begun: dict[str, Any], sink: ProgressSink
     ) -> dict[str, Any]:
         """Wait for the end of a job; cancels it there on cancellation or timeout here."""
-        told = _Told(sink)
+        relay = _Relay(sink)
         name = begun.get("id")
         if not isinstance(name, str) or not name:
             raise failed(self.name, "its response is not a prediction")
         path = f"{PATH}/{quote(name, safe='')}"
         try:
             async with asyncio.timeout(self._server.total_s(SLOW)):
-                return await self._ended(work, path, told)
+                return await self._ended(work, path, relay)
         except TimeoutError:
             await self._cancel(path)
             raise late(self.name) from None
@@ -187,7 +187,7 @@ class PolymuxUpstream(UpstreamBackend):
             await self._cancel(path)
             raise
 
-    async def _ended(self, work: OperationRequest, path: str, told: _Told) -> dict[str, Any]:
+    async def _ended(self, work: OperationRequest, path: str, relay: _Relay) -> dict[str, Any]:
         """Watch a job until its end; reconnects after interruptions."""
         interruptions = 0
         while True:
@@ -196,7 +196,7 @@ class PolymuxUpstream(UpstreamBackend):
             try:
                 async with aclosing(self._server.events(work.operation, f"{path}/events")) as news:  # type: ignore[type-var]
                     async for _, value in news:
-                        if isinstance(value, dict) and told.is_end(value):
+                        if isinstance(value, dict) and relay.is_end(value):
                             return value
                         interruptions = 0
             except (errors.RateLimitError, errors.OverloadedError) as error:
@@ -247,10 +247,10 @@ class PolymuxUpstream(UpstreamBackend):
             one = await fetched(self._server, self._address(value), sink, self._policy, stem)
             made.append(one)
             # Check the first bytes: an error page must not become a result.
-            _, _, told = one.content_type.partition("/")
+            _, _, declared = one.content_type.partition("/")
             content_type = await type_of(one)
-            _, _, found = content_type.partition("/")
-            if not found or found != told:
+            _, _, detected = content_type.partition("/")
+            if not detected or detected != declared:
                 raise failed(self.name, "its response contains a file of an unknown type")
             await whole(self._server, one, content_type)
             return one
@@ -287,7 +287,7 @@ def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, s
                 yield from ((field.name, found) for _, found in _addresses(kind.fields, one))
 
 
-class _Told:
+class _Relay:
     """Forwards progress and logs of a remote job."""
 
     def __init__(self, sink: ProgressSink) -> None:

@@ -66,7 +66,7 @@ def test_no_field_is_forgotten(operation: str, variant: Variant) -> None:
     ours = [*model.fields, *model.unknown, *model.brought]
     assert sorted(ours) == sorted(one.name for one in variant.fields)
     assert len(set(model.fields.values())) == len(model.fields)
-    assert all(variant.field(name).extension for name in model.told)
+    assert all(variant.field(name).extension for name in model.always_sent)
 
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
@@ -91,7 +91,7 @@ def test_what_the_interface_says_when_nobody_does(operation: str, variant: Varia
         for one in variant.fields
         if one.default is not None
         and one.name in model.fields
-        and (not one.extension or one.name in model.told)
+        and (not one.extension or one.name in model.always_sent)
     }
     assert told.lines == []
 
@@ -100,7 +100,7 @@ def test_names_that_differ() -> None:
     assert MODELS[VIDEO].fields["num_inferences_steps"] == "num_inference_steps"
     assert MODELS[VIDEO].fields["video_model"] == "model"
     assert MODELS[PLAYGROUND].unknown == ("lora_scale",)
-    assert MODELS[PLAYGROUND].told == ("apply_watermark",)
+    assert MODELS[PLAYGROUND].always_sent == ("apply_watermark",)
     assert MODELS[MUSIC].unknown == ("seed",)
     assert {name: one.version for name, one in MODELS.items()} == PINNED
     assert set(MODELS) == {variant.model for _, variant in VARIANTS}

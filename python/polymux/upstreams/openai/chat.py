@@ -217,7 +217,7 @@ async def passed_on(
     except errors.PolymuxError as error:
         if first:
             raise map_error_body(server.name, error, operation=work.operation) from None
-        raise server.told(error, work.operation) from None
+        raise server.convert_error(error, work.operation) from None
     if first and (chunks.finish_reason is None or not chunks.chunks):
         raise failed(server.name, _EMPTY)
 

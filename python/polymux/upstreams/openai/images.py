@@ -103,8 +103,8 @@ async def images(
 async def _picture(
     server: UpstreamServer, value: Any, stem: str, sink: ProgressSink, policy: FetchPolicy
 ) -> OutputFile:
-    told = value if isinstance(value, dict) else {}
-    encoded, url = told.get("b64_json"), told.get("url")
+    item = value if isinstance(value, dict) else {}
+    encoded, url = item.get("b64_json"), item.get("url")
     if isinstance(encoded, str) and encoded:
         data = await asyncio.to_thread(decoded, encoded)
         if data is None:

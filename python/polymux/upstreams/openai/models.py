@@ -59,10 +59,10 @@ class ModelListing:
 
 
 def _names_in(value: Any) -> tuple[str, ...]:
-    told = value.get("data") if isinstance(value, dict) else None
+    entries = value.get("data") if isinstance(value, dict) else None
     found: dict[str, None] = {}
-    for one in told if isinstance(told, list) else ():
-        name = one.get("id") if isinstance(one, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        name = entry.get("id") if isinstance(entry, dict) else None
         if isinstance(name, str) and 0 < len(name) <= _MAX_NAME_CHARACTERS and name.isprintable():
             found[name] = None
             if len(found) == _MAX_NAMES:

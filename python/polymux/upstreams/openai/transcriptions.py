@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Response formats of transcripts: with times, or without, as some models support no other.
 TIMED = "verbose_json"
 FORMS = (TIMED, "json")
-_UNTOLD_LANGUAGES = ("", "none", "auto")
+_UNSPECIFIED_LANGUAGES = ("", "none", "auto")
 #: Maximum gap between two words in a text; a longer gap contains unlisted words.
 _MAX_GAP_CHARACTERS = 40
 #: Maximum duration of a recording: a year.
@@ -65,9 +65,9 @@ def transcription_request(
         sink.log("batch_size: ignored, the upstream chooses it")
     language = code_of(work.values.get("language") or "")
     translated = work.values.get("task") == "translate"
-    if translated and language not in _UNTOLD_LANGUAGES:
+    if translated and language not in _UNSPECIFIED_LANGUAGES:
         sink.log("language: ignored, the upstream detects the language of a translation")
-    elif language not in _UNTOLD_LANGUAGES:
+    elif language not in _UNSPECIFIED_LANGUAGES:
         fields.append(("language", language))
     if not translated and form == TIMED:
         kind = "word" if work.values.get("timestamp") == "word" else "segment"
@@ -93,20 +93,20 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):
         raise failed(name, "its response is not a transcript")
-    chunks, told = None, ""
+    chunks, granularity = None, ""
     if work.values.get("timestamp") == "word":
         chunks = _words(name, value.get("words"), text.strip())
         if chunks is None:
             sink.log("timestamp: the upstream returned no word timestamps")
-            told = "chunk"
+            granularity = "chunk"
     if chunks is None:
         chunks = _chunks(name, value.get("segments"), "text")
     if chunks is None:
         sink.log("timestamp: the upstream returned no timestamps")
-        chunks, told = [{"text": text, "timestamp": [0.0, None]}], "none"
+        chunks, granularity = [{"text": text, "timestamp": [0.0, None]}], "none"
     output: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
-    if told:
-        output["timestamp"] = told
+    if granularity:
+        output["timestamp"] = granularity
     if isinstance(value.get("language"), str):
         output["language"] = code_of(value["language"])
     return output

@@ -148,16 +148,16 @@ class ReplicateUpstream(UpstreamBackend):
             self._server, work.operation, path, body, sink, _deadline_fields(limit_s)
         )
         output = await self._outputs.shaped(work, ended.get("output"), sink)
-        told = ended.get("version")
-        if isinstance(told, str) and _VERSION.fullmatch(told):
-            version = told
+        used_version = ended.get("version")
+        if isinstance(used_version, str) and _VERSION.fullmatch(used_version):
+            version = used_version
         return OperationResult(output, version or "hidden", _numbers(ended.get("metrics")))
 
     async def close(self) -> None:
         """Close the connections after the cleanup requests of canceled work."""
         if self._working:
             await asyncio.wait(self._working, timeout=_LAST_WORDS_S)
-        await self._server.said()
+        await self._server.wait_for_cleanup()
         await super().close()
 
 

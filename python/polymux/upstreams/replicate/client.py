@@ -54,14 +54,14 @@ class ReplicateServer(UpstreamServer):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._versions: dict[Target, str] = {}
-        self._last_words: set[asyncio.Future[None]] = set()
+        self._cleanup_tasks: set[asyncio.Future[None]] = set()
 
-    def told(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
+    def convert_error(self, error: errors.PolymuxError, operation: str) -> errors.PolymuxError:
         """Convert an error of this upstream to an error for clients.
 
         Errors about model versions do not blame the client, because the operator configured them.
         """
-        found = super().told(error, operation)
+        found = super().convert_error(error, operation)
         status = error.status if isinstance(error, errors.APIStatusError) else None
         if status == 404:
             return self._final("it returned status 404 (unknown model, version or prediction)")
@@ -209,17 +209,17 @@ class ReplicateServer(UpstreamServer):
         # Errors of cleanup requests have no consequence.
         await asyncio.gather(*asking, return_exceptions=True)
 
-    async def lasting(self, words: Coroutine[Any, Any, None]) -> None:
+    async def lasting(self, cleanup: Coroutine[Any, Any, None]) -> None:
         """Await a cleanup request; it continues if the awaiting task is canceled."""
-        saying = asyncio.ensure_future(words)
-        self._last_words.add(saying)
-        saying.add_done_callback(self._last_words.discard)
-        await asyncio.shield(saying)
+        task = asyncio.ensure_future(cleanup)
+        self._cleanup_tasks.add(task)
+        task.add_done_callback(self._cleanup_tasks.discard)
+        await asyncio.shield(task)
 
-    async def said(self) -> None:
+    async def wait_for_cleanup(self) -> None:
         """Wait for running cleanup requests, at most 3 s."""
-        while self._last_words:
-            await asyncio.wait(self._last_words)
+        while self._cleanup_tasks:
+            await asyncio.wait(self._cleanup_tasks)
 
     def id_of(self, value: object) -> str:
         """Return the id of a prediction.

@@ -33,14 +33,14 @@ class Model:
         fields: API field to the model's field.
         unknown: API fields that the model does not support.
         brought: API fields already handled, such as a URL that was downloaded.
-        told: Extensions that are always sent, because the model's default differs.
+        always_sent: Extensions to send even if not given, because the model's default differs.
     """
 
     version: str
     fields: Mapping[str, str]
     unknown: tuple[str, ...] = ()
     brought: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    always_sent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ MODELS: Mapping[str, Model] = {
         "a45f82a1382b",
         _same(f"{_PICTURE} image mask prompt_strength apply_watermark"),
         unknown=("lora_scale",),
-        told=("apply_watermark",),
+        always_sent=("apply_watermark",),
     ),
     "philz1337x/clarity-upscaler": Model(
         "f11a4727f8f9",
@@ -215,7 +215,7 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
 
 def _value(field: Field, work: OperationRequest, model: Model) -> Any:
     """Return the value to send, or None."""
-    wanted = field.name in work.given or not field.extension or field.name in model.told
+    wanted = field.name in work.given or not field.extension or field.name in model.always_sent
     if "upstream_default" in field.raw:
         wanted = field.name in work.given  # The model has its own default.
     value = work.values.get(field.name) if wanted else None

@@ -78,11 +78,11 @@ class Outputs:
     async def _music(
         self, output: Any, sink: ProgressSink, made: list[OutputFile]
     ) -> dict[str, Any]:
-        told = output if isinstance(output, dict) else {"audio": output}
-        error, spectrogram = told.get("error"), told.get("spectrogram")
-        if isinstance(error, str) and error.strip() and told.get("audio") is None:
+        members = output if isinstance(output, dict) else {"audio": output}
+        error, spectrogram = members.get("error"), members.get("spectrogram")
+        if isinstance(error, str) and error.strip() and members.get("audio") is None:
             raise failed(self._server.name, f"it generated no music: {cleaned(error)}")
-        made.append(await self._file(told.get("audio"), "audio", "audio", sink))
+        made.append(await self._file(members.get("audio"), "audio", "audio", sink))
         answer: dict[str, Any] = {"audio": made[0]}
         if spectrogram is not None:
             made.append(await self._file(spectrogram, "image", "spectrogram", sink))
@@ -92,8 +92,8 @@ class Outputs:
     def _transcript(self, output: Any, sink: ProgressSink) -> dict[str, Any]:
         """Return the text and its chunks without other members."""
         try:
-            told = responses.Prediction({"status": "succeeded", "output": output})
-            text, parts = told.text, told.chunks
+            prediction = responses.Prediction({"status": "succeeded", "output": output})
+            text, parts = prediction.text, prediction.chunks
         except errors.DecodeError:
             raise failed(self._server.name, "its response is not a transcript") from None
         has_text = isinstance(output, dict) and isinstance(output.get("text"), str)

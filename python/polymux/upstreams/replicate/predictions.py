@@ -55,17 +55,17 @@ async def predicted(
     """
     begun = await _begun(server, operation, path, value, fields)
     name = server.id_of(begun)
-    told = _Told(server.name, sink)
+    relay = _Relay(server.name, sink)
     try:
-        ended = await _ended(server, operation, name, begun, told)
+        ended = await _ended(server, operation, name, begun, relay)
     except BaseException:
         await server.cancel(name)
         raise
     reason = _ENDS[ended["status"]]
     if reason:
         words = ended.get("error")
-        said = f": {cleaned(words)}" if isinstance(words, str) and words.strip() else ""
-        raise failed(server.name, f"{reason}{said}")
+        detail = f": {cleaned(words)}" if isinstance(words, str) and words.strip() else ""
+        raise failed(server.name, f"{reason}{detail}")
     return ended
 
 
@@ -94,11 +94,11 @@ async def _given_up(server: ReplicateServer, asking: asyncio.Future[Any]) -> Non
 
 
 async def _ended(
-    server: ReplicateServer, operation: str, name: str, value: dict[str, Any], told: _Told
+    server: ReplicateServer, operation: str, name: str, value: dict[str, Any], relay: _Relay
 ) -> dict[str, Any]:
     """Poll the prediction until its end, with increasing pauses."""
     pause_s, failures = _FIRST_PAUSE_S, 0
-    while not told.is_end(value):
+    while not relay.is_end(value):
         await asyncio.sleep(pause_s)
         pause_s = min(_MAX_PAUSE_S, pause_s * _GROWTH)
         try:
@@ -115,7 +115,7 @@ async def _ended(
     return value
 
 
-class _Told:
+class _Relay:
     """Forwards progress and logs of a remote prediction."""
 
     def __init__(self, name: str, sink: ProgressSink) -> None:

@@ -47,7 +47,7 @@ class ProviderError(Exception):
         self.counts = counts
 
 
-def told(troubles: Mapping[str, ProviderError], who: str) -> errors.APIStatusError:
+def combined_error(troubles: Mapping[str, ProviderError], who: str) -> errors.APIStatusError:
     """Combine the failures of all services to an API error.
 
     Args:

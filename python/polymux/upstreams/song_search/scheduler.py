@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, told
+from polymux.upstreams.song_search.errors import ErrorKind, ProviderError, combined_error
 from polymux.upstreams.song_search.rate_limit import BackOff, TokenBucket
 from polymux.upstreams.song_search.songs import folded
 
@@ -135,7 +135,7 @@ class ProviderScheduler(Generic[Source]):
                 return Found(songs, name, tuple(others))
             others.append(f"{name}: nothing found")
         if len(troubles) == len(self._providers):
-            raise told(troubles, who)
+            raise combined_error(troubles, who)
         return Found((), "", tuple(others))
 
     @asynccontextmanager
