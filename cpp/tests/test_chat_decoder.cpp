@@ -68,27 +68,27 @@ TEST_CASE("C21 a stream cut at any byte never looks finished and delivers whole 
 }
 
 TEST_CASE("C21 an empty finish reason ends nothing, nor does that of another choice") {
-    const auto said = [](int index, std::string_view reason) {
+    const auto delta = [](int index, std::string_view reason) {
         return event(R"({"choices":[{"index":)" + std::to_string(index) +
                      R"(,"delta":{"content":"a","role":""},"finish_reason":)" +
                      std::string(reason) + "}]}");
     };
     const auto state = [](const std::string& stream) { return decode(stream).end.state; };
-    const std::string open = said(0, "\"\"") + said(0, "\"\"") + said(0, "\"\"");
+    const std::string open = delta(0, "\"\"") + delta(0, "\"\"") + delta(0, "\"\"");
     CHECK(state(open) == StreamState::interrupted);
-    CHECK(state(open + said(0, "\"stop\"")) == StreamState::finished);
+    CHECK(state(open + delta(0, "\"stop\"")) == StreamState::finished);
     CHECK(decode(open).seen.chunks.front().ends_with("|a|0,0,0,1,0,0,0,"));
 
-    const std::string one_ended = said(0, "null") + said(1, "null") + said(1, "\"stop\"");
+    const std::string one_ended = delta(0, "null") + delta(1, "null") + delta(1, "\"stop\"");
     CHECK(state(one_ended) == StreamState::interrupted);
-    CHECK(state(one_ended + said(0, "null") + said(0, "null")) == StreamState::interrupted);
-    CHECK(state(one_ended + said(0, "\"length\"")) == StreamState::finished);
+    CHECK(state(one_ended + delta(0, "null") + delta(0, "null")) == StreamState::interrupted);
+    CHECK(state(one_ended + delta(0, "\"length\"")) == StreamState::finished);
     CHECK(state(one_ended + done) == StreamState::finished);
     const std::string both =
         R"({"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":)";
     CHECK(state(event(both + "null}]}")) == StreamState::interrupted);
     CHECK(state(event(both + "\"stop\"}]}")) == StreamState::finished);
-    CHECK(state(said(200, "null") + said(0, "\"stop\"")) == StreamState::interrupted);
+    CHECK(state(delta(200, "null") + delta(0, "\"stop\"")) == StreamState::interrupted);
     CHECK(state(event(R"({"choices":[{"finish_reason":"stop"}],"choices":[{"index":0}]})")) ==
           StreamState::interrupted);
 }

@@ -333,15 +333,15 @@ TEST_SUITE("remux") {
         const std::string input = folder.file("a.mkv");
         const std::string output = folder.file("a.mp4");
         make_media(input, picture + std::vector<std::string>{"-c:v", "mpeg4"});
-        std::vector<Progress> told;
-        const auto report = remux_files({input}, output, {}, [&told](const Progress& progress) {
-            told.push_back(progress);
+        std::vector<Progress> updates;
+        const auto report = remux_files({input}, output, {}, [&updates](const Progress& progress) {
+            updates.push_back(progress);
             return true;
         });
         REQUIRE(report);
-        REQUIRE_FALSE(told.empty());
-        CHECK(told.back().position_s == doctest::Approx(report->duration_s));
-        CHECK(told.back().bytes_written == report->bytes);
+        REQUIRE_FALSE(updates.empty());
+        CHECK(updates.back().position_s == doctest::Approx(report->duration_s));
+        CHECK(updates.back().bytes_written == report->bytes);
         const auto stopped =
             remux_files({input}, folder.file("b.mp4"), {}, [](const Progress&) { return false; });
         REQUIRE_FALSE(stopped);

@@ -343,9 +343,9 @@ TEST_CASE("a kill at any moment leaves the index before or after a publish") {
             ::_exit(1);
         }
         ::close(ends[1]);
-        std::int64_t told = 0;
+        std::int64_t published = 0;
         for (auto left = random() % 4 + 1; left > 0; --left) {
-            REQUIRE(::read(ends[0], &told, sizeof told) == sizeof told);
+            REQUIRE(::read(ends[0], &published, sizeof published) == sizeof published);
         }
         // A little into the next one.
         for (auto turns = random() % 2'000; turns > 0; --turns) std::this_thread::yield();
@@ -359,9 +359,9 @@ TEST_CASE("a kill at any moment leaves the index before or after a publish") {
         const auto snapshot = set->snapshot();
         CHECK(snapshot->damaged.empty());
         CHECK(set->verify()->empty());
-        CHECK(told > last);
+        CHECK(published > last);
         last = snapshot->covered_sequence;
-        CHECK(last >= told);
+        CHECK(last >= published);
         Songs songs(static_cast<std::size_t>(last));
         for (std::size_t index = 0; index < songs.size(); ++index) {
             songs[index] = static_cast<std::int64_t>(index) + 1;

@@ -327,12 +327,12 @@ TEST_CASE("parameters out of range are refused with the reason") {
 TEST_CASE("progress increases to 1, and cancellation ends the work") {
     const auto picture = picture_of_sound(chords(80 * 441), 1);
     REQUIRE(picture);
-    std::vector<double> told;
-    const auto tell = [&](double done) { told.push_back(done); };
-    REQUIRE(sound_of_picture(view(*picture), 1, {}, tell));
-    CHECK(std::is_sorted(told.begin(), told.end()));
-    CHECK(told.size() > 30);
-    CHECK(told.back() == 1);
+    std::vector<double> fractions;
+    const auto collect = [&](double done) { fractions.push_back(done); };
+    REQUIRE(sound_of_picture(view(*picture), 1, {}, collect));
+    CHECK(std::is_sorted(fractions.begin(), fractions.end()));
+    CHECK(fractions.size() > 30);
+    CHECK(fractions.back() == 1);
 
     const CancelToken token;
     int calls = 0;

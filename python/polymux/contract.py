@@ -292,7 +292,7 @@ def read_json(
         {'song': 'Blue Danube', 'limit': 3}
     """
     variant, chosen, values, warnings = core.read_json(name, model, body, True, max_bytes)  # noqa: FBT003
-    return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
+    return CheckedRequest(operation(name).name, variant, chosen, values, _warnings(warnings, model))
 
 
 def read_form(
@@ -323,16 +323,16 @@ def read_form(
                 f"fields: each item must be a tuple of name (str) and value (got {shown(field)})"
             )
     variant, chosen, values, warnings = core.read_form(name, model, given, True)  # noqa: FBT003
-    return CheckedRequest(operation(name).name, variant, chosen, values, _told(warnings, model))
+    return CheckedRequest(operation(name).name, variant, chosen, values, _warnings(warnings, model))
 
 
-def _told(warnings: list[str], model: str | None) -> tuple[str, ...]:
+def _warnings(warnings: list[str], model: str | None) -> tuple[str, ...]:
     """Add a warning if `model` names a version, because the server selects the version."""
     version = "" if model is None else model.partition(":")[2]
     if not version:
         return tuple(warnings)
-    said = f"model: the version {shown(version)} is ignored. The server uses its installed version"
-    return (*warnings, said)
+    note = f"model: the version {shown(version)} is ignored. The server uses its installed version"
+    return (*warnings, note)
 
 
 def _field_named(fields: tuple[Field, ...], name: str) -> Field:

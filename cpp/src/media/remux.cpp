@@ -230,7 +230,7 @@ Result<void> Remuxer::write_all() {
         const std::optional<std::size_t> next = earliest_track(tracks_);
         if (!next) return {};
         if (Result<void> written = write_next(*next); !written) return written;
-        if (Result<void> told = tell(false); !told) return told;
+        if (Result<void> reported = tell(false); !reported) return reported;
     }
 }
 
@@ -260,7 +260,7 @@ Result<RemuxReport> Remuxer::finish() {
                      .input_name = inputs_.front()->name()};
     }
     if (Result<void> finished = output_->finish(); !finished) return finished.error();
-    if (Result<void> told = tell(true); !told) return told.error();
+    if (Result<void> reported = tell(true); !reported) return reported.error();
     RemuxReport report;
     report.container = format_.name;
     report.content_type = format_.content_type;

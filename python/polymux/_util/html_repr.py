@@ -226,8 +226,8 @@ def facts(one: object, names: Iterable[str]) -> str:
     Example:
         >>> from polymux import Progress
         >>> from polymux._util.html_repr import facts
-        >>> told = facts(Progress(30.0, None, 480_000, 0.5), ("position_s", "duration_s"))
-        >>> "position s" in told, "duration" in told
+        >>> html = facts(Progress(30.0, None, 480_000, 0.5), ("position_s", "duration_s"))
+        >>> "position s" in html, "duration" in html
         (True, False)
     """
     found = ((name.replace("_", " "), _plain(getattr(one, name))) for name in names)

@@ -259,6 +259,6 @@ def executor_for(
         return ConversionExecutor(here) if is_plain and not spec.extra_body else here
     if isinstance(client, Client):
         # The batch handles Retry-After for all threads together; the client must not wait itself.
-        told: Retry = client._settings.retry  # noqa: SLF001 - there is no public property
-        client = client.with_options(retry=told._replace(max_retry_after_s=0.0))
+        retry: Retry = client._settings.retry  # noqa: SLF001 - there is no public property
+        client = client.with_options(retry=retry._replace(max_retry_after_s=0.0))
     return ClientExecutor(client, spec, timeout_s, is_own=False)

@@ -301,11 +301,11 @@ def _bounded(stem: bytes) -> bytes:
             continue
         short = part
         if len(part) > _MAX_STEM_BYTES:
-            told = hashlib.sha256(part).hexdigest()[:8].encode()
+            digest = hashlib.sha256(part).hexdigest()[:8].encode()
             # Do not cut within a UTF-8 character.
             cut = part[: _MAX_STEM_BYTES - 9]
             short = cut.decode("utf-8", "ignore").encode() if _is_utf8(part) else cut
-            short += b"-" + told
+            short += b"-" + digest
         parts.append(short)
     return b"/".join(parts)
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from polymux.batches.results import BatchItem, State
     from polymux.batches.spec import BatchSpec
 
-_TOLD_HASH_DIGITS = 8
+_HASH_DIGITS = 8
 #: Name of the fact that records whether all inputs were listed.
 _LISTING = "listing"
 _PAGE = 500
@@ -253,7 +253,7 @@ class Manifest:
             )
         }
         # For example, another item's numbered file `a-1.png` may have this item's name.
-        stem = _told_apart(row["stem"], row["key"]) if others else row["stem"]
+        stem = _unique_stem(row["stem"], row["key"]) if others else row["stem"]
         own = {one.name for one in outputs_of(connection, task.id) if one.is_own}
         found = []
         for one in staged:
@@ -344,7 +344,7 @@ def _insert(connection: sqlite3.Connection, found: Found) -> bool:
         return False
     stem = found.stem
     if connection.execute("SELECT 1 FROM items WHERE stem = ?", (stem,)).fetchone():
-        stem = _told_apart(stem, key)
+        stem = _unique_stem(stem, key)
     connection.execute(
         "INSERT INTO items (key, input, fields, stem, state, size_bytes) "
         "VALUES (?, ?, ?, ?, 'waiting', ?)",
@@ -383,8 +383,8 @@ def _fail(connection: sqlite3.Connection, failed: Failed) -> None:
     )
 
 
-def _told_apart(stem: bytes, key: bytes) -> bytes:
-    return stem + b"-" + key.hex()[:_TOLD_HASH_DIGITS].encode()
+def _unique_stem(stem: bytes, key: bytes) -> bytes:
+    return stem + b"-" + key.hex()[:_HASH_DIGITS].encode()
 
 
 def recover(manifest: Manifest, storage: OutputStore) -> None:

@@ -200,7 +200,7 @@ class Runner:
         self._given: SimpleQueue[_Given] = SimpleQueue()
         #: Implemented in C: an interruption cannot corrupt it.
         self._ended: SimpleQueue[int | None] = SimpleQueue()
-        self._untold: deque[int | None] = deque()
+        self._unreported: deque[int | None] = deque()
         self._is_finding = True
         self._is_stopping = self._is_interrupted = False
         self._is_over = False
@@ -268,17 +268,17 @@ class Runner:
         while not self._is_over:
             with suppress(Empty):
                 # A single step in C: an interruption between two steps could lose an item.
-                self._untold.extend(starmap(self._ended.get, ((True, _LOOK_S),)))
-            while self._untold:
-                one = self._untold[0]
+                self._unreported.extend(starmap(self._ended.get, ((True, _LOOK_S),)))
+            while self._unreported:
+                one = self._unreported[0]
                 try:
                     if one is not None:
                         on_ended(one)
                 except Exception:
-                    self._untold.popleft()  # It was reported; the caller's code raised.
+                    self._unreported.popleft()  # It was reported; the caller's code raised.
                     raise
                 self._is_over = one is None
-                self._untold.popleft()
+                self._unreported.popleft()
             on_progress(self.progress())
 
     def stop(self, error: BaseException | None = None) -> None:

@@ -186,7 +186,7 @@ def add_action(
     actions: Any,
     name: str,
     run: Callable[[argparse.Namespace], int],
-    said: str,
+    summary: str,
     *,
     more: str = "",
     json_help: str | None = JSON,
@@ -197,14 +197,14 @@ def add_action(
         actions: The object that `add_subparsers` returned.
         name: The action's name.
         run: Runs the action and returns the exit code.
-        said: Its line in the command's help.
+        summary: Its line in the command's help.
         more: Text before the exit codes at the end of its help.
         json_help: Help of `--json`. None: the action has no such option.
     """
     made: Parser = actions.add_parser(
         name,
-        help=said,
-        description=said[0].upper() + said[1:] + ".",
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
         epilog=more + EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

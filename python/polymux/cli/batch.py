@@ -252,7 +252,7 @@ def _show(parser: Parser, options: argparse.Namespace) -> int:
 
 
 _DRAWN_EVERY_S = 0.2
-_SAID_EVERY_S = 15.0
+_PRINTED_EVERY_S = 15.0
 _COUNTS = ("total", "done", "failed", "waiting", "kept", "copied", "repeated", "ignored", "remade")
 
 
@@ -280,7 +280,7 @@ class BatchScreen:
         if now.is_stopping and not self._is_stopping:
             self._is_stopping = True
             self._screen.say("polymux: finishing the running items. Press Ctrl-C again to stop now")
-        every_s = _DRAWN_EVERY_S if self._screen.draws else _SAID_EVERY_S
+        every_s = _DRAWN_EVERY_S if self._screen.draws else _PRINTED_EVERY_S
         if self._clock() - self._shown_at < every_s:
             return
         self._shown_at = self._clock()

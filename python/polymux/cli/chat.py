@@ -121,8 +121,8 @@ def with_system(messages: Any, system: str | None) -> Any:
         return messages
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    told = {"role": "system", "content": system}
-    return [told, *messages] if isinstance(messages, list) else messages
+    system_message = {"role": "system", "content": system}
+    return [system_message, *messages] if isinstance(messages, list) else messages
 
 
 def _from_standard_input() -> str:
@@ -205,7 +205,7 @@ class Conversation:
         self._system = system
         self._screen = screen
         self._streams = streams
-        self._said: list[dict[str, str]] = []
+        self._messages: list[dict[str, str]] = []
 
     def run(self) -> int:
         """Run the conversation until it ends. Return the exit code."""
@@ -245,11 +245,11 @@ class Conversation:
 
     def _answer(self, text: str) -> bool:
         """Call the model and print the answer. Return False if Ctrl-C stopped the answer."""
-        self._said.append({"role": "user", "content": text})
+        self._messages.append({"role": "user", "content": text})
         answered = ""
         stream = None
         try:
-            result = self._ask(with_system(list(self._said), self._system))
+            result = self._ask(with_system(list(self._messages), self._system))
             if self._streams:
                 stream = result
                 with stream:
@@ -267,16 +267,16 @@ class Conversation:
         finally:
             # Without an answer, remove the question: user and assistant must alternate.
             if answered:
-                self._said.append({"role": "assistant", "content": answered})
+                self._messages.append({"role": "assistant", "content": answered})
             else:
-                self._said.pop()
+                self._messages.pop()
         return True
 
     def _obey(self, word: str, rest: str) -> None:
         if word == "/help":
             self._screen.say_text(_COMMANDS_HELP)
         elif word == "/clear":
-            self._said.clear()
+            self._messages.clear()
             self._screen.say("conversation cleared")
         elif word == "/system":
             self._system = rest or self._system
@@ -290,7 +290,7 @@ class Conversation:
         if not name:
             self._screen.complain("/save: missing file name. Use /save FILE")
             return
-        messages = with_system(list(self._said), self._system)
+        messages = with_system(list(self._messages), self._system)
         path = Path(name)
         with suppress(RuntimeError):  # "~name" of an unknown user: a normal file name
             path = path.expanduser()

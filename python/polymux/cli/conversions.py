@@ -343,8 +343,8 @@ class _Conversions:
             took = {} if elapsed_s is None else {"elapsed_s": round(elapsed_s, 3)}
             write_json({"status": "summary", **self._counts, **took})
         elif len(self._items) != 1 or self._counts["skipped"]:
-            said = ", ".join(f"{count} {word}" for word, count in self._counts.items())
-            self._screen.say(said if elapsed_s is None else f"{said} in {elapsed_s:.1f} s")
+            summary = ", ".join(f"{count} {word}" for word, count in self._counts.items())
+            self._screen.say(summary if elapsed_s is None else f"{summary} in {elapsed_s:.1f} s")
 
 
 class _LocalConversions(_Conversions):

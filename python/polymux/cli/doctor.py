@@ -164,13 +164,13 @@ def _generation(settings: ServerSettings | None) -> dict[str, Any]:
 def _upstreams(settings: ServerSettings) -> list[dict[str, Any]]:
     """Report the configured upstreams and whether their API keys exist, without any request."""
     found = []
-    for name, one in settings.upstreams.items():
-        told: dict[str, Any] = {"name": name, "kind": one.kind, "does": list(one.does)}
+    for name, upstream in settings.upstreams.items():
+        entry: dict[str, Any] = {"name": name, "kind": upstream.kind, "does": list(upstream.does)}
         try:
-            told |= {"ok": True, "key": one.key(name) is not None}
+            entry |= {"ok": True, "key": upstream.key(name) is not None}
         except InvalidRequestError as error:
-            told |= {"ok": False, "problem": str(error)}
-        found.append(told)
+            entry |= {"ok": False, "problem": str(error)}
+        found.append(entry)
     return found
 
 

@@ -127,14 +127,14 @@ def _add(
     actions: Any,
     name: str,
     act: Callable[..., int],
-    said: str,
+    summary: str,
     more: str = "",
     json_help: str = JSON,
 ) -> argparse.ArgumentParser:
     def run(options: argparse.Namespace) -> int:
         return act(options, ModelsFolder(), Screen(quiet=options.quiet))
 
-    return add_action(actions, name, run, said, more=more, json_help=json_help)
+    return add_action(actions, name, run, summary, more=more, json_help=json_help)
 
 
 def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:

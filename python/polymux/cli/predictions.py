@@ -58,10 +58,10 @@ def describe(parser: Parser) -> None:
 
 
 def _add(
-    actions: Any, name: str, act: Callable[..., int], said: str, json_help: str = JSON
+    actions: Any, name: str, act: Callable[..., int], summary: str, json_help: str = JSON
 ) -> argparse.ArgumentParser:
     parser = add_action(
-        actions, name, partial(_run, act), said, more=server.KEY_HELP, json_help=json_help
+        actions, name, partial(_run, act), summary, more=server.KEY_HELP, json_help=json_help
     )
     if name != "list":
         parser.add_argument("id", metavar="ID", help="ID of the job, as --no-wait prints it")

@@ -96,11 +96,11 @@ def _stream(stream: StreamInfo) -> str:
         parts.append(f"{stream.bitrate_bps / 1000:.0f} kbit/s")
     parts += [
         word
-        for word, said in (
+        for word, is_shown in (
             (stream.language, bool(stream.language)),
             ("cover", stream.is_cover),
             ("encrypted", stream.encrypted),
         )
-        if said
+        if is_shown
     ]
     return ", ".join(parts)

@@ -58,8 +58,8 @@ def recorded(seconds: float, screen: Screen) -> bytes:
             if not reason:
                 return file.read_bytes()
             reasons[name] = reason
-    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    raise InputUnreadableError(f"recording failed ({told}). Check the microphone")
+    failures = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    raise InputUnreadableError(f"recording failed ({failures}). Check the microphone")
 
 
 def _record(name: str, words: tuple[str, ...], file: Path, seconds: float, *, ends: bool) -> str:
@@ -70,16 +70,16 @@ def _record(name: str, words: tuple[str, ...], file: Path, seconds: float, *, en
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         try:
-            said = process.communicate(timeout=seconds + (_GRACE_S if ends else 0))[1]
+            stderr = process.communicate(timeout=seconds + (_GRACE_S if ends else 0))[1]
             in_time = ends
         except subprocess.TimeoutExpired:
             process.terminate()
-            said = process.communicate()[1]
+            stderr = process.communicate()[1]
             in_time = not ends
         except BaseException:
             process.terminate()
             raise
     if in_time and process.returncode <= 0 and file.exists() and file.stat().st_size > 0:
         return ""
-    lines = said.decode(errors="replace").strip().splitlines()
+    lines = stderr.decode(errors="replace").strip().splitlines()
     return shortened(printable(lines[-1] if lines else f"exit code {process.returncode}"))

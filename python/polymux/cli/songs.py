@@ -89,12 +89,12 @@ def _add(
     actions: Any,
     name: str,
     act: Callable[..., int],
-    said: str,
+    summary: str,
     more: str = "",
     json_help: str | None = JSON,
 ) -> argparse.ArgumentParser:
     parser = add_action(
-        actions, name, partial(_run, act), said, more=more + WHERE, json_help=json_help
+        actions, name, partial(_run, act), summary, more=more + WHERE, json_help=json_help
     )
     add_song_index_argument(parser)
     return parser
@@ -162,8 +162,8 @@ def _indexed(update: Callable[..., AddReport], options: argparse.Namespace, scre
         times = {"audio_s": round(report.audio_s, 3), "elapsed_s": round(report.elapsed_s, 3)}
         write_json({"status": "summary", **counts, **times})
     else:
-        said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        screen.say(f"{said or 'no files'} in {report.elapsed_s:.1f} s")
+        summary = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        screen.say(f"{summary or 'no files'} in {report.elapsed_s:.1f} s")
     return ExitCode.FAILURE if report.failed else ExitCode.SUCCESS
 
 

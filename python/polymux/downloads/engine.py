@@ -151,7 +151,7 @@ class DownloadEngine(Engine):
             raise
         except self._captions_errors as error:
             token.check()
-            sink.log(f"cannot download the video's captions: {_told(error)}")
+            sink.log(f"cannot download the video's captions: {_reason(error)}")
         return None
 
     @property
@@ -164,11 +164,11 @@ class DownloadEngine(Engine):
         self, library: Any, info: dict[str, Any], part: dict[str, Any]
     ) -> dict[str, Any]:
         """Return a part that is ready to download; see `polymux.downloads.ytdlp.finished`."""
-        told = dict(part)
-        told.setdefault("http_headers", info.get("http_headers") or {})
+        prepared = dict(part)
+        prepared.setdefault("http_headers", info.get("http_headers") or {})
         if asks_as_browser(library):
-            told["impersonate"] = True
-        return finished(library, told)
+            prepared["impersonate"] = True
+        return finished(library, prepared)
 
     def _fetch_part(self, library: Any, part: dict[str, Any], name: str, *, subtitle: bool) -> None:
         path = Path(self._options["folder"]) / name
@@ -254,19 +254,19 @@ class _Watch:
         self.parts = 1
         self.done_parts = 0
 
-    def take(self, told: Mapping[str, Any]) -> None:
+    def take(self, update: Mapping[str, Any]) -> None:
         """Handle yt-dlp's progress hook."""
         if self._token.cancelled:
             raise Cancelled
-        done = int(told.get("downloaded_bytes") or 0)
-        self._bytes[str(told.get("filename"))] = max(done, int(told.get("total_bytes") or 0))
+        done = int(update.get("downloaded_bytes") or 0)
+        self._bytes[str(update.get("filename"))] = max(done, int(update.get("total_bytes") or 0))
         if sum(self._bytes.values()) > self._max_bytes:
             raise status_error(
                 errors.RequestTooLargeError,
                 f"the download is too large (allowed: {self._max_bytes} bytes)",
                 param="url",
             )
-        total = told.get("total_bytes") or told.get("total_bytes_estimate")
+        total = update.get("total_bytes") or update.get("total_bytes_estimate")
         if total:
             self._sink.report((self.done_parts + min(1.0, done / total)) / self.parts)
 
@@ -356,7 +356,7 @@ def _plain(text: str) -> str:
     return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """Return the reason without control characters, shortened for people."""
     reason = _plain(str(error)).partition("; please report this")[0]
     return shortened(printable(reason), 300)
@@ -372,9 +372,9 @@ def _failure(error: Any) -> errors.PolymuxError:
         if isinstance(inner, Cancelled):
             raise inner
         inner = inner.__cause__ or inner.__context__
-    reason = _told(error)
+    reason = _reason(error)
     for pattern, kind, status, code, words in _REASONS:
         if pattern.search(reason):
-            told = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
-            return status_error(kind, told, code=code, status=status, param="url")
+            message = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
+            return status_error(kind, message, code=code, status=status, param="url")
     return site_failed(f"the site did not provide the media: {reason}")

@@ -62,8 +62,8 @@ def _way_out() -> str | None:
         found = egress.tried()
     except (OSError, TimeoutExpired):
         return None
-    told = {egress.ONE_WAY_OUT: "network namespace", sandbox.ONLY_PORTS: "ports"}
-    return told.get(found, "open")
+    names = {egress.ONE_WAY_OUT: "network namespace", sandbox.ONLY_PORTS: "ports"}
+    return names.get(found, "open")
 
 
 _WAYS_OUT = {

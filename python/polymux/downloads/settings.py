@@ -87,8 +87,8 @@ class DownloadSettings:
             ('ytsearch1://page.example/', False)
         """
         is_address = _ADDRESS.match(self.music_search) is not None
-        told = quote(query, safe="") if is_address else query
-        return self.music_search.replace("{query}", told), is_address
+        text = quote(query, safe="") if is_address else query
+        return self.music_search.replace("{query}", text), is_address
 
     def upstream_proxy(self) -> UpstreamProxy | None:
         """Return the operator's proxy, or None if not configured.

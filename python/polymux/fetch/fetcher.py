@@ -388,5 +388,5 @@ class _Call:
         return Fetched(**answer, path=self._path)
 
 
-def _begin(unfinished: Unfinished, *said: Any) -> None:
-    unfinished.begins(FetchStart(*said))
+def _begin(unfinished: Unfinished, *fields: Any) -> None:
+    unfinished.begins(FetchStart(*fields))

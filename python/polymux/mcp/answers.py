@@ -81,12 +81,12 @@ async def result_of(operation: Operation, outcome: Outcome) -> types.CallToolRes
     return types.CallToolResult(content=content, structured_content=value)
 
 
-def failure_of(told: Mapping[str, Any], request_id: str) -> types.CallToolResult:
+def failure_of(error: Mapping[str, Any], request_id: str) -> types.CallToolResult:
     """Build the tool result of a failed call, for the model to read and correct its request."""
-    message = redact(str(told["message"]))
+    message = redact(str(error["message"]))
     return types.CallToolResult(
         content=[_text(message)],
-        structured_content=error_body({**told, "message": message}, request_id),
+        structured_content=error_body({**error, "message": message}, request_id),
         is_error=True,
     )
 
@@ -140,11 +140,11 @@ def _about(file: MadeFile) -> str:
 
 
 def _completion(value: Mapping[str, Any]) -> str:
-    said = []
+    parts = []
     for choice in value.get("choices") or ():
         message = choice.get("message") or {}
         if message.get("content"):
-            said.append(str(message["content"]))
+            parts.append(str(message["content"]))
         if message.get("tool_calls"):
-            said.append(json.dumps(message["tool_calls"], ensure_ascii=False))
-    return "\n\n".join(said) or json.dumps(value, ensure_ascii=False)
+            parts.append(json.dumps(message["tool_calls"], ensure_ascii=False))
+    return "\n\n".join(parts) or json.dumps(value, ensure_ascii=False)

@@ -86,7 +86,7 @@ class RemoteExecutor:
                 values,
                 model=given.model,
                 extra_body=extra,
-                on_progress=progress.told,
+                on_progress=progress.forward,
             )
         except asyncio.CancelledError:
             # A job continues without its client once it exists: cancel it.
@@ -141,18 +141,18 @@ class _Progress:
     def __init__(self, call: Call) -> None:
         self.job: str | None = None
         self._call = call
-        self._told = -1.0
+        self._reported = -1.0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def told(self, job: Prediction) -> None:
+    def forward(self, job: Prediction) -> None:
         """Forward the progress of a running job. Runs on the event loop and does not block."""
         self.job = job.id
         progress = job.extra.get("progress")
-        if not isinstance(progress, (int, float)) or not progress > self._told:
+        if not isinstance(progress, (int, float)) or not progress > self._reported:
             return
-        self._told = float(progress)
+        self._reported = float(progress)
         lines = job.logs.splitlines()
-        task = asyncio.ensure_future(self._call.tell(self._told, lines[-1] if lines else None))
+        task = asyncio.ensure_future(self._call.tell(self._reported, lines[-1] if lines else None))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -219,12 +219,12 @@ class LocalExecutor:
         begun, _ = await service.submit(work)
         job = begun
         jobs.when_over(begun, drafts.pop_all().close)
-        told = -1.0
+        reported = -1.0
         try:
             async for job in jobs.events(begun):
-                if not job.ended and job.progress is not None and job.progress > told:
-                    told = job.progress
-                    await call.tell(told, job.logs[-1] if job.logs else None)
+                if not job.ended and job.progress is not None and job.progress > reported:
+                    reported = job.progress
+                    await call.tell(reported, job.logs[-1] if job.logs else None)
         except BaseException:
             await jobs.release(begun)
             raise

@@ -27,7 +27,7 @@ from polymux.mcp.answers import (
 from polymux.mcp.executor import Call
 from polymux.mcp.files import Input, check_length
 from polymux.mcp.tools import described, sorted_out
-from polymux.service.errors import described as told_of
+from polymux.service.errors import described as described_error
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class _Tools:
             outcome = await _finished(self._executor.call(call), visitor.ends)
             return await result_of(operation, outcome)
         except Exception as error:
-            return failure_of(_told(error, visitor), visitor.request_id)
+            return failure_of(_error_fields(error, visitor), visitor.request_id)
 
     async def _made(self, visitor: Visitor, arguments: Arguments) -> dict[str, Input]:
         """Find inputs that are links to files of the caller's earlier calls."""
@@ -289,14 +289,14 @@ async def _finished(
                 doing.exception()
 
 
-def _told(error: Exception, visitor: Visitor) -> dict[str, Any]:
-    told = told_of(error)
-    if told["code"] == "internal":
+def _error_fields(error: Exception, visitor: Visitor) -> dict[str, Any]:
+    fields = described_error(error)
+    if fields["code"] == "internal":
         _log.error("request %s failed unexpectedly", visitor.request_id, exc_info=error)
-    return told
+    return fields
 
 
 def _protocol_error(error: Exception, visitor: Visitor) -> MCPError:
-    told = _told(error, visitor)
-    code = types.INTERNAL_ERROR if told["status"] >= 500 else types.INVALID_PARAMS
-    return MCPError(code, redact(told["message"]))
+    fields = _error_fields(error, visitor)
+    code = types.INTERNAL_ERROR if fields["status"] >= 500 else types.INVALID_PARAMS
+    return MCPError(code, redact(fields["message"]))

@@ -59,17 +59,17 @@ class Bar:
         self._over = finalize(self, self._face.close, failed=None)
         self._over.atexit = False
 
-    def __call__(self, *told: Any) -> None:
+    def __call__(self, *update: Any) -> None:
         """Update the bar.
 
         Args:
-            told: A `polymux.Progress`, a `polymux.Prediction`, a progress value of `SongIndex.add`
-                or `polymux.batch`, or done and total in bytes as for `on_upload`.
+            update: A `polymux.Progress`, a `polymux.Prediction`, a progress value of
+                `SongIndex.add` or `polymux.batch`, or done and total in bytes as for `on_upload`.
 
         Raises:
             TypeError: The value has another type.
         """
-        fraction, self.note, failed = _read(told)
+        fraction, self.note, failed = _read(update)
         if fraction is not None:
             self.fraction = max(0.0, min(1.0, fraction))
         self._show()
@@ -105,13 +105,13 @@ class Bar:
         self.close(failed=error is not None)
 
 
-def _read(told: tuple[Any, ...]) -> tuple[float | None, str, bool | None]:
+def _read(update: tuple[Any, ...]) -> tuple[float | None, str, bool | None]:
     """Return fraction, note, and whether it failed (None while it runs)."""
-    if len(told) == 2:
-        return _of_bytes(*told)
-    if len(told) == 3:  # Model downloads: the file, done and total.
-        return _of_bytes(*told[1:])
-    (one,) = told
+    if len(update) == 2:
+        return _of_bytes(*update)
+    if len(update) == 3:  # Model downloads: the file, done and total.
+        return _of_bytes(*update[1:])
+    (one,) = update
     if hasattr(one, "status") and hasattr(one, "logs"):
         return _of_job(one)
     if hasattr(one, "position_s"):

@@ -49,12 +49,12 @@ function act(words, name, onclick) {
 }
 
 /** The buttons for a key. The key of this page can only be rotated: other actions could lock the user out. */
-function deeds(one, told, changed) {
+function deeds(one, state, changed) {
 	const found = Object.keys(DEEDS).filter((deed) => deed !== "Create" && (deed === "Rotate" || !one.own));
-	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, told, changed, one))));
+	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, state, changed, one))));
 }
 
-function sections(told, changed) {
+function sections(state, changed) {
 	const places = (one) => `${one.running} of ${one.max_concurrency}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
 	async function unload(name) {
 		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
@@ -62,11 +62,11 @@ function sections(told, changed) {
 		changed(failed);
 	}
 	return [
-		section("Engines", ["Engine", "State", "Active", "Operations", "Models", "Memory"], told.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "No engines configured."),
-		section("Upstreams", ["Upstream", "State", "Active", "Server", "Operations"], told.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No upstreams configured."),
-		section("Models", ["Model", "Engine", "Size", "License", "Problem"], told.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "Unknown", one.problem]), "No models installed."),
-		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Created", "Expires", "Actions"], told.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, told, changed)]), "No API keys.", button("Create key", { name: "plus", onclick: () => openDeed("Create", told, changed) })),
-		section("Requests since start", ["Operation", "Requests", "Errors", "Average latency"], told.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "No requests yet."),
+		section("Engines", ["Engine", "State", "Active", "Operations", "Models", "Memory"], state.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "No engines configured."),
+		section("Upstreams", ["Upstream", "State", "Active", "Server", "Operations"], state.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No upstreams configured."),
+		section("Models", ["Model", "Engine", "Size", "License", "Problem"], state.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "Unknown", one.problem]), "No models installed."),
+		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Created", "Expires", "Actions"], state.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, state, changed)]), "No API keys.", button("Create key", { name: "plus", onclick: () => openDeed("Create", state, changed) })),
+		section("Requests since start", ["Operation", "Requests", "Errors", "Average latency"], state.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "No requests yet."),
 	];
 }
 
@@ -92,13 +92,13 @@ export function showAdministration(place) {
 	async function look(isForced, failed) {
 		clearTimeout(timer);
 		try {
-			const told = await ask("api/v1/administration");
-			const now = JSON.stringify(told);
+			const state = await ask("api/v1/administration");
+			const now = JSON.stringify(state);
 			if (isOver) return;
 			// Redraw only after a change, and not while the keyboard focus is in the content or a dialog is open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {
-				redraw(body, failed && failure(failed), tiles(told), sections(told, (why) => look(true, why)));
+				redraw(body, failed && failure(failed), tiles(state), sections(state, (why) => look(true, why)));
 				shown = now;
 			}
 		} catch (error) {

@@ -71,8 +71,8 @@ function locked() {
 async function drawHealth() {
 	const place = document.getElementById("health");
 	try {
-		const told = await ask("api/v1/readiness");
-		fill(place, make("span.dot.good"), `polymux ${told.version}`);
+		const readiness = await ask("api/v1/readiness");
+		fill(place, make("span.dot.good"), `polymux ${readiness.version}`);
 	} catch (error) {
 		fill(place, make("span.dot.bad"), error.status === 503 ? "stopping" : "unreachable");
 	}

@@ -68,7 +68,7 @@ class Chat {
 		const choices = this.services.find((one) => one.name === this.service.value)?.variants[0].fields.find((one) => one.name === "model")?.choices;
 		for (const one of [...this.onlyChat, this.attach]) one.hidden = free;
 		this.model.value = free ? choices?.[0] ?? "" : "default";
-		const names = free ? choices : await ask("v1/models").then((told) => ["default", ...told.data.map((one) => one.id)], () => ["default"]);
+		const names = free ? choices : await ask("v1/models").then((response) => ["default", ...response.data.map((one) => one.id)], () => ["default"]);
 		fill(this.models, (names ?? []).map((one) => make("option", { value: one })));
 	}
 
@@ -156,7 +156,7 @@ class Chat {
 		this.busy(true);
 		const body = this.body();
 		const operation = this.services.find((one) => one.name === this.service.value);
-		const told = talk;
+		const conversation = talk;
 		const onText = (text) => {
 			const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
 			answer.content = text;
@@ -172,10 +172,10 @@ class Chat {
 			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
 			if (isStopped) announce("Stopped");
 		}
-		// A question without an answer is removed from the conversation. `told` is the conversation of this
-		// request: "New chat" may have replaced `talk` in the meantime.
-		if (answer.content) told.push(answer);
-		else told.pop();
+		// A question without an answer is removed from the conversation. `conversation` belongs to this request:
+		// "New chat" may have replaced `talk` in the meantime.
+		if (answer.content) conversation.push(answer);
+		else conversation.pop();
 		this.aborting = null;
 		this.busy(false);
 		this.log.scrollTop = this.log.scrollHeight;
@@ -211,9 +211,9 @@ function bubble({ role, content }) {
 			now = whole;
 			show(whole);
 		},
-		end(told, error = null) {
+		end(status, error = null) {
 			element.removeAttribute("aria-busy");
-			note.textContent = told;
+			note.textContent = status;
 			if (now) foot.append(copyButton(() => now));
 			if (error) element.append(failure(error));
 		},

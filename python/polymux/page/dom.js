@@ -87,15 +87,15 @@ export function copyButton(text, words = "Copy") {
 		async onclick() {
 			try {
 				await navigator.clipboard.writeText(text());
-				said("Copied");
+				notify("Copied");
 			} catch {
-				said("Copying failed");
+				notify("Copying failed");
 			}
 		},
 	});
-	function said(told) {
-		made.lastChild.textContent = told;
-		announce(told);
+	function notify(message) {
+		made.lastChild.textContent = message;
+		announce(message);
 		setTimeout(() => (made.lastChild.textContent = words), 1500);
 	}
 	return made;
@@ -124,9 +124,9 @@ export function table(label, columns, rows, named = false) {
 }
 
 /** Shows an error below a control and focuses the control. An empty text clears the error. */
-export function complain(input, place, told) {
-	place.textContent = told;
-	if (!told) return input.removeAttribute("aria-invalid");
+export function complain(input, place, message) {
+	place.textContent = message;
+	if (!message) return input.removeAttribute("aria-invalid");
 	input.setAttribute("aria-invalid", "true");
 	input.focus();
 }

@@ -72,10 +72,10 @@ function messages(field, more) {
 	const roles = field.items.object.fields.find((one) => one.name === "role").choices ?? ["system", "user", "assistant"];
 	const add = (role, first) => {
 		const who = make("select", { "aria-label": "Role" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
-		const said = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "Content" }) });
-		const row = make("div.message-row", who, said, button("Remove message", { name: "cross", small: true, onclick: () => row.remove() }));
+		const content = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "Content" }) });
+		const row = make("div.message-row", who, content, button("Remove message", { name: "cross", small: true, onclick: () => row.remove() }));
 		rows.append(row);
-		return said;
+		return content;
 	};
 	const input = add("user", true);
 	const element = make("div.stack", rows, button("Add message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
@@ -147,7 +147,7 @@ export function control(field) {
 	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
 	const error = make("p.field-error", { id: `${id}-error` });
 	const parts = beside ? [make("div.check", input, label)] : [label, element];
-	const fail = (told) => complain(input, error, told);
+	const fail = (message) => complain(input, error, message);
 	const whole = make("div.field", { dataset: { field: field.name } }, ...parts, hint, error);
 	if (/file|array|object/.test(field.type) || LONG.test(field.name)) whole.classList.add("wide-field");
 	return { name: field.name, element: whole, read, fail };

@@ -40,10 +40,10 @@ export function formOf(operation, variant) {
 	const more = controls((one) => one.extension);
 	const extensions = new Set(fields.filter((one) => one.extension).map((one) => one.name));
 	const titles = new Map(variant.fields.map((one) => [one.name, `“${one.title}”`]));
-	const told = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields.map((name) => titles.get(name)))).filter(Boolean);
+	const ruleTexts = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields.map((name) => titles.get(name)))).filter(Boolean);
 	const element = make(
 		"div.stack",
-		told.length > 0 && make("ul.rules", ...told.map((one) => make("li", one))),
+		ruleTexts.length > 0 && make("ul.rules", ...ruleTexts.map((one) => make("li", one))),
 		make("div.grid", ...first.map((one) => one.element)),
 		settings.length > 0 && settings.length <= 6 && make("div.grid", ...settings.map((one) => one.element)),
 		settings.length > 6 && folded("Settings", settings),

@@ -141,8 +141,8 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 	async function act(method, path, pressed) {
 		pressed.disabled = true;
 		try {
-			const told = await ask(`api/v1/predictions/${prediction.id}${path}`, { method });
-			if (told) draw(told);
+			const updated = await ask(`api/v1/predictions/${prediction.id}${path}`, { method });
+			if (updated) draw(updated);
 			else onRemoved(fill(element, make("p.note", "Deleted.")));
 		} catch (error) {
 			fill(problem, failure(error));
@@ -158,25 +158,25 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 		fill(output, ...showOutput(value, { base: baseOf(prediction), input, report }));
 	}
 
-	function draw(told) {
-		prediction = told;
-		const [words, kind] = STATES[told.status] ?? [told.status, "idle"];
-		const over = isOver(told);
+	function draw(updated) {
+		prediction = updated;
+		const [words, kind] = STATES[updated.status] ?? [updated.status, "idle"];
+		const over = isOver(updated);
 		state.className = `badge ${kind}`;
-		fill(state, make("span.dot"), over || !told.progress ? words : `${words}, ${Math.floor(told.progress * 100)} %`);
-		element.dataset.status = told.status;
+		fill(state, make("span.dot"), over || !updated.progress ? words : `${words}, ${Math.floor(updated.progress * 100)} %`);
+		element.dataset.status = updated.status;
 		bar.hidden = over;
-		if (told.progress) bar.value = told.progress;
+		if (updated.progress) bar.value = updated.progress;
 		// An update without a preview keeps the last preview. The result replaces it.
 		if (over) fill(preview);
-		else if (told.preview?.startsWith("data:image/")) fill(preview, make("img", { src: told.preview, alt: "Preview" }));
-		time.textContent = times(told);
-		logs.textContent = told.logs ?? "";
-		log.hidden = !told.logs;
+		else if (updated.preview?.startsWith("data:image/")) fill(preview, make("img", { src: updated.preview, alt: "Preview" }));
+		time.textContent = times(updated);
+		logs.textContent = updated.logs ?? "";
+		log.hidden = !updated.logs;
 		cancel.hidden = over;
 		remove.hidden = !over;
-		shown.hidden = told.output === undefined || told.output === null;
-		fill(problem, told.error && failure({ message: told.error, code: told.error_code }));
+		shown.hidden = updated.output === undefined || updated.output === null;
+		fill(problem, updated.error && failure({ message: updated.error, code: updated.error_code }));
 		drawOutput();
 	}
 

@@ -71,9 +71,9 @@ async function tried(input, words) {
 	done(key.get(), "Signed in");
 }
 
-function done(text, told) {
+function done(text, message) {
 	key.set(text);
 	dialog.close();
-	announce(told);
+	announce(message);
 	changed();
 }

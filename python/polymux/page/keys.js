@@ -52,20 +52,20 @@ export function openDeed(deed, { scopes }, changed, one = {}) {
 		submit.disabled = true;
 		try {
 			const body = hasForm ? values(new FormData(form)) : undefined;
-			const told = await ask(`api/v1/administration/keys${one.id ? `/${one.id}` : ""}${path}`, { method, body });
+			const result = await ask(`api/v1/administration/keys${one.id ? `/${one.id}` : ""}${path}`, { method, body });
 			announce(`${title}: done`);
-			if (told?.key) show(told);
+			if (result?.key) show(result);
 			else dialog.close();
 		} catch (failed) {
 			error.textContent = failed.message;
 			submit.disabled = false;
 		}
 	}
-	function show(told) {
+	function show(result) {
 		// The key of this page was rotated: continue with the new key.
-		if (one.own) key.set(told.key);
-		const input = make("input.mono", { "aria-label": "API key", readonly: true, value: told.key });
-		fill(form, make("h2", `API key “${told.name}”`), make("p.hint", "Copy the key now. It will not be shown again."), make("div.row", input, copyButton(() => told.key)), make("div.actions", close("Done", "primary")));
+		if (one.own) key.set(result.key);
+		const input = make("input.mono", { "aria-label": "API key", readonly: true, value: result.key });
+		fill(form, make("h2", `API key “${result.name}”`), make("p.hint", "Copy the key now. It will not be shown again."), make("div.row", input, copyButton(() => result.key)), make("div.actions", close("Done", "primary")));
 		input.focus();
 		input.select();
 	}

@@ -20,11 +20,11 @@ function saved(href, name = "") {
 function file(link, href, { label, input }) {
 	const url = new URL(href);
 	const kind = Object.keys(KINDS).find((one) => KINDS[one].test(url.pathname));
-	const said = typeof input?.prompt === "string" ? input.prompt.slice(0, 200) : label;
+	const alt = typeof input?.prompt === "string" ? input.prompt.slice(0, 200) : label;
 	const shown = {
 		audio: () => player("audio", href, label),
 		video: () => player("video", href, label),
-		image: () => linkOut(href, make("img", { src: href, alt: said, loading: "lazy" })),
+		image: () => linkOut(href, make("img", { src: href, alt, loading: "lazy" })),
 	}[kind];
 	const end = Number(url.searchParams.get("exp")) * 1000;
 	const kept = end > 0 && make("span.note", `Expires ${moment(end)}`);
@@ -81,6 +81,6 @@ function whole(value) {
 export function showOutput(value, { base = null, input = {}, report = null, metrics = null } = {}) {
 	const shown = parts(value, { base, input, label: "Result" });
 	if (!shown.length) shown.push(make("p.note", "The result is empty."));
-	const told = metrics && Object.fromEntries(metrics.split(",").map((one) => one.trim().split("=")));
-	return [...shown, report && facts(report), told && facts(told), whole(value)].filter(Boolean);
+	const measurements = metrics && Object.fromEntries(metrics.split(",").map((one) => one.trim().split("=")));
+	return [...shown, report && facts(report), measurements && facts(measurements), whole(value)].filter(Boolean);
 }

@@ -6,18 +6,18 @@ const KEY = "polymux.key";
 const JSON_TYPE = { "Content-Type": "application/json" };
 
 export class ServerError extends Error {
-	constructor(status, told) {
-		super(told.error ?? `the server returned status ${status}`);
+	constructor(status, body) {
+		super(body.error ?? `the server returned status ${status}`);
 		this.status = status;
-		this.code = told.code ?? "";
-		this.param = told.param ?? "";
-		this.requestId = told.request_id ?? "";
+		this.code = body.code ?? "";
+		this.param = body.param ?? "";
+		this.requestId = body.request_id ?? "";
 	}
 }
 
 export function unreachable(hasFile = false) {
-	const told = `cannot connect to the server. Check that the server is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
-	return new ServerError(0, { error: told, code: "unreachable" });
+	const message = `cannot connect to the server. Check that the server is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
+	return new ServerError(0, { error: message, code: "unreachable" });
 }
 
 /** The API key. It is stored for this tab only, and sent in the Authorization header only. */
@@ -40,14 +40,14 @@ function headers(more) {
 }
 
 function failed(status, text) {
-	let told = {};
+	let body = {};
 	try {
-		told = JSON.parse(text);
-		if (typeof told.error === "object") told = { ...told.error, error: told.error.message };
+		body = JSON.parse(text);
+		if (typeof body.error === "object") body = { ...body.error, error: body.error.message };
 	} catch {
 		// Not JSON, such as the error page of a proxy.
 	}
-	const error = new ServerError(status, told);
+	const error = new ServerError(status, body);
 	if (status === 401) wantsKey(error);
 	return error;
 }

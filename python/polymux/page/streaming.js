@@ -33,8 +33,8 @@ export async function streamed(operation, body, { signal, onText }) {
 
 function read(chunk, found) {
 	if (chunk.error) {
-		const told = typeof chunk.error === "object" ? chunk.error : { message: chunk.error };
-		throw new ServerError(0, { ...told, error: told.message });
+		const error = typeof chunk.error === "object" ? chunk.error : { message: chunk.error };
+		throw new ServerError(0, { ...error, error: error.message });
 	}
 	found.usage = chunk.usage ?? found.usage;
 	found.model = chunk.model ?? found.model;

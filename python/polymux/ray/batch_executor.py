@@ -218,7 +218,7 @@ class RayExecutor:
         except Exception as error:
             raise self._lost(error) from error
         self._started.append(worker)
-        begun.add_done_callback(lambda told: self._free.put((worker, told.exception())))
+        begun.add_done_callback(lambda future: self._free.put((worker, future.exception())))
 
     def _forget(self, worker: Any) -> None:
         """Discard a worker that has ended or cannot be reached; waiting threads may replace it."""
@@ -239,15 +239,15 @@ class RayExecutor:
                 begins = False
         # JSON can carry file names of any bytes. Ray's own serialization supports only UTF-8.
         for answer in worker.work.remote(json.dumps(dict(fields))):
-            told = self._ray.get(answer)
-            if isinstance(told, tuple):
-                number, piece, begins = told
+            message = self._ray.get(answer)
+            if isinstance(message, tuple):
+                number, piece, begins = message
                 storage.write(item, number, piece, append=not begins)
                 continue
             self._has_done = True
-            if isinstance(told, Exception):
-                raise told
-            return list(told)
+            if isinstance(message, Exception):
+                raise message
+            return list(message)
         raise engine_failed("a cluster worker ended without a result")
 
     def _lost(self, error: BaseException) -> PolymuxError:

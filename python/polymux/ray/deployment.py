@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.media.backend import MediaBackendBase
 from polymux.ray import cluster
-from polymux.ray.messages import PIECE_BYTES, Done, MadeFile, Piece, Refused, Sent, Told
+from polymux.ray.messages import PIECE_BYTES, Done, MadeFile, Piece, Refused, Sent, SinkCall
 from polymux.ray.replica import EngineReplica
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, restored, status_error
@@ -251,14 +251,14 @@ async def _taken(
 ) -> dict[str, Any] | OperationResult | None:
     """Handle an event of a replica; return a chunk or the result, else None."""
     match event:
-        case Told(method, arguments):
+        case SinkCall(method, arguments):
             getattr(sink, method)(*arguments)
         case Piece(number, data):
             await _write(number, data, sink, drafts)
         case Done(output, version, metrics):
             return OperationResult(_made(output, drafts), version, dict(metrics))
-        case Refused(told):
-            raise restored(told)
+        case Refused(error):
+            raise restored(error)
         case _:
             return event
     return None

@@ -47,7 +47,7 @@ class Sent(NamedTuple):
     size_bytes: int
 
 
-class Told(NamedTuple):
+class SinkCall(NamedTuple):
     """A call of a `ProgressSink` method with its arguments."""
 
     method: str
@@ -80,8 +80,8 @@ class Done(NamedTuple):
 class Refused(NamedTuple):
     """The error of a request, as returned by `described`."""
 
-    told: Mapping[str, Any]
+    error: Mapping[str, Any]
 
 
 #: A dict is a chunk of a streamed response.
-Event = Told | Piece | dict[str, Any] | Done | Refused
+Event = SinkCall | Piece | dict[str, Any] | Done | Refused

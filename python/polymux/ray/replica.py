@@ -23,7 +23,7 @@ from polymux.ray.messages import (
     Piece,
     Refused,
     Sent,
-    Told,
+    SinkCall,
 )
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
 from polymux.service.errors import described
@@ -128,13 +128,13 @@ class _Sink(ProgressSink):
         self._events = events
 
     def log(self, line: str) -> None:
-        self._events.put_nowait(Told("log", (line,)))
+        self._events.put_nowait(SinkCall("log", (line,)))
 
     def report(self, progress: float) -> None:
-        self._events.put_nowait(Told("report", (progress,)))
+        self._events.put_nowait(SinkCall("report", (progress,)))
 
     def preview(self, data: bytes, content_type: str) -> None:
-        self._events.put_nowait(Told("preview", (data, content_type)))
+        self._events.put_nowait(SinkCall("preview", (data, content_type)))
 
 
 class _Room:

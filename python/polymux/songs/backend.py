@@ -16,7 +16,7 @@ from polymux.engines.media.engine import SONG_QUERY
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import bad_request, engine_failed, status_error
 from polymux.service.model import OperationResult, ProgressSink
-from polymux.songs.settings import REMEDY, told
+from polymux.songs.settings import REMEDY, count_text
 from polymux.songs.text_normalization import folded
 from polymux.songs.text_search import search_text
 
@@ -132,7 +132,7 @@ class SongIndexBackend(Backend):
             return [self._answer(song) for song in index.search(text, limit)]
 
         own = await self._ask(search) or []
-        sink.log(f"found {told(len(own))} in the music library")
+        sink.log(f"found {count_text(len(own))} in the music library")
         more = await self._more(work, sink, own, limit) if len(own) < limit else []
         _log.info("search_music %s: %d from the music library, %d others",
                   work.request_id, len(own), len(more))  # fmt: skip
@@ -249,7 +249,7 @@ class SongIndexBackend(Backend):
         """Return "idle" before the first request, then the number of songs at the last request."""
         if self._count is None:
             return Health("idle")
-        return Health("ready", told(self._count))
+        return Health("ready", count_text(self._count))
 
     async def close(self) -> None:
         """Close the library and the media engine."""

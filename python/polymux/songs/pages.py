@@ -82,13 +82,13 @@ def song_page(song: IndexedSong, cover: str) -> bytes:
     album = song.album
     if song.year is not None:
         album = f"{album}, {song.year}" if album else str(song.year)
-    told = (song.artist, album, clock(song.duration_s))
+    details = (song.artist, album, clock(song.duration_s))
     text = _PAGE.format(
         name=_text(song.name),
         style=_STYLE,
         cover=escape(cover),
         title=_text(song.title),
-        lines="\n".join(f"<p>{_text(one)}</p>" for one in told if one),
+        lines="\n".join(f"<p>{_text(one)}</p>" for one in details if one),
     )
     return text.encode("utf-8", "replace")
 

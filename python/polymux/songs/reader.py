@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux.errors import PolymuxError, SongIndexError
 from polymux.songs.fingerprint_index import FingerprintIndex
-from polymux.songs.settings import DATABASE, REMEDY, served_folder, told
+from polymux.songs.settings import DATABASE, REMEDY, count_text, served_folder
 from polymux.songs.song_index import SongIndex
 from polymux.songs.write_lock import WritingLock
 
@@ -228,4 +228,4 @@ def health_lines(found: dict[str, Any]) -> list[str]:
         return [f"missing  music library: {found['problem']}"]
     if not found["ok"]:
         return [f"absent   music library ({found['remedy']})"]
-    return [f"ok       music library: {told(found['songs'])}"]
+    return [f"ok       music library: {count_text(found['songs'])}"]

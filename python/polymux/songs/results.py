@@ -276,8 +276,8 @@ class CheckReport:
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
-        told = "no problems" if self.is_whole else "problems found"
-        rows = [("music library", told)]
+        state = "no problems" if self.is_whole else "problems found"
+        rows = [("music library", state)]
         rows += [("problem", escaped(one)) for one in self.problems[:MAX_ROWS]]
         rows += [("rebuilt index file", escaped(one)) for one in self.damaged_segments[:MAX_ROWS]]
         rows += _songs_html("missing", self.missing) + _songs_html(

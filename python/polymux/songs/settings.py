@@ -152,12 +152,12 @@ def served_folder(wanted: str | os.PathLike[str] | None) -> Path | None:
     return folder if (folder / DATABASE).is_file() else None
 
 
-def told(count: int) -> str:
+def count_text(count: int) -> str:
     """Return a number of songs as text.
 
     Example:
-        >>> from polymux.songs.settings import told
-        >>> told(1), told(2500)
+        >>> from polymux.songs.settings import count_text
+        >>> count_text(1), count_text(2500)
         ('1 song', '2,500 songs')
     """
     return f"{count:,} song{'' if count == 1 else 's'}"

@@ -46,7 +46,7 @@ def tags_of(path: bytes, info: MediaInfo) -> SongTags:
             tags.setdefault("".join(char for char in name.lower() if char.isalnum()), value)
 
     def text(*names: str) -> str:
-        return next((said for one in names if (said := tidy(tags.get(one, "")))), "")
+        return next((tidied for one in names if (tidied := tidy(tags.get(one, "")))), "")
 
     title, artist = text("title"), text("artist", "albumartist", "performer", "author")
     if not title:

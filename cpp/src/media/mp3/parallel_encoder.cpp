@@ -114,8 +114,8 @@ public:
             const Result<bool> complete = stitcher_.stitch();
             if (!complete) return complete.error();
             if (*complete) return summary();
-            if (Result<void> told = job_.on_progress(scheduler_->encoded_samples()); !told) {
-                return told.error();
+            if (Result<void> called = job_.on_progress(scheduler_->encoded_samples()); !called) {
+                return called.error();
             }
             if (Result<void> done = work(); !done) return done.error();
         }
