@@ -17,7 +17,7 @@ SELECTED = ("-k", "not foreign", f"{FOLDER}/test_authentication.py",
             f"{FOLDER}/test_links_over_time.py::test_unknown_files_are_all_alike")  # fmt: skip
 #: Slow tests, which do not run for every change.
 OTHERS = ("tests/unit/server", "tests/unit/service", "tests/integration/lifecycle",
-          "tests/integration/doors", "tests/integration/engines/test_supervisor.py",
+          "tests/integration/compat", "tests/integration/engines/test_supervisor.py",
           "tests/integration/engines/test_media_engines.py",
           *(f"{FOLDER}/{path.name}" for path in sorted(Path(__file__).parent.glob("test_*.py"))
             if path.name != Path(__file__).name))  # fmt: skip
