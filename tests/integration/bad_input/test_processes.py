@@ -20,9 +20,9 @@ TRIES = 3
 #: Prints "started" at the first progress event of a conversion.
 SAY_STARTED = """
 import json, os, sys, threading, time, polymux
-def say(progress, said=[]):
-    if not said:
-        said.append(print("started", flush=True))
+def say(progress, reported=[]):
+    if not reported:
+        reported.append(print("started", flush=True))
 """
 INTERRUPTED = """
 try:

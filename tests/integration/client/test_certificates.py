@@ -29,7 +29,7 @@ ASK = """
 from polymux.errors import TLSError
 from polymux.fetch.fetcher import FetchPolicy, fetch
 
-def told(call):
+def outcome(call):
     try:
         return call()
     except TLSError as error:
@@ -47,8 +47,8 @@ def fetched(**options):
     host = url.removeprefix("https://")
     return fetch(url + "/a", policy=FetchPolicy(allowed_hosts=(host,), **options)).status
 
-def all_told():
-    return [told(ask), told(lambda: asyncio.run(awaited())), told(fetched)]
+def outcomes():
+    return [outcome(ask), outcome(lambda: asyncio.run(awaited())), outcome(fetched)]
 """
 #: Runs each set of variables in its own process, because a process reads them once.
 IN_FORKS = """
@@ -56,7 +56,7 @@ for variables in json.loads(sys.argv[2]):
     child = os.fork()
     if child == 0:
         os.environ.update(variables)
-        say(json.dumps(all_told()))
+        say(json.dumps(outcomes()))
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
@@ -89,10 +89,10 @@ def files(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> dic
     (folder / "garbage.pem").write_bytes(b"\xff" * 1000)
     (folder / "empty.pem").touch()
     # Signed none of the certificates in use.
-    stranger = Authority(tmp_path_factory.mktemp("stranger"))
+    untrusted = Authority(tmp_path_factory.mktemp("untrusted"))
     return {
         "ours": str(authority.ca),
-        "theirs": str(stranger.ca),
+        "theirs": str(untrusted.ca),
         "locked": str(authority.of_a_client("secret words")),
         "missing": str(folder / "missing.pem"),
         "folder": str(folder),
@@ -243,8 +243,8 @@ NAMED: list[tuple[str | None, str | None, str | None]] = [
 ]
 
 
-def told(code: str, url: str, variables: list[dict[str, str]], *arguments: str) -> list[list[Any]]:
-    lines = run_child(code + IN_FORKS, url, json.dumps(variables), *arguments).splitlines()
+def run_forks(code: str, url: str, variables: list[dict[str, str]], *paths: str) -> list[list[Any]]:
+    lines = run_child(code + IN_FORKS, url, json.dumps(variables), *paths).splitlines()
     assert len(lines) == len(variables)
     return [json.loads(line) for line in lines]
 
@@ -255,7 +255,7 @@ def test_what_the_variables_name(secure: MisbehavingServer, files: dict[str, str
         {name: files[file] for name, file in zip(VARIABLES, named, strict=False) if file}
         for named in NAMED
     ]
-    outcomes = told(ASK, secure.url, variables)
+    outcomes = run_forks(ASK, secure.url, variables)
     for (_, _, words), found in zip(NAMED, outcomes, strict=True):
         if words is None:
             assert found == ["fine", "fine", 200]
@@ -270,11 +270,11 @@ def test_an_argument_goes_before_the_variables(
 ) -> None:
     code = """
 ours = sys.argv[3]
-def all_told():
+def outcomes():
     return [ask(verify=ours), asyncio.run(awaited(verify=ours)), fetched(certificate_bundle=ours),
             ask(verify=False)]
 """
     variables = [dict.fromkeys(VARIABLES, files[named]) for named in ("theirs", "missing")]
-    outcomes = told(ASK + code, secure.url, variables, files["ours"])
+    outcomes = run_forks(ASK + code, secure.url, variables, files["ours"])
     assert outcomes == [["fine", "fine", 200, "fine"]] * 2
     assert len(secure.requests) == 8

@@ -66,7 +66,7 @@ def test_an_empty_key_is_none(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "pattern"),
     [('chat_modle = "m"', r"chat_modle.*chat_model\b"),
      ("timeout = 5", "timeout.*base_url"),
      ("[client]\nchat_model = 'm'", r"\bclient\b"),
@@ -74,13 +74,13 @@ def test_an_empty_key_is_none(
      ("a = " + "[" * 5000, "TOML"), (None, "POLYMUX_CONFIG")],
 )  # fmt: skip
 def test_a_file_that_is_wrong(
-    text: str | None, told: str, server: MisbehavingServer, file: Path
+    text: str | None, pattern: str, server: MisbehavingServer, file: Path
 ) -> None:
     """Fails when the file is needed. A misspelled setting must not be ignored silently."""
     if text is not None:
         file.write_text(text)
     with polymux.Client(server.url) as client:
-        with pytest.raises(InvalidRequestError, match=told):
+        with pytest.raises(InvalidRequestError, match=pattern):
             client.free_chat("hello")
         assert not server.connections
         # Windows editors write a byte order mark and CRLF.

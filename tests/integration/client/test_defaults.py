@@ -24,7 +24,7 @@ JOB = b'{"id":"a","status":"succeeded","output":"fine"}'
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_head_of_a_stream_before_its_first_chunk(kind: type, server: MisbehavingServer) -> None:
     """The call returns when the headers arrive, and `.response` is available."""
-    server.script(steps.event_stream(headers=[("X-Told", "early")]), steps.stall())
+    server.script(steps.event_stream(headers=[("X-Sent", "early")]), steps.stall())
 
     def begin(client: Any) -> Any:
         return [client.chat("x", stream=True)]
@@ -34,7 +34,7 @@ def test_the_head_of_a_stream_before_its_first_chunk(kind: type, server: Misbeha
 
     work = begin if kind is polymux.Client else awaited
     (stream,) = called(kind, server.url, work, retry=0)
-    assert stream.response.headers["x-told"] == "early"
+    assert stream.response.headers["x-sent"] == "early"
 
 
 def test_a_call_that_must_not_begin_ends_at_once(tmp_path: Path) -> None:

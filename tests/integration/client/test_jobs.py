@@ -65,7 +65,7 @@ def test_pages_that_cannot_be_asked_for(
 
 
 @pytest.mark.parametrize("job_s", [0, 2.5])
-def test_progress_is_told_up_to_the_end(
+def test_progress_is_reported_up_to_the_end(
     job_s: float, reference: ReferenceServer, ours: polymux.Client
 ) -> None:
     """A job that ends at once reports only its end. Other jobs also report progress before."""
@@ -103,7 +103,7 @@ def test_progress_in_a_loop(reference: ReferenceServer) -> None:
     assert prefer == ["wait=2", "respond-async", "wait=2"]
 
 
-def test_the_end_of_a_job_that_fails_is_told(
+def test_the_end_of_a_failing_job_is_reported(
     reference: ReferenceServer, ours: polymux.Client
 ) -> None:
     reference.predictions.failure = "out of paint"
@@ -169,10 +169,10 @@ def test_what_a_process_writes_without_any_set_up(reference: ReferenceServer) ->
     """POLYMUX_LOG=debug logs one line per call and poll to standard error, and nothing else."""
     for level in ("debug", ""):
         child = start(LOOKS, reference.url, environment={"POLYMUX_LOG": level})
-        out, told = child.communicate(timeout=60)
-        assert child.returncode == 0, told
-        assert not out
-        assert told.count("\n") == (2 if level else 0), told
-        assert KEY not in told
+        stdout, stderr = child.communicate(timeout=60)
+        assert child.returncode == 0, stderr
+        assert not stdout
+        assert stderr.count("\n") == (2 if level else 0), stderr
+        assert KEY not in stderr
         for word in ("DEBUG", "free_chat", "200", "predictions", "404"):
-            assert (word in told) == bool(level), told
+            assert (word in stderr) == bool(level), stderr

@@ -207,11 +207,11 @@ def test_one_face_for_all_files(server: MisbehavingServer, tmp_path: Path) -> No
         return b"".join([piece async for piece in file])
 
     for number, file in enumerate(files):
-        told: list[tuple[int, int | None]] = []
+        calls: list[tuple[int, int | None]] = []
         target = tmp_path / f"{number}"
-        file.save(target, on_progress=lambda *one, told=told: told.append(one), timeout=60)
+        file.save(target, on_progress=lambda *one, calls=calls: calls.append(one), timeout=60)
         assert target.read_bytes() == b"a picture"
-        assert told[-1][0] == 9
+        assert calls[-1][0] == 9
         assert asyncio.run(pieces(file)) == file.read(limit_bytes=9) == b"a picture"
         with pytest.raises(errors.AnswerTooLargeError):
             file.read(limit_bytes=8)

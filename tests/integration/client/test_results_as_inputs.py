@@ -45,8 +45,8 @@ def test_a_file_that_is_gone_is_no_end_of_the_file(
     made = ours.generate_image("a boat").images[0]
     reference.media.files.clear()
     with MisbehavingServer() as elsewhere:
-        stranger = RemoteFile(f"{elsewhere.url}/a.png")
-        for file, error in ((made, errors.NotFoundError), (stranger, errors.URLRefusedError)):
+        foreign = RemoteFile(f"{elsewhere.url}/a.png")
+        for file, error in ((made, errors.NotFoundError), (foreign, errors.URLRefusedError)):
             calls = len(reference.calls)
             with pytest.raises(error):
                 called(kind, reference.url, lambda client: client.upscale_image(file))  # noqa: B023
@@ -92,8 +92,8 @@ def test_an_answer_goes_back_into_its_conversation(
     first = client.chat("x").choices[0].message
     second = client.chat([asked, first, result]).choices[0].message
     client.free_chat((asked, second, asked))
-    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    reply = {"role": "assistant", "content": None, "tool_calls": [call]}
     sent = [json.loads(request.body)["messages"] for request in server.requests]
-    assert sent[1:] == [[asked, said, result], [asked, plain, asked]]
+    assert sent[1:] == [[asked, reply, result], [asked, plain, asked]]
     with pytest.raises(TypeError, match="JSON"):
         client.chat([asked, client])  # type: ignore[list-item]

@@ -223,9 +223,9 @@ def test_what_clients_show(kind: Any, server: MisbehavingServer) -> None:
         client.free_chat("x")
     for one in (client, copy.copy(client), copy.deepcopy(client), client.with_options()):
         for part in parts_of(one):
-            for told in (repr(part), str(part), f"{part}"):
-                assert SECRET not in told, type(part)
-                assert OTHER not in told, type(part)
+            for output in (repr(part), str(part), f"{part}"):
+                assert SECRET not in output, type(part)
+                assert OTHER not in output, type(part)
         with pytest.raises(TypeError) as caught:
             pickle.dumps(one)
         check(caught.value)

@@ -214,7 +214,7 @@ stream.close()
     assert run_json(code, server.url) <= 16 * MIB
 
 
-def test_a_compressed_stream_is_told_as_such(
+def test_a_compressed_stream_is_a_decode_error(
     server: MisbehavingServer, client: polymux.Client
 ) -> None:
     """Without Accept-Encoding a server may choose any encoding (RFC 9110, 12.5.3). A compressed

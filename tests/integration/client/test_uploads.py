@@ -98,9 +98,9 @@ with open(path, "wb") as file:
     file.truncate(size)
 client = polymux.Client(url, key, retry=0)
 client.read_text(("a.png", b"x"))
-before, told = status("VmHWM") * 1024, []
+before, reports = status("VmHWM") * 1024, []
 def on_upload(sent, total):
-    told.append((sent, total))
+    reports.append((sent, total))
 async def main():
     async with polymux.AsyncClient(url, key, retry=0) as other:
         await other.read_text(path, on_upload=on_upload)
@@ -109,9 +109,9 @@ if sys.argv[4] == "loop":
 else:
     client.read_text(path, on_upload=on_upload)
 os.unlink(path)
-assert [sent for sent, _ in told] == sorted(sent for sent, _ in told)
-assert len({total for _, total in told}) == 1
-say(json.dumps([status("VmHWM") * 1024 - before, told[-1], len(told)]))
+assert [sent for sent, _ in reports] == sorted(sent for sent, _ in reports)
+assert len({total for _, total in reports}) == 1
+say(json.dumps([status("VmHWM") * 1024 - before, reports[-1], len(reports)]))
 """
 
 
@@ -121,10 +121,10 @@ def test_a_large_upload(size: int, way: str, tmp_path: Path, server: Misbehaving
     """A sparse file uses at most 32 MiB of memory. Progress reaches the end (K16 and K17)."""
     server.script(TEXT, times=None)
     path = tmp_path / "a.png"
-    growth, (sent, total), told = run_json(SPARSE, server.url, path, size, way, timeout_s=240)
+    growth, (sent, total), count = run_json(SPARSE, server.url, path, size, way, timeout_s=240)
     assert sent == total == server.requests[-1].body_bytes
     assert size < sent < size + 2000
-    assert told >= 2
+    assert count >= 2
     assert SANITIZED or growth <= 32 * MIB, f"{growth / MIB:.0f} MiB"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from servers.misbehaving import MisbehavingServer
 
-SAID = "You said: hello"
+REPLY = "You said: hello"
 
 
 def test_both_clients_have_the_same_methods() -> None:
@@ -44,7 +44,7 @@ def test_copies_share_connections(kind: type, reference: ReferenceServer) -> Non
     async def work(client: Any) -> None:
         for one in (client, copy.copy(client), copy.deepcopy(client)):
             made = one.chat("hello")
-            assert (made if kind is polymux.Client else await made).text == SAID
+            assert (made if kind is polymux.Client else await made).text == REPLY
 
     run: Any = asyncio.run if kind is polymux.Client else lambda one: one
     called(kind, reference.url, lambda client: run(work(client)))
@@ -65,13 +65,13 @@ def test_where_the_server_is(
     """
     file.write_text(f'base_url = "{reference.url}/api/v1/"\napi_key = "{KEY}"\nchat_model = "m"\n')
     with polymux.Client() as client:
-        assert client.chat("hello").text == SAID
+        assert client.chat("hello").text == REPLY
     assert reference.calls[-1].body.get("model") == "m"
     monkeypatch.setenv("POLYMUX_BASE_URL", "http://192.0.2.1")
     monkeypatch.setenv("POLYMUX_API_KEY", "another-key")
     monkeypatch.setenv("POLYMUX_CHAT_MODEL", "of the environment")
     with polymux.Client(reference.url, KEY) as client:
-        assert client.chat("hello").text == SAID
+        assert client.chat("hello").text == REPLY
         assert reference.calls[-1].body.get("model") == "of the environment"
     monkeypatch.setenv("POLYMUX_BASE_URL", reference.url)
     with polymux.Client() as client, pytest.raises(errors.AuthenticationError):
@@ -170,12 +170,12 @@ def test_options_for_one_call_and_for_many(
 ) -> None:
     """`with_options` shares connections. Unknown fields are passed through."""
     other = ours.with_options(headers={"X-Team": "blue"}, chat_model="large")
-    assert other.chat("hello", extra_body={"new_thing": 5}).text == SAID
+    assert other.chat("hello", extra_body={"new_thing": 5}).text == REPLY
     call = reference.calls[-1]
     assert call.request.header("x-team") == "blue"
     assert call.body.get("model") == "large"
     assert call.body.get("new_thing") == 5
-    assert ours.chat("hello").text == SAID
+    assert ours.chat("hello").text == REPLY
     assert reference.calls[-1].request.header("x-team") is None
     assert len(reference.connections) == 1
     found = ours.request("musicsearch", {"song": "Blue Danube", "limit": 2})

@@ -39,7 +39,7 @@ def settings() -> dict[str, Any]:
 def shared(
     made: Scripted, settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PolymuxServer]:
-    folder = tmp_path_factory.mktemp("door") / "s"
+    folder = tmp_path_factory.mktemp("compat") / "s"
     with PolymuxServer(folder, lambda: [made], **settings) as running:
         yield running
 

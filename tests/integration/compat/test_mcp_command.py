@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--allow-dir", "nowhere"], "nowhere"),
         (["--retries", "1"], "--server"),
@@ -30,13 +30,13 @@ def test_wrong_words(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["mcp", *words]) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert told.out == ""
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
 
 
 def test_without_the_sdk_it_says_how_to_get_it(
@@ -44,9 +44,9 @@ def test_without_the_sdk_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert main(["mcp"]) == 3
-    told = capsys.readouterr()
-    assert "pip install 'polymux[mcp]'" in told.err
-    assert told.out == ""
+    captured = capsys.readouterr()
+    assert "pip install 'polymux[mcp]'" in captured.err
+    assert captured.out == ""
 
 
 def test_the_doctor_knows(tmp_path: Path) -> None:

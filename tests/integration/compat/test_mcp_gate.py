@@ -101,9 +101,9 @@ def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
     assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
     assert answer.headers["x-request-id"] == "mine"
     assert answer.headers["polymux-version"]
-    (told,) = events(answer)
-    assert told["result"]["serverInfo"]["name"] == "polymux"
-    assert told["result"]["capabilities"].keys() == {"tools", "resources"}
+    (event,) = events(answer)
+    assert event["result"]["serverInfo"]["name"] == "polymux"
+    assert event["result"]["capabilities"].keys() == {"tools", "resources"}
 
 
 @pytest.mark.parametrize(
@@ -191,24 +191,24 @@ def test_what_a_session_may_is_asked_of_each_request(server: PolymuxServer) -> N
     assert post(server, message("tools/list"), fields, key=key).status == 401
 
 
-def answer_at_the_door(folder: Path, **settings: Any) -> Answer:
+def answer_of_mcp(folder: Path, **settings: Any) -> Answer:
     with PolymuxServer(folder / "s", lambda: [Scripted()], **settings) as server:
         server.url = f"http://127.0.0.1:{server.state.settings.port}"
         host = [("Host", "tools.example")] if "public_url" in settings else []
         return post(server, handshake(), host)
 
 
-def test_where_the_door_is(
+def test_where_mcp_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With a public URL, /mcp must be enabled in the settings. The log reports a missing SDK."""
     public = {"public_url": "https://tools.example"}
     wanted = {"compat": CompatSettings(mcp=True)}
-    assert answer_at_the_door(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404
-    assert answer_at_the_door(tmp_path / "2", **public).status == 404
-    assert answer_at_the_door(tmp_path / "3", **public, **wanted).status == 200
+    assert answer_of_mcp(tmp_path / "1", compat=CompatSettings(mcp=False)).status == 404
+    assert answer_of_mcp(tmp_path / "2", **public).status == 404
+    assert answer_of_mcp(tmp_path / "3", **public, **wanted).status == 200
     monkeypatch.setattr("polymux.server.compat.mcp.is_installed", lambda: False)
-    assert answer_at_the_door(tmp_path / "4").status == 404
+    assert answer_of_mcp(tmp_path / "4").status == 404
     assert mcp.REMEDY not in caplog.text
-    assert answer_at_the_door(tmp_path / "5", **wanted).status == 404
+    assert answer_of_mcp(tmp_path / "5", **wanted).status == 404
     assert mcp.REMEDY in caplog.text

@@ -60,12 +60,12 @@ def beside(service: Service, folder: Path, **options: Any) -> Client:
 
 def test_a_real_conversion(folder: Path) -> None:
     """With --output-dir, the result remains after the exit."""
-    told: list[float] = []
+    reports: list[float] = []
 
     async def on_progress(progress: float, total: float | None, words: str | None) -> None:
         del words
         assert total == 1.0
-        told.append(progress)
+        reports.append(progress)
 
     async def main() -> None:
         words = ["--output-dir", "kept"]
@@ -96,7 +96,7 @@ def test_a_real_conversion(folder: Path) -> None:
             assert await read(client, link.uri) == expected
 
     run(main())
-    assert told == sorted(told)
+    assert reports == sorted(reports)
     assert list(folder.glob("polymux-local-*")) == []
 
 
@@ -157,10 +157,10 @@ def by_hand(words: list[str], folder: Path, lines: list[bytes]) -> dict[int, Any
         while wanted - answers.keys():
             line = process.stdout.readline()
             assert line, answers
-            told = json.loads(line)
-            assert told["jsonrpc"] == "2.0"
-            if "method" not in told:
-                answers[told["id"]] = told
+            incoming = json.loads(line)
+            assert incoming["jsonrpc"] == "2.0"
+            if "method" not in incoming:
+                answers[incoming["id"]] = incoming
         process.stdin.close()
         assert all(json.loads(one)["jsonrpc"] == "2.0" for one in process.stdout)
         assert process.wait(60) == 0
@@ -260,10 +260,10 @@ def test_by_a_server(folder: Path, server: PolymuxServer, backend: Scripted) -> 
 def test_progress_and_cancelling_reach_the_server(
     folder: Path, server: PolymuxServer, backend: Scripted
 ) -> None:
-    told: list[float] = []
+    reports: list[float] = []
 
     async def on_progress(progress: float, total: float | None, words: str | None) -> None:
-        told.append(progress)
+        reports.append(progress)
 
     async def main() -> None:
         server.loop.call_soon_threadsafe(backend.gate.clear)
@@ -272,7 +272,7 @@ def test_progress_and_cancelling_reach_the_server(
             call = asyncio.ensure_future(
                 client.call_tool("convert_to_mp3", given, progress_callback=on_progress)
             )
-            await asyncio.to_thread(until, lambda: backend.began and told)
+            await asyncio.to_thread(until, lambda: backend.began and reports)
             call.cancel()
             with suppress(asyncio.CancelledError):
                 await call

@@ -77,9 +77,9 @@ def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedDoor) -
             )
 
     backend.output = SPOKEN
-    told = asyncio.run(main())
-    assert (told.language, told.text) == ("english", SPOKEN["text"])
-    assert told.segments
+    translation = asyncio.run(main())
+    assert (translation.language, translation.text) == ("english", SPOKEN["text"])
+    assert translation.segments
     assert backend.began[0].values["task"] == "translate"
 
 
@@ -115,9 +115,9 @@ def test_all_five_forms(server: PolymuxServer, backend: ScriptedDoor) -> None:
         assert re.match(rf"1\n{TIME},\d\d\d --> {TIME},\d\d\d\n", srt)
         vtt = heard(client, FILE, response_format="vtt")
         assert re.match(rf"WEBVTT\n\n{TIME}\.\d\d\d --> {TIME}\.\d\d\d\n", vtt)
-        said = [one.text.strip() for one in verbose.segments]
+        lines = [one.text.strip() for one in verbose.segments]
         for text in (srt, vtt):
-            assert [line for line in text.splitlines() if line in said] == said
+            assert [line for line in text.splitlines() if line in lines] == lines
 
 
 def test_a_request_in_the_operation_s_words(server: PolymuxServer, backend: ScriptedDoor) -> None:

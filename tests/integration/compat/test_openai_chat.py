@@ -96,16 +96,16 @@ def test_as_many_other_tokens_as_are_asked_for(client: openai.OpenAI) -> None:
     wanted = 3
     given: dict[str, Any] = {**ASKED, **SAME, "logprobs": True, "top_logprobs": wanted}
     whole = client.chat.completions.create(**given)
-    told = whole.choices[0].logprobs
-    assert told is not None
-    assert told.content
-    assert [len(one.top_logprobs) for one in told.content] == [wanted] * len(told.content)
-    assert "".join(one.token for one in told.content) == whole.choices[0].message.content
-    assert all(one.logprob <= 0 for one in told.content)
+    logprobs = whole.choices[0].logprobs
+    assert logprobs is not None
+    assert logprobs.content
+    assert [len(one.top_logprobs) for one in logprobs.content] == [wanted] * len(logprobs.content)
+    assert "".join(one.token for one in logprobs.content) == whole.choices[0].message.content
+    assert all(one.logprob <= 0 for one in logprobs.content)
     pieces = [chunk.choices[0].logprobs for chunk in
               client.chat.completions.create(**given, stream=True)]  # fmt: skip
     streamed = [one for piece in pieces if piece for one in piece.content or ()]
-    assert [one.token for one in streamed] == [one.token for one in told.content]
+    assert [one.token for one in streamed] == [one.token for one in logprobs.content]
     assert {len(one.top_logprobs) for one in streamed} == {wanted}
 
 
@@ -228,12 +228,12 @@ def test_tools(server: PolymuxServer, backend: ScriptedDoor) -> None:
         [work] = backend.began
         assert work.values["tools"] == [WEATHER]
         assert work.values["tool_choice"] == "required"
-        told = {"role": "tool", "tool_call_id": "call_0", "content": "It rains."}
-        messages += [answer.choices[0].message, told]
+        result = {"role": "tool", "tool_call_id": "call_0", "content": "It rains."}
+        messages += [answer.choices[0].message, result]
         client.chat.completions.create(messages=messages, **given)
     sent = backend.began[-1].values["messages"]
     assert sent[1]["tool_calls"] == [CALL]
-    assert sent[2] == told
+    assert sent[2] == result
 
 
 def tool_pieces() -> list[dict[str, Any]]:

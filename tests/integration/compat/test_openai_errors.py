@@ -73,10 +73,10 @@ def test_every_address_wants_a_key(server: PolymuxServer) -> None:
 def test_the_package_raises_what_it_should(server: PolymuxServer, backend: ScriptedDoor) -> None:
     for key in ("wrong key", "pmx_", "x" * 5000):
         with (
-            of(server, api_key=key) as stranger,
+            of(server, api_key=key) as wrong_client,
             pytest.raises(openai.AuthenticationError) as refused,
         ):
-            stranger.models.list()
+            wrong_client.models.list()
         assert refused.value.code == "invalid_api_key"
         assert key not in refused.value.message or key == "pmx_"
     with of(server) as client:
@@ -140,7 +140,7 @@ def test_scopes_are_those_of_the_operations(server: PolymuxServer) -> None:
     error_of(server.json(POSTS[0], HELLO, key=other), 403)
 
 
-def test_a_door_that_is_shut(tmp_path: Path) -> None:
+def test_an_api_that_is_disabled(tmp_path: Path) -> None:
     shut = CompatSettings(openai=False)
     with PolymuxServer(tmp_path / "s", lambda: [ScriptedDoor()], compat=shut) as server:
         answer = server.json("/v1/chat/completions", HELLO)

@@ -28,13 +28,13 @@ def settings() -> dict[str, Any]:
 def refused(server: PolymuxServer, body: Any, path: str = "predictions") -> tuple[int, str]:
     """Return the status and detail of an error. Checks that nothing was started or stored."""
     answer = server.json(f"{BASE}/{path}", body)
-    told = answer.json()
-    assert 400 <= answer.status < 500, told
-    assert (told["status"], bool(told["title"])) == (answer.status, True)
-    assert told["request_id"] == answer.headers["x-request-id"]
-    assert len(told["detail"]) < 3000
+    error = answer.json()
+    assert 400 <= answer.status < 500, error
+    assert (error["status"], bool(error["title"])) == (answer.status, True)
+    assert error["request_id"] == answer.headers["x-request-id"]
+    assert len(error["detail"]) < 3000
     assert not any((server.settings.store.folder / "drafts").iterdir())
-    return answer.status, told["detail"]
+    return answer.status, error["detail"]
 
 
 def test_keys(server: PolymuxServer) -> None:
@@ -165,10 +165,10 @@ def test_bodies_that_are_none(server: PolymuxServer, body: bytes, status: int) -
     assert refused(server, body)[0] == status
 
 
-def test_unknown_inputs_are_left_out_and_told(server: PolymuxServer) -> None:
+def test_unknown_inputs_are_left_out_and_logged(server: PolymuxServer) -> None:
     for model, given in ((CONVERT, {"file": "data:,x"}), ("polymux/chat", {"prompt": "x"})):
-        told = of(server).predictions.create(version=model, input={**given, "top_k": 5}, wait=True)
-        assert told.status == "succeeded"
-        assert told.logs is not None
-        assert "top_k" in told.logs
-        assert told.input == {**given, "top_k": 5}
+        job = of(server).predictions.create(version=model, input={**given, "top_k": 5}, wait=True)
+        assert job.status == "succeeded"
+        assert job.logs is not None
+        assert "top_k" in job.logs
+        assert job.input == {**given, "top_k": 5}

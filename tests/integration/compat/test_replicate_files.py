@@ -197,10 +197,10 @@ def test_files_at_addresses(
     assert work.values["file"].file_name == "letter.png"
     request = elsewhere.requests[-1]
     assert request.header("authorization") is None
-    told = of(server).predictions.list()[0]
-    assert told.input == {"file": url}
-    assert told.logs is not None
-    assert str(len(PICTURE)) in told.logs
+    prediction = of(server).predictions.list()[0]
+    assert prediction.input == {"file": url}
+    assert prediction.logs is not None
+    assert str(len(PICTURE)) in prediction.logs
     elsewhere.script(steps.answer(200, PICTURE, []), times=2)
     images = {"image": f"{elsewhere.url}/1", "mask": f"{elsewhere.url}/2", "prompt": "x"}
     of(server).run("lorenzomarines/astra", input=images)

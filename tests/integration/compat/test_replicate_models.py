@@ -71,8 +71,8 @@ def test_what_a_schema_says(server: PolymuxServer) -> None:
     assert list(members) == [one.name for one in variant.fields]
     assert sorted(one["x-order"] for one in members.values()) == list(range(len(members)))
     steps = variant.field("num_inference_steps")
-    told = members["num_inference_steps"]
-    assert (told["type"], told["minimum"], told["maximum"], told["default"]) == (
+    schema = members["num_inference_steps"]
+    assert (schema["type"], schema["minimum"], schema["maximum"], schema["default"]) == (
         "integer", steps.minimum, steps.maximum, steps.default
     )  # fmt: skip
     assert tuple(members["scheduler"]["enum"]) == variant.field("scheduler").choices

@@ -52,17 +52,17 @@ def test_all_ways_to_name_a_model(server: PolymuxServer, backend: ScriptedModels
 
 
 def test_what_a_prediction_is(server: PolymuxServer) -> None:
-    told = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait"))
-    base = f"{server.url}{BASE}/predictions/{told['id']}"
-    assert told["urls"] == {"get": base, "cancel": f"{base}/cancel"}
-    assert told["status"] == "succeeded"
-    assert told["error"] is None
-    assert told["source"] == "api"
-    assert told["data_removed"] is False
-    assert told["logs"] == "begun"
-    assert told["created_at"] <= told["started_at"] <= told["completed_at"]
-    assert "webhook" not in told
-    assert server.ask("GET", base.removeprefix(server.url)).json() == told
+    prediction = create(server, {"version": CONVERT, "input": FILE}, ("Prefer", "wait"))
+    base = f"{server.url}{BASE}/predictions/{prediction['id']}"
+    assert prediction["urls"] == {"get": base, "cancel": f"{base}/cancel"}
+    assert prediction["status"] == "succeeded"
+    assert prediction["error"] is None
+    assert prediction["source"] == "api"
+    assert prediction["data_removed"] is False
+    assert prediction["logs"] == "begun"
+    assert prediction["created_at"] <= prediction["started_at"] <= prediction["completed_at"]
+    assert "webhook" not in prediction
+    assert server.ask("GET", base.removeprefix(server.url)).json() == prediction
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_who_waits(
         backend.gate.clear()
     headers = () if prefer is None else (("Prefer", prefer),)
     answer = server.json(f"{BASE}/predictions", {"version": CONVERT, "input": FILE}, headers)
-    told = answer.json()
-    assert (answer.status, answer.headers["location"]) == (201, told["urls"]["get"])
-    assert told["status"] == ("succeeded" if waits else "starting")
+    prediction = answer.json()
+    assert (answer.status, answer.headers["location"]) == (201, prediction["urls"]["get"])
+    assert prediction["status"] == ("succeeded" if waits else "starting")
     release(server, backend)
 
 
@@ -131,9 +131,9 @@ def test_cancel_after(
     monkeypatch.setattr(predictions, "_MIN_LIFETIME_S", 1)
     backend.gate.clear()
     headers = (("Prefer", "wait"), ("Cancel-After", "1s"))
-    told = create(server, {"version": CONVERT, "input": FILE}, *headers)
-    assert told["status"] == "canceled"
-    assert told["metrics"]["total_time"] >= 1
+    prediction = create(server, {"version": CONVERT, "input": FILE}, *headers)
+    assert prediction["status"] == "canceled"
+    assert prediction["metrics"]["total_time"] >= 1
     release(server, backend)
     assert create(server, {"version": CONVERT, "input": FILE}, *headers)["status"] == "succeeded"
     for wrong in ("soon", "0s", "-1s", "1d", "", "1e3"):
@@ -207,22 +207,22 @@ def test_scopes_and_quotas(server: PolymuxServer, backend: ScriptedModels) -> No
     assert "5" in str(too_long.value.detail)
 
 
-def test_jobs_of_the_other_doors(server: PolymuxServer) -> None:
+def test_jobs_of_the_other_apis(server: PolymuxServer) -> None:
     """Jobs of other APIs are predictions here, and vice versa."""
-    with polymux.Client(server.url, server.key) as own:
-        own.generate_image("a boat", num_outputs=2)
-        told = of(server).predictions.list().results[0]
-        assert (told.model, told.status) == ("bytedance/sdxl-lightning-4step", "succeeded")
-        model = of(server).models.get(told.model)
+    with polymux.Client(server.url, server.key) as client:
+        client.generate_image("a boat", num_outputs=2)
+        job = of(server).predictions.list().results[0]
+        assert (job.model, job.status) == ("bytedance/sdxl-lightning-4step", "succeeded")
+        model = of(server).models.get(job.model)
         assert model.latest_version is not None
-        assert told.version == model.latest_version.id
-        assert told.input is not None
-        assert told.input["prompt"] == "a boat"
-        assert len(told.output) == 2
-        said = of(server).run("polymux/chat", input={"prompt": "Hi"})
-        assert said == ["Hel", "lo ", "there"]
-        newest = next(iter(own.predictions.list()))
-        assert (newest.model, newest.output) == ("chat", said)
+        assert job.version == model.latest_version.id
+        assert job.input is not None
+        assert job.input["prompt"] == "a boat"
+        assert len(job.output) == 2
+        pieces = of(server).run("polymux/chat", input={"prompt": "Hi"})
+        assert pieces == ["Hel", "lo ", "there"]
+        newest = next(iter(client.predictions.list()))
+        assert (newest.model, newest.output) == ("chat", pieces)
 
 
 def test_they_outlive_the_server(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def test_a_file_in_and_a_file_out(
     assert work.values["file"].file_name == "talk.wav"
     assert backend.files == [{"file": b"RIFF and samples"}]
     (sent,) = client.files.list()
-    (told,) = client.predictions.list()
-    assert told.input == {"file": sent.urls["get"], "bitrate": "128k"}
-    assert (told.model, told.status) == ("polymux/convert-to-mp3", "succeeded")
+    (prediction,) = client.predictions.list()
+    assert prediction.input == {"file": sent.urls["get"], "bitrate": "128k"}
+    assert (prediction.model, prediction.status) == ("polymux/convert-to-mp3", "succeeded")
     # The same job in the polymux API.
     with polymux.Client(server.url, server.key, verify=authority.ca) as own:
         (job,) = own.predictions.list()
-        assert job.id == told.id
+        assert job.id == prediction.id
         assert job.input is not None
         assert job.input["file"] == "file:talk.wav"
 

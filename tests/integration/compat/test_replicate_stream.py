@@ -38,13 +38,13 @@ def made() -> ScriptedModels:
 def begun(server: PolymuxServer, model: str, given: dict[str, Any], **more: Any) -> dict[str, Any]:
     answer = server.json(f"{BASE}/models/{model}/predictions", {"input": given, **more})
     assert answer.status == 201, answer.body
-    told: dict[str, Any] = answer.json()
-    return told
+    prediction: dict[str, Any] = answer.json()
+    return prediction
 
 
-def streamed(server: PolymuxServer, told: dict[str, Any]) -> list[tuple[str, str]]:
+def streamed(server: PolymuxServer, prediction: dict[str, Any]) -> list[tuple[str, str]]:
     """The names and data of all events."""
-    answer = server.ask("GET", told["urls"]["stream"].removeprefix(server.url))
+    answer = server.ask("GET", prediction["urls"]["stream"].removeprefix(server.url))
     assert answer.headers["content-type"].startswith("text/event-stream")
     found = []
     for block in answer.body.decode().split("\n\n"):
@@ -72,10 +72,10 @@ def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
         assert rest[-1].data == "{}"
         (work,) = box.backend.began
         assert work.values["messages"] == [{"role": "user", "content": "Hi"}]
-        (told,) = of(server, authority).predictions.list()
-        assert told.metrics is not None
-        assert told.metrics["input_token_count"] == 7
-        assert told.metrics["output_token_count"] == 3
+        (prediction,) = of(server, authority).predictions.list()
+        assert prediction.metrics is not None
+        assert prediction.metrics["input_token_count"] == 7
+        assert prediction.metrics["output_token_count"] == 3
 
         async def main() -> str:
             client = of_asyncio(server, authority)
@@ -93,8 +93,8 @@ def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
 def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> None:
     """Line ends within a chunk, empty chunks, and text that looks like an event field."""
     backend.pieces = ["one\ntwo", "a\r\nb\rc", "", "data: x", "\n", "\u00e9\u4e2d"]
-    told = begun(server, "polymux/chat", {"prompt": "Hi"})
-    assert streamed(server, told) == [
+    prediction = begun(server, "polymux/chat", {"prompt": "Hi"})
+    assert streamed(server, prediction) == [
         ("output", "one\ntwo"),
         ("output", "a\nb\nc"),
         ("output", "data: x"),
@@ -106,30 +106,30 @@ def test_texts_of_every_kind(server: PolymuxServer, backend: ScriptedModels) -> 
 
 def test_other_jobs(server: PolymuxServer) -> None:
     """Logs arrive live and outputs at the end, if a stream was requested."""
-    told = begun(server, "bytedance/sdxl-lightning-4step", {"prompt": "x", "num_outputs": 2},
-                 stream=True)  # fmt: skip
-    logs, first, second, done = streamed(server, told)
+    prediction = begun(server, "bytedance/sdxl-lightning-4step", {"prompt": "x", "num_outputs": 2},
+                       stream=True)  # fmt: skip
+    logs, first, second, done = streamed(server, prediction)
     assert (logs, done) == (("logs", "begun"), ("done", "{}"))
     for number, (name, url) in enumerate((first, second)):
         assert name == "output"
         file = server.ask("GET", url.removeprefix(server.url), key=None)
         assert file.body == PICTURE + str(number).encode()
-    told = begun(server, "polymux/read-text", {"file": "data:,x"}, stream=True)
-    assert streamed(server, told)[1:] == [("output", '{"text":"read"}'), ("done", "{}")]
-    told = begun(server, "polymux/read-text", {"file": "data:,x"})
-    assert "stream" not in told["urls"]
+    prediction = begun(server, "polymux/read-text", {"file": "data:,x"}, stream=True)
+    assert streamed(server, prediction)[1:] == [("output", '{"text":"read"}'), ("done", "{}")]
+    prediction = begun(server, "polymux/read-text", {"file": "data:,x"})
+    assert "stream" not in prediction["urls"]
 
 
 def test_failures(server: PolymuxServer, backend: ScriptedModels) -> None:
     backend.failure = polymux.errors.NoAudioError("there is no sound in it")
-    told = begun(server, "polymux/chat", {"prompt": "Hi"})
-    *pieces, error, done = streamed(server, told)
+    prediction = begun(server, "polymux/chat", {"prompt": "Hi"})
+    *pieces, error, done = streamed(server, prediction)
     assert "".join(text for _, text in pieces) == "Hello there"
     assert (error[0], json.loads(error[1])) == ("error", {"detail": "there is no sound in it"})
     assert (done[0], json.loads(done[1])) == ("done", {"reason": "error"})
     with pytest.raises(RuntimeError, match="no sound"):
         list(of(server).stream("polymux/chat", input={"prompt": "Hi"}))
-    kept = server.ask("GET", told["urls"]["get"].removeprefix(server.url)).json()
+    kept = server.ask("GET", prediction["urls"]["get"].removeprefix(server.url)).json()
     assert (kept["status"], kept["output"]) == ("failed", ["Hel", "lo ", "there"])
 
 

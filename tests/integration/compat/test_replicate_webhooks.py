@@ -76,7 +76,7 @@ def release(server: PolymuxServer, backend: ScriptedModels) -> None:
     server.loop.call_soon_threadsafe(backend.gate.set)
 
 
-def told_last(server: PolymuxServer, receiver: MisbehavingServer) -> None:
+def wait_until_sent(server: PolymuxServer, receiver: MisbehavingServer) -> None:
     """Wait for a further webhook, after which all earlier ones have been sent."""
     begun(server, f"{receiver.url}/last", ["completed"])
     until(lambda: any(one.path == "/last" and one.body_complete for one in receiver.requests))
@@ -115,11 +115,11 @@ def bodies(receiver: MisbehavingServer) -> list[Any]:
 
 
 def test_the_end(server: PolymuxServer, receiver: MisbehavingServer) -> None:
-    told = begun(server, f"{receiver.url}/hook?x=1", ["completed"], wait=True)
+    created = begun(server, f"{receiver.url}/hook?x=1", ["completed"], wait=True)
     (request,) = receiver.wait_requests(1)
     assert request.target == "/hook?x=1"
     prediction = verified(server, receiver.wait_complete(request))
-    path = told.urls["get"].removeprefix(server.url)
+    path = created.urls["get"].removeprefix(server.url)
     assert prediction == server.ask("GET", path).json()
     assert prediction["status"] == "succeeded"
     assert prediction["webhook"] == f"{receiver.url}/hook?x=1"
@@ -137,9 +137,9 @@ def test_everything_in_its_order(
     """At most two webhooks per second. Changes in between are combined."""
     backend.pieces = [f"{number} " for number in range(100)]
     backend.gate.clear()
-    told = begun(server, receiver.url, version="polymux/chat", input={"prompt": "Hi"})
+    prediction = begun(server, receiver.url, version="polymux/chat", input={"prompt": "Hi"})
     receiver.wait_requests(1)
-    until(lambda: of(server).predictions.get(told.id).output == ["0 "])
+    until(lambda: of(server).predictions.get(prediction.id).output == ["0 "])
     release(server, backend)
     until(lambda: bodies(receiver)[-1]["status"] == "succeeded")
     statuses = [one["status"] for one in bodies(receiver)]
@@ -165,9 +165,9 @@ def test_only_what_is_wanted(
     if wanted:
         receiver.wait_requests(1)
     release(server, backend)
-    told_last(server, receiver)
-    told = [json.loads(one.body)["status"] for one in receiver.requests if one.path != "/last"]
-    assert told == (["processing"] if wanted else [])
+    wait_until_sent(server, receiver)
+    statuses = [json.loads(one.body)["status"] for one in receiver.requests if one.path != "/last"]
+    assert statuses == (["processing"] if wanted else [])
 
 
 def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServer) -> None:
@@ -179,7 +179,7 @@ def test_the_end_is_tried_again(server: PolymuxServer, receiver: MisbehavingServ
     assert len({one.header("webhook-id") for one in requests}) == 1
     for one in (requests[0], requests[2]):
         assert verified(server, receiver.wait_complete(one))["status"] == "succeeded"
-    told_last(server, receiver)
+    wait_until_sent(server, receiver)
     assert len(receiver.requests) == 4
 
 
@@ -238,7 +238,7 @@ def test_no_decoy_is_ever_hit(
         monkeypatch.setattr(webhooks, "ajudged", judged_well)
         for hook in addresses:
             begun(server, hook)
-        told_last(server, receiver)
+        wait_until_sent(server, receiver)
         assert decoy.connections == []
 
 
@@ -272,8 +272,8 @@ def test_a_receiver_that_is_silent_holds_up_nothing(tmp_path: Path, port: int) -
         receiver.script(steps.answer(200, b"{}"), times=None)
         receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
         with scripted_door(tmp_path, Box(), fetch=policy) as server:
-            told = begun(server, f"{receiver.url}/silent", ALL, wait=True)
-            assert told.status == "succeeded"
+            prediction = begun(server, f"{receiver.url}/silent", ALL, wait=True)
+            assert prediction.status == "succeeded"
             begun(server, f"{receiver.url}/other", ["completed"])
             until(lambda: any(one.path == "/other" for one in receiver.requests))
             request = next(one for one in receiver.requests if one.path == "/silent")
@@ -288,8 +288,8 @@ def test_failures_and_cancellation_are_ends(
     backend.failure = polymux.errors.NoAudioError("there is no sound in it")
     begun(server, receiver.url, ["completed"])
     (request,) = receiver.wait_requests(1)
-    told = verified(server, receiver.wait_complete(request))
-    assert (told["status"], told["error"]) == ("failed", "there is no sound in it")
+    prediction = verified(server, receiver.wait_complete(request))
+    assert (prediction["status"], prediction["error"]) == ("failed", "there is no sound in it")
     backend.gate.clear()
     begun(server, receiver.url, ["completed"]).cancel()
     request = receiver.wait_requests(2)[1]
@@ -307,5 +307,5 @@ def test_each_key_has_its_own_secret(
     verified(server, receiver.wait_complete(request))
     with pytest.raises(InvalidSignatureError):
         verified(server, request, other_key)
-    told = server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
-    assert path.read_text().strip() not in told
+    body = server.ask("GET", f"{BASE}/webhooks/default/secret").body.decode()
+    assert path.read_text().strip() not in body

@@ -149,5 +149,5 @@ def test_the_clock_is_set_and_set_right_again(program: ServedProgram, clock: Tim
     check_is_fresh(clock, second["id"])
     assert program.request("GET", link).status == 200
     assert program.stop() == 0
-    told = [one for one in program.log if re.search(r"WARNING polymux\.service: .*\d{8} s", one)]
-    assert len(told) == 2, program.told
+    lines = [one for one in program.log if re.search(r"WARNING polymux\.service: .*\d{8} s", one)]
+    assert len(lines) == 2, program.told

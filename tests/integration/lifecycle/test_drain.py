@@ -247,14 +247,14 @@ print("alive")
 
 
 @pytest.mark.parametrize(
-    ("told", "status"),
+    ("arguments", "status"),
     [(("0", "143", "130"), 143), (("0", "close"), None)],
 )
-def test_what_hangs_is_left(told: tuple[str, ...], status: int | None) -> None:
+def test_what_hangs_is_left(arguments: tuple[str, ...], status: int | None) -> None:
     """A process that hangs is killed. The watchdog does nothing after the server has closed."""
     hangs_s = "1" if status is None else "60"
     made = subprocess.run(
-        [sys.executable, "-c", LAST_RESORT, hangs_s, *told],
+        [sys.executable, "-c", LAST_RESORT, hangs_s, *arguments],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == (status or 0), made.stderr

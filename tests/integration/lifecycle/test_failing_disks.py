@@ -132,10 +132,10 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
 )
 def test_at_the_start(library: Path, place: Path, error: str, call: str) -> None:
     """The error is one line and the next start succeeds (D04)."""
-    said = set()
+    outcomes = set()
     for one in rounds(library, place, call, error, "lasting", "start"):
         check(one)
-        said.add(one["opened"])
+        outcomes.add(one["opened"])
         assert one["opened"] == "ok" or "store" in one["opened"] or "database" in one["opened"]
         assert "Traceback" not in one["opened"]
-    assert len(said) > 1, said
+    assert len(outcomes) > 1, outcomes

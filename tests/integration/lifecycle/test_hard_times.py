@@ -182,9 +182,9 @@ def test_many_failed_requests(shared: ServedProgram) -> None:
         assert status_of(program.pid, "VmRSS") - memory < 8 << 10
         assert last < 5 * first + 5  # Tolerance for other programs on the processors.
         assert abs(descriptors(program.pid) - open_ones) <= 2
-    told = program.log[lines:]
-    assert 300 < len(told) <= 450
-    assert max(map(len, told)) < 300
+    new_lines = program.log[lines:]
+    assert 300 < len(new_lines) <= 450
+    assert max(map(len, new_lines)) < 300
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.long)])

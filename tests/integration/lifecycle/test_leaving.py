@@ -42,12 +42,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 
 def connected(server: PolymuxServer, phase: str, what: str) -> socket.socket:
     """A client that has sent a chat, a streaming chat, or a request whose model must be loaded."""
-    said: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": what}]}
     if phase != "load":
-        said |= {"model": "any", "stream": phase == "stream"}
+        body |= {"model": "any", "stream": phase == "stream"}
     fields = [("Content-Type", "application/json")]
     path = FREE if phase == "load" else CHAT
-    return begun(server.address, server.key, path, json.dumps(said).encode(), fields)
+    return begun(server.address, server.key, path, json.dumps(body).encode(), fields)
 
 
 def leave(connection: socket.socket, how: str) -> None:
@@ -127,8 +127,8 @@ def test_at_work(server: PolymuxServer, how: str, phase: str) -> None:
     until(lambda: is_free(server, "chat"), SOON_S)
     assert backend.process.busy == 0
     check_free(server, "chat")
-    said = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
-    assert server.json(CHAT, said).json()["pid"] == pid
+    body = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
+    assert server.json(CHAT, body).json()["pid"] == pid
 
 
 def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_work_that_does_not_listen(server: PolymuxServer, tmp_path: Path) -> Non
     leave(client, "closed")
     until(lambda: is_free(server, "chat"), SOON_S)
     check_free(server, "chat")
-    said = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
-    assert server.json(CHAT, said).json()["pid"] != pid
+    body = {"model": "any", "messages": [{"role": "user", "content": "echo next"}]}
+    assert server.json(CHAT, body).json()["pid"] != pid
 
 
 def test_while_a_real_model_reads_the_prompt(tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_while_a_real_model_reads_the_prompt(tmp_path: Path) -> None:
         how = QUICK._replace(cancel_timeout_s=1.5, load_s=120)
         return [EngineBackend("chat", "chat", ["chat", "free_chat"], options, supervision=how)]
 
-    said = {"model": "any", "max_completion_tokens": 1,
+    body = {"model": "any", "max_completion_tokens": 1,
             "messages": [{"role": "user", "content": "Hi"}]}  # fmt: skip
     with PolymuxServer(tmp_path / "s", make) as model:
-        assert model.json(CHAT, said).status == 200
+        assert model.json(CHAT, body).status == 200
         backend: Any = model.state.service.backends["chat"]
         pid = backend.process.pid
         client = connected(model, "stream", LONG_PROMPT)
@@ -164,5 +164,5 @@ def test_while_a_real_model_reads_the_prompt(tmp_path: Path) -> None:
         leave(client, "reset")
         until(lambda: is_free(model, "chat"), SOON_S)
         check_free(model, "chat")
-        assert model.json(CHAT, said).status == 200
+        assert model.json(CHAT, body).status == 200
         assert backend.process.pid == pid

@@ -53,7 +53,7 @@ class Caller(threading.Thread):
         assert isinstance(self.error, OperationCancelledError)
 
 
-def test_callers_in_other_threads_are_told() -> None:
+def test_close_ends_calls_of_other_threads() -> None:
     """Running, queued, in a job, and in the middle of a stream."""
     backend = held(max_concurrency=3)
     local = polymux.Local(backends=[backend])
@@ -88,7 +88,7 @@ def test_processes_at_work_and_in_the_making_are_ended(load: str, what: str) -> 
     assert engine.process is None
 
 
-def test_asynchronous_calls_are_told() -> None:
+def test_close_ends_asynchronous_calls() -> None:
     async def main() -> None:
         backend = held()
         local = polymux.AsyncLocal(backends=[backend])

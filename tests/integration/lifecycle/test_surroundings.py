@@ -146,14 +146,14 @@ def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch)
     folder.mkdir()
     if os.geteuid() == 0:
         before = anybody(program.folder, NOBODY)
-        said = outcome(program, before=before, environment=plain(program), cwd=folder)
+        message = outcome(program, before=before, environment=plain(program), cwd=folder)
     else:
         monkeypatch.delenv("XDG_STATE_HOME", raising=False)
         monkeypatch.setattr(os.path, "expanduser", lambda path: path)
         with pytest.raises(polymux.InvalidRequestError) as refused:
             config.state_folder()
-        said = str(refused.value)
-    assert "XDG_STATE_HOME" in said
+        message = str(refused.value)
+    assert "XDG_STATE_HOME" in message
     assert list(folder.iterdir()) == []
 
 
@@ -164,11 +164,11 @@ def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
     before = anybody(program.folder, NOBODY)
     state.chmod(0o555)
     try:
-        said = outcome(program, before=before)
+        message = outcome(program, before=before)
     finally:
         state.chmod(0o755)
-    assert "Permission denied" in said
-    assert "polymux" in said
+    assert "Permission denied" in message
+    assert "polymux" in message
 
 
 def read_only_root(folder: Path) -> tuple[str, ...]:

@@ -126,9 +126,9 @@ def test_an_event_that_is_too_long(tmp_path: Path) -> None:
         found = values_of(server.json(CHAT, {**HELLO, "stream": True}))
         assert len(found) == 2
         assert len(found[0]) < 2000
-        told = json.loads(found[1])["error"]
-        assert told["code"] == "engine_failed"
-        assert "2000" in told["message"]
+        error = json.loads(found[1])["error"]
+        assert error["code"] == "engine_failed"
+        assert "2000" in error["message"]
 
 
 def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
@@ -139,16 +139,16 @@ def test_what_each_key_has_used(server: PolymuxServer, box: Box) -> None:
     for _ in range(2):
         assert server.json(CHAT, {**HELLO, "stream": True}, key=own[0]).status == 200
     assert server.convert(key=own[0]).status == 200
-    told = server.ask("GET", "/metrics").body.decode()
-    found = dict(re.findall(r"polymux_key_(\S+) (\S+)", told))
+    metrics = server.ask("GET", "/metrics").body.decode()
+    found = dict(re.findall(r"polymux_key_(\S+) (\S+)", metrics))
     of = f'{{key="{own[1].id}",operation="chat"'
     assert found[f"requests_total{of}}}"] == "2.0"
     assert found[f'tokens_total{{key="{own[1].id}",kind="input",operation="chat"}}'] == "6.0"
     assert found[f'tokens_total{{key="{own[1].id}",kind="output",operation="chat"}}'] == "18.0"
     assert float(found[f"work_seconds_total{of}}}"]) > 0
     assert f'work_seconds_total{{key="{own[1].id}",operation="convert_to_mp3"}}' in found
-    assert other[1].id not in told
-    assert own[0] not in told
+    assert other[1].id not in metrics
+    assert own[0] not in metrics
 
 
 def test_quotas(server: PolymuxServer) -> None:
@@ -235,21 +235,21 @@ def values_of(answer: Any) -> list[Any]:
     return [one.removeprefix("data: ") for one in events if one]
 
 
-def test_what_was_left_out_is_told(server: PolymuxServer, box: Box) -> None:
+def test_what_was_left_out_is_reported(server: PolymuxServer, box: Box) -> None:
     """Without a job log, warnings are sent in a header field. This includes streams and any script
     of letters.
     """
     assert server.json(CHAT, HELLO).headers["polymux-warnings"] == '"begun"'
     box.backend.chunks = [{"choices": []}]
-    told = server.json(CHAT, {**HELLO, "stream": True}).headers.get("polymux-warnings")
-    assert told is None  # This stream caused no warnings.
+    warnings = server.json(CHAT, {**HELLO, "stream": True}).headers.get("polymux-warnings")
+    assert warnings is None  # This stream caused no warnings.
     fields = [(f"unbekannt-\u00e4-{number}", "1") for number in range(30)]
     body, headers = form(("file", ("a.png", b"x")), *fields)
-    told = server.ask("POST", "/api/v1/image2text", body, headers).headers["polymux-warnings"]
-    assert told.isascii()
-    assert told.count('", "') == 20
-    assert "unbekannt-\\\\xe4-0" in told
-    assert "11" in told.rpartition('", "')[2]
+    warnings = server.ask("POST", "/api/v1/image2text", body, headers).headers["polymux-warnings"]
+    assert warnings.isascii()
+    assert warnings.count('", "') == 20
+    assert "unbekannt-\\\\xe4-0" in warnings
+    assert "11" in warnings.rpartition('", "')[2]
 
 
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
@@ -312,10 +312,10 @@ def test_names_and_versions_of_models(tmp_path: Path) -> None:
     made = Painter("painter", ["generate_image"])
     with PolymuxServer(tmp_path / "s", lambda: [made]) as server:
         for name in ("foo/bar", "foo/bar:1", "", "%00"):
-            told = server.json(f"{path}?model={name}", {"prompt": "x"})
-            assert (told.status, told.json()["code"]) == (400, "model_not_found")
-            assert told.json()["param"] == "model"
-            assert model in told.json()["error"]
+            answer = server.json(f"{path}?model={name}", {"prompt": "x"})
+            assert (answer.status, answer.json()["code"]) == (400, "model_not_found")
+            assert answer.json()["param"] == "model"
+            assert model in answer.json()["error"]
         plain = server.json(f"{path}?model={model}", {"prompt": "x"}).json()
         assert plain["logs"] == ""
         named = server.json(f"{path}?model={model}:6f7a773a", {"prompt": "x"}).json()

@@ -159,9 +159,9 @@ def test_more_connections_than_descriptors(tmp_path: Path, count: int, descripto
             # Accepted connections wait for the header deadline. The others get a response at once.
             over = ended(connections, 30, enough=count - descriptors)
             assert server.descriptors() < descriptors
-            told = [parsed(data) for data in over.values() if data]
-            assert len(told) > (count - descriptors) * 0.8
-            for answer in told:
+            answers = [parsed(data) for data in over.values() if data]
+            assert len(answers) > (count - descriptors) * 0.8
+            for answer in answers:
                 assert answer.status == 503
                 assert answer.json()["code"] == "overloaded"
                 assert int(answer.headers["retry-after"]) > 0

@@ -42,14 +42,14 @@ class Face:
 
     Attributes:
         values: The fields. Bytes are files.
-        told: Converts a JSON response to a comparable value. Also gets a function that downloads
+        extract: Returns a comparable value of a JSON response. Also gets a function that downloads
     files.
         words: Arguments of the command after its name.
         model: The model selector.
     """
 
     values: Mapping[str, Any]
-    told: Callable[[Any, Callable[[str], bytes]], Any]
+    extract: Callable[[Any, Callable[[str], bytes]], Any]
     words: tuple[str, ...]
     model: str = ""
 
@@ -57,18 +57,18 @@ class Face:
 FACES = {
     "chat": Face(
         {"messages": MESSAGES, "model": "chat", **PLAIN},
-        lambda told, _: told["choices"][0]["message"]["content"],
+        lambda body, _: body["choices"][0]["message"]["content"],
         (MESSAGES[0]["content"], "--model", "chat", "--no-stream", "--json", "--temperature", "0",
          "--seed", "1", "--max-completion-tokens", "8"),
     ),
     "upscale_image": Face(
         {"image": small(), "scale": 2},
-        lambda told, fetch: Image.open(io.BytesIO(fetch(told["output"]))).size,
+        lambda body, fetch: Image.open(io.BytesIO(fetch(body["output"]))).size,
         ("FILE", "--scale", "2", "--json"), "nightmareai/real-esrgan",
     ),
     "convert_to_mp3": Face(
         {"file": wav(1), "bitrate": "128k"},
-        lambda told, fetch: fetch(told["response"]),
+        lambda body, fetch: fetch(body["response"]),
         ("FILE", "--bitrate", "128k", "-o", "OUT"),
     ),
 }  # fmt: skip
@@ -128,7 +128,7 @@ def by_curl(server: PolymuxServer, name: str, folder: Path) -> Any:
     done = subprocess.run(
         [*words, server.url + path_of(name)], cwd=folder, capture_output=True, check=True
     )
-    return face.told(json.loads(done.stdout), fetched(server))
+    return face.extract(json.loads(done.stdout), fetched(server))
 
 
 def by_command(server: PolymuxServer, name: str, folder: Path) -> Any:
@@ -143,7 +143,7 @@ def by_command(server: PolymuxServer, name: str, folder: Path) -> Any:
     done = run(*words, cwd=folder, server=server)
     if name == "convert_to_mp3":
         return (folder / "OUT").read_bytes()
-    return face.told(json.loads(done.stdout), fetched(server))
+    return face.extract(json.loads(done.stdout), fetched(server))
 
 
 def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,13 +156,13 @@ def in_python(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return ({"model": model} if model else {}) | found
 
 
-def told_of(name: str, result: Any) -> Any:
-    """Convert a Python result to the value that `Face.told` returns for JSON."""
+def comparable(name: str, result: Any) -> Any:
+    """Convert a Python result to the value that `Face.extract` returns for JSON."""
     if name == "convert_to_mp3":
         return result.read()
     if name == "upscale_image":
         return Image.open(io.BytesIO(result.images[0].read())).size
-    return FACES[name].told(result.json(), lambda _: b"")
+    return FACES[name].extract(result.json(), lambda _: b"")
 
 
 @pytest.mark.parametrize("name", FACES)
@@ -174,18 +174,18 @@ def test_every_face_answers_alike(
     assert by_command(server, name, tmp_path) == first
     values = in_python(name, FACES[name].values)
     with polymux.Client(server.url, server.key) as client:
-        assert told_of(name, getattr(client, name)(**values)) == first
+        assert comparable(name, getattr(client, name)(**values)) == first
     assert asyncio.run(by_async_client(server, name, values)) == first
-    assert told_of(name, getattr(local, name)(**values)) == first
+    assert comparable(name, getattr(local, name)(**values)) == first
 
 
 async def by_async_client(server: PolymuxServer, name: str, values: dict[str, Any]) -> Any:
     async with polymux.AsyncClient(server.url, server.key) as client:
         result = await getattr(client, name)(**values)
-        return await asyncio.to_thread(told_of, name, result)
+        return await asyncio.to_thread(comparable, name, result)
 
 
-def test_what_nothing_here_does_is_told_alike(server: PolymuxServer, local: polymux.Local) -> None:
+def test_unavailable_operations_fail_alike(server: PolymuxServer, local: polymux.Local) -> None:
     """`test_refused_by_default.py` lists the operations that are not available by default."""
     with polymux.Client(server.url, server.key) as client:
         for caller in (client, local):

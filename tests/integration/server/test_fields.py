@@ -56,11 +56,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, box: Box) -> Iterator[Polym
 def check_refused(answer: Answer, box: Box, word: str) -> None:
     """Check that the response is 400 with the field name and that no work started."""
     assert answer.status == 400, (word, answer.body)
-    told = answer.json()
-    assert told["code"] == "invalid_request"
-    assert word in told["error"]
-    assert told["error"].isprintable()
-    assert len(told["error"].encode()) <= 2048
+    error = answer.json()
+    assert error["code"] == "invalid_request"
+    assert word in error["error"]
+    assert error["error"].isprintable()
+    assert len(error["error"].encode()) <= 2048
     assert box.backend.began == []
 
 

@@ -153,7 +153,7 @@ def test_fields_that_do_not_fit(
     assert word in answer.json()["error"]
 
 
-def test_unknown_parts_are_left_out_and_said(server: PolymuxServer) -> None:
+def test_unknown_parts_are_left_out_and_logged(server: PolymuxServer) -> None:
     """Case M14."""
     body, _ = form(("other", "x"), ("thing", ("a.bin", b"y" * 1000)), ("file", ("a.wav", b"x")))
     answer = send(server, body)
@@ -234,8 +234,8 @@ def test_boundaries_at_every_edge(server: PolymuxServer) -> None:
 
     async def read() -> None:
         for some in pieces:
-            told = [{"type": "http.request", "body": one, "more_body": True} for one in some]
-            receive = AsyncMock(side_effect=[*told, {"type": "http.request"}])
+            messages = [{"type": "http.request", "body": one, "more_body": True} for one in some]
+            receive = AsyncMock(side_effect=[*messages, {"type": "http.request"}])
             with closing(await read_form(receive, TYPE, len(body), Limits(), store, "it")) as found:
                 (_, bitrate), (_, file), (_, start) = found.fields
                 assert (bitrate, start, file.path.read_bytes()) == ("64k", "1", data)
@@ -299,11 +299,11 @@ def test_names_are_names(converting: PolymuxServer, name: str) -> None:
         names = [one.partition(":")[0].lower() for one in got.lines]
         assert "x" not in names
         assert len(names) == len(set(names))
-        told = got.headers["content-disposition"]
-        plain = re.match(r'inline; filename="([A-Za-z0-9._ -]*)"; ', told)
-        assert plain, told
+        header = got.headers["content-disposition"]
+        plain = re.match(r'inline; filename="([A-Za-z0-9._ -]*)"; ', header)
+        assert plain, header
         assert "/" not in plain[1]
-        assert not re.search(r"%0[0-9ad]|%2f", told.partition("filename*=")[2], re.IGNORECASE)
+        assert not re.search(r"%0[0-9ad]|%2f", header.partition("filename*=")[2], re.IGNORECASE)
     assert {one.name for one in Path.cwd().iterdir()} == here
     assert all(
         re.fullmatch(r"[0-9a-f]{40}\.mp3", one.name) for one in (folder / "media").glob("*/*")
@@ -314,8 +314,8 @@ def test_a_file_of_no_bytes(server: PolymuxServer, box: HashingBox) -> None:
     """The error names the empty file (M29). A file field without a selected file is ignored."""
     before = len(box.backend.hashes)
     answer = send(server, form(("file", ("a.wav", b"")))[0])
-    told = answer.json()
-    assert (answer.status, told["param"], "a.wav" in told["error"]) == (400, "file", True)
+    body = answer.json()
+    assert (answer.status, body["param"], "a.wav" in body["error"]) == (400, "file", True)
     answer = send(server, form(("file", ("", b"")))[0])
     assert answer.status == 400
     assert "param" not in answer.json()

@@ -88,9 +88,9 @@ def test_a_link_under_a_host_that_is_none_of_ours(
     with PolymuxServer(tmp_path / "s", box.makes(), **settings) as server:
         # The test server's own health check also needs an allowed host.
         server._host = lambda: ours[0]  # type: ignore[method-assign]
-        told = server.convert(("Host", ours[0])).json()["response"]
-        assert told.startswith(f"{server.url}/media/")
-        link = told.removeprefix(server.url)
+        url = server.convert(("Host", ours[0])).json()["response"]
+        assert url.startswith(f"{server.url}/media/")
+        link = url.removeprefix(server.url)
         for host in ours:
             answer = server.ask("GET", link, headers=[("Host", host)], key=None)
             assert (answer.status, answer.body) == (200, SMALL), host

@@ -25,7 +25,7 @@ class Keys:
     def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.place: tuple[str, ...] = ("--data-dir", str(store))
         self.file = store / "keys.json"
-        self.said = ""
+        self.printed = ""
         self._capsys = capsys
 
     def __call__(self, *words: str, code: int = 0) -> str:
@@ -35,9 +35,9 @@ class Keys:
         except SystemExit as end:  # argparse exits like this.
             found = int(end.code or 0)
         assert found == code
-        told = self._capsys.readouterr()
-        self.said += told.out + told.err
-        return told.out
+        captured = self._capsys.readouterr()
+        self.printed += captured.out + captured.err
+        return captured.out
 
     def made(self, *words: str) -> str:
         """Return the key, which must be the only text on standard output."""
@@ -81,9 +81,9 @@ def test_keys_over_their_lives(server: PolymuxServer, keys: Keys) -> None:
     assert [one["name"] for one in keys.listed()] == ["test"]
     assert server.json(CHAT, HELLO).status == 200
     for key in (first, second):
-        assert keys.said.count(key) == 1
+        assert keys.printed.count(key) == 1
         assert key not in keys.file.read_text()
-    assert "sha256" not in keys.said
+    assert "sha256" not in keys.printed
     assert keys.file.stat().st_mode & 0o777 == 0o600
 
 
@@ -119,8 +119,8 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     """The key and unspecified fields do not change. New values apply from the next request."""
     key = keys.made("add", "website", "--concurrent", "3", "--expires", "2")
     assert server.json(CHAT, HELLO, key=key).status == 200
-    told = keys("update", "website", "--scope", "metrics", "--name", "site")
-    assert "scopes metrics  concurrent 3  expires 2" in told
+    output = keys("update", "website", "--scope", "metrics", "--name", "site")
+    assert "scopes metrics  concurrent 3  expires 2" in output
     assert server.json(CHAT, HELLO, key=key).status == 403
     keys("update", "site", "--scope", "all", "--requests-per-minute", "1", "--concurrent", "none")
     assert [server.json(CHAT, HELLO, key=key).status for _ in range(2)][-1] == 429
@@ -131,7 +131,7 @@ def test_a_key_that_is_changed(server: PolymuxServer, keys: Keys) -> None:
     assert [one[name] for name in bounds] == [None] * 5
     keys("update", str(one["id"]), "--expires", "1e-9")
     assert server.json(CHAT, HELLO, key=key).status == 401
-    assert keys.said.count(key) == 1
+    assert keys.printed.count(key) == 1
 
 
 def test_quiet_commands(keys: Keys) -> None:
@@ -139,11 +139,11 @@ def test_quiet_commands(keys: Keys) -> None:
     rotated = keys.made("rotate", "website", "-q")
     assert keys("update", "website", "--concurrent", "3", "-q") == ""
     assert keys("rm", "website", "-q") == ""
-    assert keys.said == f"{secret}\n{rotated}\n"
+    assert keys.printed == f"{secret}\n{rotated}\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "text"),
     [
         (("rm", "nobody"), "nobody"),
         (("rotate", "twice"), "2 "),
@@ -159,12 +159,12 @@ def test_quiet_commands(keys: Keys) -> None:
         (("update", "twice", "--concurrent", "1.5"), "'1.5'"),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_done_changes_nothing(keys: Keys, words: tuple[str, ...], text: str) -> None:
     keys.made("add", "twice")
     keys.made("add", "twice")
-    before, keys.said = keys.file.read_bytes(), ""
+    before, keys.printed = keys.file.read_bytes(), ""
     assert keys(*words, code=2) == ""
-    assert told in keys.said
+    assert text in keys.printed
     assert keys.file.read_bytes() == before
 
 
@@ -184,5 +184,5 @@ def test_a_name_that_would_drive_a_terminal(keys: Keys) -> None:
     """The command rejects such a name, but a program may write it to the file."""
     KeyFile(keys.file).add("a\x1b[31mred\nb")
     (line,) = keys("list").splitlines()
-    assert "\x1b" not in keys.said
+    assert "\x1b" not in keys.printed
     assert "red" in line

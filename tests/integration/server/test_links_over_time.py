@@ -133,10 +133,10 @@ def test_unknown_files_are_all_alike(tmp_path: Path) -> None:
         for one in asked:
             answer = server.ask("GET", one, key=None)
             assert answer.status == 404, one
-            told = answer.json()
-            assert told.pop("request_id") == answer.headers["x-request-id"]
+            body = answer.json()
+            assert body.pop("request_id") == answer.headers["x-request-id"]
             fields = [line.partition(":")[0].lower() for line in answer.lines]
-            seen.add((json.dumps(told), tuple(fields)))
+            seen.add((json.dumps(body), tuple(fields)))
         assert len(seen) == 1
         for one in ("..", "../catalogue.db", "%2e%2e%2fcatalogue.db", "..%5ccatalogue.db",
                     f"{name}%00", f"/{name}"):  # fmt: skip

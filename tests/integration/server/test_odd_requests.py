@@ -105,8 +105,8 @@ def test_queries_of_a_list(server: PolymuxServer, query: str, status: int) -> No
 def test_cancelled_twice_and_deleted_twice(server: PolymuxServer) -> None:
     job = server.convert(("Prefer", "respond-async")).json()["id"]
     for _ in range(2):
-        told = server.ask("POST", f"{JOBS}/{job}/cancel")
-        assert (told.status, told.json()["status"]) == (200, "canceled")
+        answer = server.ask("POST", f"{JOBS}/{job}/cancel")
+        assert (answer.status, answer.json()["status"]) == (200, "canceled")
     events = server.ask("GET", f"{JOBS}/{job}/events")
     assert (events.status, events.body.count(b"event: prediction\n")) == (200, 1)
     assert b'"status":"canceled"' in events.body
@@ -124,8 +124,8 @@ def test_what_has_ended_stays_as_it_is(server: PolymuxServer) -> None:
     (newest, *_) = server.ask("GET", JOBS).json()["results"]
     assert newest["output"].partition("?")[0] == server.url + job.partition("?")[0]
     for _ in range(2):
-        told = server.ask("POST", f"{JOBS}/{newest['id']}/cancel", b"{}")
-        assert (told.status, told.json()["status"]) == (200, "succeeded")
+        answer = server.ask("POST", f"{JOBS}/{newest['id']}/cancel", b"{}")
+        assert (answer.status, answer.json()["status"]) == (200, "succeeded")
     events = server.ask("GET", f"{JOBS}/{newest['id']}/events")
     assert events.body.count(b"event: prediction\n") == 1
     assert b'"status":"succeeded"' in events.body

@@ -112,7 +112,7 @@ def test_a_client_that_sends_no_more(
 
 def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> None:
     """Causes no error or warning, and the concurrency slot is free (H20)."""
-    told = len(server.log())
+    log_length = len(server.log())
     body, headers = form(("file", ("a.wav", b"x" * 100)))
     for number in range(20):
         with server.connect() as connection:
@@ -123,9 +123,9 @@ def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> Non
                 connection.sendall(server.written("POST", CONVERT, body, headers, close=False))
             reset_at_close(connection)
     until(lambda: running(server) == 0)
-    until(lambda: server.log()[told:].count(f"POST {CHAT} 499 ") == 10)
-    until(lambda: server.log()[told:].count(f"POST {CONVERT} ") == 10)
-    assert [line for line in server.log()[told:].splitlines() if " INFO " not in line] == []
+    until(lambda: server.log()[log_length:].count(f"POST {CHAT} 499 ") == 10)
+    until(lambda: server.log()[log_length:].count(f"POST {CONVERT} ") == 10)
+    assert [line for line in server.log()[log_length:].splitlines() if " INFO " not in line] == []
     assert server.is_alive()
 
 
@@ -144,11 +144,11 @@ WORDS = [
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
     """The log escapes control characters, one line per request. Bad IDs are ignored (H22)."""
-    told = len(server.log())
+    log_length = len(server.log())
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
     assert answer.status in (200, 400, 404)
     assert all(value.isascii() and value.isprintable() for value in answer.headers.values())
-    lines = server.log()[told:].splitlines()
+    lines = server.log()[log_length:].splitlines()
     assert all(line.isprintable() and len(line) < 700 for line in lines)
     assert len(lines) == 1
     assert not any(line.startswith("X-Injected") for line in lines)

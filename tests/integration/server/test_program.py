@@ -110,7 +110,7 @@ def test_the_program_that_cannot_start(tmp_path: Path) -> None:
         check_refused(*commands.serve(*arguments, cwd=tmp_path), words)
 
 
-def test_all_addresses_and_none_of_them_told(tmp_path: Path) -> None:
+def test_all_addresses_without_a_public_url(tmp_path: Path) -> None:
     """Listening on all addresses without a public URL: links use the loopback address and a warning
     says so. Runs in a network namespace.
     """
@@ -119,7 +119,7 @@ def test_all_addresses_and_none_of_them_told(tmp_path: Path) -> None:
     KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json").add("test")
     serve = (*alone, "sh", sys.executable, "-m", "polymux", "serve", "--port", "0")
     path = tmp_path / "polymux.toml"
-    for text, told in (("", True), ("public_url = 'https://tools.example'", False)):
+    for text, warned in (("", True), ("public_url = 'https://tools.example'", False)):
         path.write_text(f"{text}\nhost = '0.0.0.0'")
         with subprocess.Popen(
             [*serve, "--config", path], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
@@ -133,7 +133,7 @@ def test_all_addresses_and_none_of_them_told(tmp_path: Path) -> None:
             process.terminate()
         assert found
         warnings = [line for line in lines if " WARNING " in line and "public_url" in line]
-        assert [found[1] in line for line in warnings] == [True] * told
+        assert [found[1] in line for line in warnings] == [True] * warned
 
 
 BAD_SETTINGS = [
@@ -216,11 +216,11 @@ def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
             try:
                 store = tmp_path / "state" / "polymux" / "server"
                 port = url.rpartition(":")[2]
-                for words, told in (
+                for words, message in (
                     (("--data-dir", store), str(store)),
                     (("--data-dir", tmp_path / "other", "--port", port), f"port {port}"),
                 ):
-                    check_refused(*commands.serve(*words, cwd=tmp_path), told)
+                    check_refused(*commands.serve(*words, cwd=tmp_path), message)
                 wait_until(lambda: len(done) > 3)
             finally:
                 over.set()

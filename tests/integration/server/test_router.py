@@ -89,8 +89,8 @@ def test_other_spellings_of_addresses(tmp_path: Path, prefix: str) -> None:
                 assert (status, words in body) == (404, True), path
         for path in ("/api/v1/operations?x=%73", "/healthz", "/v1/models"):
             assert asked(path)[0] == 200, path
-        told = json.loads(asked("/v1/models/no%2Fsuch")[1])["error"]
-        assert (told["code"], "no/such" in told["message"]) == ("model_not_found", True)
+        error = json.loads(asked("/v1/models/no%2Fsuch")[1])["error"]
+        assert (error["code"], "no/such" in error["message"]) == ("model_not_found", True)
 
 
 TESTS = Path(__file__).parents[2]

@@ -35,13 +35,13 @@ def test_a_job_that_was_acknowledged_goes_on(tmp_path: Path, acknowledged_first:
     box = Box()
     with PolymuxServer(tmp_path / "s", box.makes(hold=True)) as server:
         if acknowledged_first:
-            with under_one_key(server, prefer) as told:
-                answer = read_answer(told)
+            with under_one_key(server, prefer) as connection:
+                answer = read_answer(connection)
         with under_one_key(server):
             until(lambda: waiters(server) == 1)
             if not acknowledged_first:
-                with under_one_key(server, prefer) as told:
-                    answer = read_answer(told)
+                with under_one_key(server, prefer) as connection:
+                    answer = read_answer(connection)
         assert answer.status == 202
         until(lambda: waiters(server) == 0)
         time.sleep(0.3)

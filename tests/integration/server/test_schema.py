@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = int(os.environ.get("POLYMUX_FUZZ_EXAMPLES", "1"))
 SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ else None
 #: The compatibility APIs have separate documents.
-DOORS = ("/v1/", "/mcp", "/replicate/", "/page")
+EXCLUDED = ("/v1/", "/mcp", "/replicate/", "/page")
 
 
 def check(server: ServedProcess) -> None:
@@ -37,7 +37,7 @@ def check(server: ServedProcess) -> None:
 def test_every_address_is_in_the_document() -> None:
     paths = openapi("http://localhost")["paths"]
     routes = {route.path for route in create_app(ServerSettings()).routes}  # type: ignore[attr-defined]
-    assert set(paths) == {path for path in routes - {"/"} if not path.startswith(DOORS)}
+    assert set(paths) == {path for path in routes - {"/"} if not path.startswith(EXCLUDED)}
     for one in contract.operations():
         described = paths[one.path]["post"]
         assert described["operationId"] == one.name
@@ -49,12 +49,12 @@ def test_every_address_is_in_the_document() -> None:
         assert named == fields
 
 
-def asked(told: str) -> tuple[int, int]:
+def asked(report: str) -> tuple[int, int]:
     """The number of tested paths and of requests."""
-    tested = re.search(r"Tested: (\d+)", told)
-    made = re.search(r"(\d+) generated", told)
-    assert tested is not None, told
-    assert made is not None, told
+    tested = re.search(r"Tested: (\d+)", report)
+    made = re.search(r"(\d+) generated", report)
+    assert tested is not None, report
+    assert made is not None, report
     return int(tested[1]), int(made[1])
 
 
@@ -72,10 +72,10 @@ def test_the_interface_is_as_its_document_says(
     server: ServedProcess, tmp_path: Path, *, every: bool
 ) -> None:
     """Statuses, types, schemas and headers, also with missing or wrong keys and other methods."""
-    told = schema_run.run(
+    report = schema_run.run(
         server, tmp_path, examples=EXAMPLES, seed=SEED, every=every, max_s=600 + 60 * EXAMPLES
     )
-    addresses, requests = asked(told)
+    addresses, requests = asked(report)
     assert addresses == 35
     assert requests > (2000 if every else 1000)
     check(server)

@@ -39,12 +39,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]
         assert running.stop() == 0
 
 
-def read_again(program: ServedProgram, settings: str, told: str = READ_AGAIN) -> None:
+def read_again(program: ServedProgram, settings: str, message: str = READ_AGAIN) -> None:
     """Reload the settings and wait until the server logs the result."""
-    before = program.told.count(told)
+    before = program.told.count(message)
     program.settings.write_text(settings)
     program.signal(signal.SIGHUP)
-    until(lambda: program.told.count(told) > before, 60)
+    until(lambda: program.told.count(message) > before, 60)
 
 
 def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
@@ -117,8 +117,8 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
     until(lambda: all(f"id={one}" in program.told for one in ids), 60)
     for (method, answer, path), name in zip(asked, ids, strict=True):
         (line,) = (one for one in program.log if one.endswith(f"id={name}"))
-        told = rf".* INFO polymux\.access: {method} {path} {answer.status} [\d.]+ ms key=(\S+) id="
-        found = re.match(told, line)
+        regex = rf".* INFO polymux\.access: {method} {path} {answer.status} [\d.]+ ms key=(\S+) id="
+        found = re.match(regex, line)
         assert found, line
         knows = answer.status in (200, 415)
         assert re.fullmatch(r"[0-9a-f]{8}", found[1]) if knows else found[1] == "-"

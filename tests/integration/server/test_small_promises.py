@@ -57,7 +57,7 @@ def read_comments(connection: socket.socket, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("chunks", [[], [{"choices": []}]])
-def test_a_silent_chat_is_told_that_it_goes_on(
+def test_a_silent_chat_gets_keep_alive_comments(
     tmp_path: Path, chunks: list[dict[str, Any]]
 ) -> None:
     """Comments arrive before and after the first chunk, not earlier than configured."""
@@ -141,9 +141,9 @@ def test_what_fails_unexpectedly_is_found_in_the_log(
     assert whole.json()["request_id"] == whole.headers["x-request-id"]
     for answer in (whole, cut):
         name = answer.headers["x-request-id"]
-        (told,) = (one for one in caplog.records if one.exc_info and name in one.getMessage())
-        assert told.exc_info is not None
-        assert str(told.exc_info[1]) == "canary of our own"
+        (record,) = (one for one in caplog.records if one.exc_info and name in one.getMessage())
+        assert record.exc_info is not None
+        assert str(record.exc_info[1]) == "canary of our own"
 
 
 class Making(Scripted):
@@ -189,16 +189,16 @@ def test_files_that_nobody_knows_are_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("declared", "kept"),
     [("text/html", "text/html"), ("no type at all", "application/octet-stream")],
 )
-def test_files_that_were_sent_are_saved(server: PolymuxServer, said: str, kept: str) -> None:
+def test_files_that_were_sent_are_saved(server: PolymuxServer, declared: str, kept: str) -> None:
     """An uploaded HTML page is sent as an attachment and not shown."""
     page = b"<script>alert(1)</script>"
-    body, headers = form(("content", ("a.html", page, said)))
-    told = server.ask("POST", FILES, body, headers)
-    assert told.status == 201, told.body
-    path = told.json()["urls"]["download"].removeprefix(server.url)
+    body, headers = form(("content", ("a.html", page, declared)))
+    upload = server.ask("POST", FILES, body, headers)
+    assert upload.status == 201, upload.body
+    path = upload.json()["urls"]["download"].removeprefix(server.url)
     answer = server.ask("GET", path)
     assert answer.body == page
     assert is_saved_and_never_run(answer, kept)

@@ -103,7 +103,7 @@ def test_errors_call_files_by_their_senders_names(
     server: ServedProcess, path: str, data: bytes, statuses: tuple[int, ...]
 ) -> None:
     """Responses, jobs and logs never have the server's file paths."""
-    told = len(server.log())
+    log_length = len(server.log())
     name = "file" if path == CONVERT else "audio"
     body, headers = form((name, ("My Talk \u00e9.mp3", data)))
     answer = server.ask("POST", path, body, headers)
@@ -111,7 +111,7 @@ def test_errors_call_files_by_their_senders_names(
     error = answer.json()["error"]
     assert "My Talk \u00e9.mp3" in error
     jobs = server.ask("GET", "/api/v1/predictions").body.decode()
-    for text in (error, jobs, server.log()[told:]):
+    for text in (error, jobs, server.log()[log_length:]):
         assert str(server.folder) not in text
         assert "drafts" not in text
 

@@ -73,8 +73,8 @@ def test_fields_at_fault_are_named(server: PolymuxServer) -> None:
         ({"messages": [{"role": "nobody", "content": "Hi"}]}, "messages[0].role"),
     ):
         answer = server.json(CHAT, {**HELLO, **more})
-        told = answer.json()
-        assert (answer.status, told["code"], told["param"]) == (400, "invalid_request", param)
+        error = answer.json()
+        assert (answer.status, error["code"], error["param"]) == (400, "invalid_request", param)
     body, headers = form(("file", ("a.wav", b"x")), ("bitrate", "loud"))
     assert server.ask("POST", CONVERT, body, headers).json()["param"] == "bitrate"
     # Errors about the whole request have no field name.
@@ -99,8 +99,8 @@ def test_a_cancelled_call_is_no_failure_of_the_server(server: PolymuxServer, box
         path = f"/api/v1/predictions/{job['id']}"
         assert server.ask("POST", f"{path}/cancel").json()["status"] == "canceled"
         answer = read_answer(waiting)
-    told = answer.json()
-    assert (answer.status, told["code"], told["id"]) == (409, "canceled", job["id"])
+    error = answer.json()
+    assert (answer.status, error["code"], error["id"]) == (409, "canceled", job["id"])
     with polymux.Client(server.url, server.key) as client:
         assert client.predictions.get(job["id"]).status == "canceled"
         with pytest.raises(errors.PredictionFailedError):
@@ -144,7 +144,7 @@ def streamed(folder: Path, failure: Exception | None = None, *, late: bool = Tru
     return answer
 
 
-def told_by(answer: Any) -> list[str]:
+def events_of(answer: Any) -> list[str]:
     return [one for one in answer.body.decode("ascii").split("\n\n") if one and one[2:6] != "keep"]
 
 
@@ -152,15 +152,15 @@ def test_warnings_behind_the_header_are_comments(tmp_path: Path) -> None:
     """One comment line each, before the next event or error. Earlier ones are in the header."""
     answer = streamed(tmp_path / "s")
     assert "polymux-warnings" not in answer.headers
-    assert told_by(answer) == [
+    assert events_of(answer) == [
         f": warning {EARLY}",
         'data: {"choices":[]}',
         ': warning stop: "\\r\\n\\u202e\\xfc" is cut',
         "data: [DONE]",
     ]
-    told = told_by(streamed(tmp_path / "failing", engine_failed("it broke")))
-    assert told[0] == f": warning {EARLY}"
-    assert json.loads(told[1].removeprefix("data: "))["error"]["code"] == "engine_failed"
+    events = events_of(streamed(tmp_path / "failing", engine_failed("it broke")))
+    assert events[0] == f": warning {EARLY}"
+    assert json.loads(events[1].removeprefix("data: "))["error"]["code"] == "engine_failed"
     answer = streamed(tmp_path / "early", late=False)
     assert answer.headers["polymux-warnings"] == f'"{EARLY}"'
-    assert [one for one in told_by(answer) if EARLY in one] == []
+    assert [one for one in events_of(answer) if EARLY in one] == []
