@@ -41,7 +41,7 @@ def site(site_folder: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def told_site(site_folder: Path) -> Iterator[tuple[ToldSite, Server]]:
+def captioned_site(site_folder: Path) -> Iterator[tuple[ToldSite, Server]]:
     site = ToldSite(site_folder)
     with site.server() as running:
         yield site, running

@@ -105,7 +105,7 @@ def test_what_lies_there_may_be_wrong(site: Server, site_folder: Path, tmp_path:
             assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 
-def test_strangers_addresses_are_judged(site: Server, tmp_path: Path) -> None:
+def test_private_addresses_are_refused(site: Server, tmp_path: Path) -> None:
     with PolymuxServer(tmp_path / "s") as server:
         for url in (site.url("/tone.wav"), "http://localhost/", "http://[::1]/"):
             error = failure(server, url)

@@ -53,17 +53,17 @@ def test_all_was_refused(found: dict[str, Any], field: str) -> None:
 @pytest.mark.parametrize("field", LED_FIELDS)
 def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
     """Every redirect was sent and its target rejected or invalid."""
-    told, said = found[f"{field} redirected"], found["said"]
-    led = told["led"]
+    record, output = found[f"{field} redirected"], found["said"]
+    led = record["led"]
     sample = SAMPLE[::PAGES_STEP] if field in PAGES else SAMPLE
     assert len(led) == len(sample)
-    assert {f"http://{PUBLIC}{path}" for path in told["served"]} == set(led), told["early"]
+    assert {f"http://{PUBLIC}{path}" for path in record["served"]} == set(led), record["early"]
     # A download may fail before the redirect and be repeated.
-    assert len(told["early"]) <= 1, told["early"]
+    assert len(record["early"]) <= 1, record["early"]
     for code, url in zip(led.values(), sample, strict=True):
         assert code == "url_refused" or url not in PLAIN, (code, url)
     assert list(led.values()).count("url_refused") > 0.6 * len(led)
-    assert set(led.values()) <= LED, (set(led.values()), said)
+    assert set(led.values()) <= LED, (set(led.values()), output)
 
 
 def test_names_are_judged_by_what_they_lead_to(found: dict[str, Any]) -> None:

@@ -32,12 +32,12 @@ def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("encrypted")
     (folder / "good").mkdir()
     (folder / "good" / "key").write_bytes(KEY)
-    (folder / "told").write_text(f"key\n{folder / 'good' / 'key'}\n")
+    (folder / "key_info").write_text(f"key\n{folder / 'good' / 'key'}\n")
     subprocess.run(
         [
             find("ffmpeg"), "-nostdin", "-v", "error", "-i", str(site_folder / "low.mp4"),
             "-t", "1", "-vn", "-c:a", "copy", "-f", "hls", "-hls_playlist_type", "vod",
-            "-hls_time", "0.5", "-hls_key_info_file", str(folder / "told"),
+            "-hls_time", "0.5", "-hls_key_info_file", str(folder / "key_info"),
             str(folder / "good" / "list.m3u8"),
         ],
         check=True,
@@ -48,8 +48,8 @@ def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for name, protected in PROTECTED.items():
         shutil.copytree(folder / "good", folder / name)
         path = folder / name / "list.m3u8"
-        told = path.read_text().splitlines()
-        lines = [f"#EXT-X-KEY:{protected}" if "EXT-X-KEY" in line else line for line in told]
+        original = path.read_text().splitlines()
+        lines = [f"#EXT-X-KEY:{protected}" if "EXT-X-KEY" in line else line for line in original]
         path.write_text("\n".join(lines))
     return folder
 
@@ -71,7 +71,7 @@ def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) 
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("wrong", {(415, "unsupported_media"), (422, "undecodable")}),
         ("short", {(502, "upstream_failed")}),
@@ -79,9 +79,9 @@ def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) 
     ],
 )
 def test_keys_that_are_none(
-    server: tuple[Server, AddressedServer], name: str, told: set[tuple[int, str]]
+    server: tuple[Server, AddressedServer], name: str, expected: set[tuple[int, str]]
 ) -> None:
     web, running = server
     status, code, words = running.failure("download_video", web.url(f"/{name}/list.m3u8"))
-    assert (status, code) in told, words
+    assert (status, code) in expected, words
     assert "ffmpeg" not in words

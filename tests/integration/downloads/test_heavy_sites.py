@@ -201,8 +201,8 @@ def test_half_a_file(
         AddressedServer(tmp_path, site, total_s=total_s) as server,
         ThreadPoolExecutor() as pool,
     ):
-        told = list(pool.map(lambda one: server.failure(one[0], site.url(one[1])), asked))
-        for (_, path), (status, code, words) in zip(asked, told, strict=True):
+        failures = list(pool.map(lambda one: server.failure(one[0], site.url(one[1])), asked))
+        for (_, path), (status, code, words) in zip(asked, failures, strict=True):
             is_reset = path.endswith("resets")
             expected = (502, "upstream_failed") if is_reset else (504, "upstream_timeout")
             assert (status, code) == expected, words
@@ -254,10 +254,10 @@ def test_a_downloader_that_says_too_much(
     with AddressedServer(tmp_path, site) as server, Grown() as grown:
         assert server.fetches("convert_to_mp3", site.url("/page/low.mp4")).status == 200
         server.has_nothing_left()
-    said = [one.getMessage() for one in caplog.records if one.name == "polymux.engines"]
-    assert sum(map(len, said)) < 4 * _MIB
+    logs = [one.getMessage() for one in caplog.records if one.name == "polymux.engines"]
+    assert sum(map(len, logs)) < 4 * _MIB
     assert grown.bytes < 64 * _MIB or SANITIZED
     if family == LOUD:
-        left_out = [int(found[1]) for one in said if (found := re.search(r": (\d+) [^\d:]+$", one))]
-        told = sum("www" in one for one in said)
-        assert sum(left_out) + told == LINES_BYTES // 64
+        left_out = [int(found[1]) for one in logs if (found := re.search(r": (\d+) [^\d:]+$", one))]
+        logged = sum("www" in one for one in logs)
+        assert sum(left_out) + logged == LINES_BYTES // 64

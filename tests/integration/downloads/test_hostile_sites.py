@@ -175,10 +175,10 @@ def test_what_is_planted_around_is_not_read(
         answer = server.json("/api/v1/downloadvideo", {"url": site.url("/status/403")})
     assert answer.status == 502
     assert b"PATH=" in b"".join(environments)
-    told = [(tmp_path / "kept").read_bytes(), caplog.text.encode(), *environments]
-    told.append(repr((answer.headers, answer.body)).encode())
-    told += [repr((one.target, one.headers)).encode() for one in site.requests]
-    assert not any(SECRET in one for one in told)
+    exposed = [(tmp_path / "kept").read_bytes(), caplog.text.encode(), *environments]
+    exposed.append(repr((answer.headers, answer.body)).encode())
+    exposed += [repr((one.target, one.headers)).encode() for one in site.requests]
+    assert not any(SECRET in one for one in exposed)
     assert not (tmp_path / "canary").exists()
     assert not (tmp_path / "plugin").exists()
     assert decoy.connections == 0
@@ -270,8 +270,8 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
             site.requests.clear()
         with pytest.raises(errors.PredictionFailedError):
             client.predictions.wait(begun["id"])
-        told = server.ask("GET", f"/api/v1/predictions/{begun['id']}").json()
-        assert told["error_code"] == "upstream_failed"
+        job = server.ask("GET", f"/api/v1/predictions/{begun['id']}").json()
+        assert job["error_code"] == "upstream_failed"
         assert list((tmp_path / "s" / "drafts").iterdir()) == []
 
 

@@ -87,9 +87,9 @@ def test_videos_that_are_not_for_everybody(
             await exchange.answer(answer, b"<html>members only</html>", PAGE)
 
     with Server(script) as site, AddressedServer(tmp_path, site) as server:
-        told = server.failure(operation, site.url("/page"))
-        assert told[:2] == (status, code), told
-        assert str(answer) in told[2]
+        failure = server.failure(operation, site.url("/page"))
+        assert failure[:2] == (status, code), failure
+        assert str(answer) in failure[2]
 
 
 #: In seconds. The videos last three seconds.
@@ -102,10 +102,10 @@ class LyingSite(Site):
     async def answer(self, exchange: Exchange) -> None:
         if exchange.target == "/short.m3u8":
             text = (self.folder / "hls" / "list.m3u8").read_text()
-            told = re.sub(r"#EXTINF:[0-9.]+", "#EXTINF:0.4", text)
-            told = re.sub(r"^(?=[^#])", "/hls/", told, flags=re.MULTILINE)
-            await exchange.answer(200, told.encode(), "Content-Type: application/vnd.apple.mpegurl")
-        elif exchange.target == "/told":
+            text = re.sub(r"#EXTINF:[0-9.]+", "#EXTINF:0.4", text)
+            text = re.sub(r"^(?=[^#])", "/hls/", text, flags=re.MULTILINE)
+            await exchange.answer(200, text.encode(), "Content-Type: application/vnd.apple.mpegurl")
+        elif exchange.target == "/claims":
             about = (
                 '{"@context": "https://schema.org", "@type": "VideoObject", "name": "A talk", '
                 f'"duration": "PT1S", "contentUrl": "http://{dict(exchange.headers)["Host"]}'
@@ -143,7 +143,7 @@ def server(lying: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     ("operation", "path"),
     [
         ("download_video", "/low.mp4"),
-        ("download_video", "/told"),
+        ("download_video", "/claims"),
         ("download_video", "/hls/list.m3u8"),
         ("convert_to_mp3", "/short.m3u8"),
         ("transcribe", "/low.mp4"),

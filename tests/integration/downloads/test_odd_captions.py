@@ -33,7 +33,7 @@ SUBRIP = f"1\n{CAPTIONS.removeprefix('WEBVTT').lstrip()}"
     ids=["not there", "SubRip"],
 )
 def test_captions_of_pages(
-    told_site: tuple[ToldSite, Server],
+    captioned_site: tuple[ToldSite, Server],
     tmp_path: Path,
     status: int,
     data: bytes,
@@ -41,7 +41,7 @@ def test_captions_of_pages(
     read: str,
 ) -> None:
     """`tests/unit/summaries/test_transcripts.py` tests other invalid captions."""
-    site, web = told_site
+    site, web = captioned_site
     site.captions = status, data
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
         assert client.summarize_video(web.url(f"/shows/{path}")).text == "summary 1"
@@ -53,10 +53,10 @@ def test_captions_of_pages(
 
 @pytest.mark.parametrize("redirected", [False, True], ids=["named", "redirected"])
 def test_captions_that_lead_within(
-    told_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
+    captioned_site: tuple[ToldSite, Server], tmp_path: Path, redirected: bool
 ) -> None:
     """No private host is reached, and the summary is made without captions (U38)."""
-    _, web = told_site
+    _, web = captioned_site
     with Server(answering(200, CAPTIONS.encode())) as decoy:
         place = decoy.url("/captions.vtt")
         place = web.url(f"/leads/{place.replace('/', '%2F')}") if redirected else place

@@ -106,8 +106,8 @@ def test_a_summary(site: Server) -> None:
 def test_options_of_summaries_are_heard(site: Server) -> None:
     chat = EngineSettings("chat", {"model": str(model_path()), "context": 1024}, threads=1)
     wishes = SummaryOptions(model="nobody")
-    told = pytest.raises(polymux.NoBackendError, match="nobody")
-    with polymux.Local(engines={"chat": chat}, summaries=wishes) as local, told:
+    no_backend = pytest.raises(polymux.NoBackendError, match="nobody")
+    with polymux.Local(engines={"chat": chat}, summaries=wishes) as local, no_backend:
         local.summarize_video(site.url("/page/high.mp4"))
 
 
@@ -142,8 +142,8 @@ def test_a_conversion_by_its_command(site: Server, site_folder: Path, tmp_path: 
     assert (tmp_path / "tone.mp3").read_bytes() == wanted
     assert "--overwrite" in converted(site, "/tone.wav", cwd=tmp_path, code=1)[1]
     assert converted(site, "/tone.wav", "-o", "-", *words, cwd=tmp_path)[0] == wanted
-    told = converted(site, "/page/low.mp4", "--output-dir", "made", "--json", cwd=tmp_path)[0]
-    first, last = map(json.loads, told.splitlines())
+    output = converted(site, "/page/low.mp4", "--output-dir", "made", "--json", cwd=tmp_path)[0]
+    first, last = map(json.loads, output.splitlines())
     address = site.url("/page/low.mp4")
     assert first == {"status": "converted", "input": address, "output": "made/low.mp3"}
     assert last == {"status": "summary", "converted": 1, "failed": 0, "skipped": 0}

@@ -66,11 +66,11 @@ def test_with_the_operators_cookies(
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_without_them_the_first_answer_is_told(tmp_path: Path, status: int) -> None:
+def test_without_them_the_first_answer_is_reported(tmp_path: Path, status: int) -> None:
     with Server(members_only(status, b"")) as web, AddressedServer(tmp_path, web) as server:
-        told = server.failure("convert_to_mp3", web.url("/page"))
-        assert told[:2] == (502, "upstream_failed")
-        assert str(status) in told[2], told
+        failure = server.failure("convert_to_mp3", web.url("/page"))
+        assert failure[:2] == (502, "upstream_failed")
+        assert str(status) in failure[2], failure
         # For a server error of the site, the downloader does not try again as a browser.
         assert (len(web.requests) == 1) == (status == 500)
 
@@ -120,8 +120,8 @@ def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool
     ):
         url = decoy.url("/a.mp4")
         url = site.url(f"/leads/{quote(url, safe='')}") if redirected else url
-        told = server.failure("convert_to_mp3", url)
-        assert told[:2] == (400, "url_refused")
+        failure = server.failure("convert_to_mp3", url)
+        assert failure[:2] == (400, "url_refused")
         assert (decoy.connections, proxy.connections) == (0, 0)
 
 
@@ -180,12 +180,12 @@ def test_what_it_refuses_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"HTTP/1.1 407 no\r\n\r\n", b"HTTP/1.1 200", b"x" * 40_000, b"\0\r\n\r\n"]
+    "reply", [b"", b"HTTP/1.1 407 no\r\n\r\n", b"HTTP/1.1 200", b"x" * 40_000, b"\0\r\n\r\n"]
 )
-def test_one_that_speaks_otherwise(tmp_path: Path, said: bytes) -> None:
+def test_one_that_speaks_otherwise(tmp_path: Path, reply: bytes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        writer.write(reply)
         writer.close()
 
     async def body() -> bytes:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from support.web import Exchange
 
 
-AT_DOOR = "polymux/convert-to-mp3"
+MODEL_NAME = "polymux/convert-to-mp3"
 
 
 def served(folder: Path, *sites: Server, **download: Any) -> PolymuxServer:
@@ -171,16 +171,16 @@ def test_cancelled_while_the_page_is_read(tmp_path: Path) -> None:
         assert len(web.requests) == 1
 
 
-def test_at_the_door_in_replicates_form(site: Server, tmp_path: Path) -> None:
+def test_through_the_replicate_api(site: Server, tmp_path: Path) -> None:
     compat = CompatSettings(replicate=True)
     asked = {"file": site.url("/page/high.mp4")}
     with PolymuxServer(tmp_path / "s", fetch=allowing(site), compat=compat) as server:
-        made = of(server).run(AT_DOOR, input=asked)
+        made = of(server).run(MODEL_NAME, input=asked)
         address = str(made["response"] if isinstance(made, dict) else made)
         data = server.ask("GET", address.removeprefix(server.url), key=None).body
         assert polymux.probe(data).duration_s > 2
         with pytest.raises(ModelError):
-            of(server).run(AT_DOOR, input={"file": "http://127.0.0.1:1/page"})
+            of(server).run(MODEL_NAME, input={"file": "http://127.0.0.1:1/page"})
         listed = server.ask("GET", "/api/v1/predictions").json()["results"]
         assert [one.get("error_code") for one in listed] == ["url_refused", None]
         assert list((tmp_path / "s" / "drafts").iterdir()) == []

@@ -101,9 +101,9 @@ def test_it_starts_and_may_do_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     with Server(answering(200, b"secret")) as site:
         asyncio.run(ran(site))
         assert site.connections == 0
-    version, said = sink.lines
+    version, report = sink.lines
     assert version.startswith("deno 2.")
-    found = json.loads(said)
+    found = json.loads(report)
     assert found.pop("reckoned") == "xumylop"
     assert set(found) == {"reached", "read", "wrote"}
     assert found["reached"] == "TypeError"

@@ -89,13 +89,13 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
             body, headers = form(("url", site.url(path)))
             begun = server.ask("POST", route, body, [*headers, later])
         with polymux.Client(server.url, server.key) as client:
-            told = []
+            jobs = []
             for job in client.predictions.events(begun.json()["id"], timeout=_MAX_S):
-                told.append(job)
+                jobs.append(job)
                 seen.take(job)
-    assert told[-1].status == "succeeded"
+    assert jobs[-1].status == "succeeded"
     assert seen.before
     assert 0 < seen.before[0] < 1
-    shares = [progress_of(job) for job in told]
+    shares = [progress_of(job) for job in jobs]
     assert shares[-1] == 1.0
     assert shares == sorted(shares)

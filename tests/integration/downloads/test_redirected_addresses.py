@@ -112,7 +112,7 @@ def test_a_page_over_tls_may_lead_to_one_without(
     video = answering(200, (site_folder / "low.mp4").read_bytes(), "Content-Type: video/mp4")
     with (
         Server(video) as plain,
-        Server(answering()) as stranger,
+        Server(answering()) as unlisted,
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
         AddressedServer(tmp_path, plain, safe, bundle=certificate) as server,
     ):
@@ -121,10 +121,10 @@ def test_a_page_over_tls_may_lead_to_one_without(
             before = plain.connections
             server.made("download_video", safe.url("/page"))
             assert plain.connections > before
-        safe.script = shown(stranger)
+        safe.script = shown(unlisted)
         status, code, _ = server.failure("download_video", safe.url("/page"))
         assert (status, code) == (400, "url_refused")
-        assert stranger.connections == 0
+        assert unlisted.connections == 0
 
 
 def test_nobody_is_believed_whose_certificate_is_not(tmp_path: Path, certificate: Path) -> None:

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from support.web import Server
 
 STT = "/api/v1/modelhost/stt"
-SAID = "The weather is fine today."
+SENTENCE = "The weather is fine today."
 HEARD = {"fine", "today"}
 
 
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("speaking")
-    sound = folder / "said.wav"
-    subprocess.run(["espeak-ng", "-s", "140", "-w", str(sound), SAID], check=True)
+    sound = folder / "speech.wav"
+    subprocess.run(["espeak-ng", "-s", "140", "-w", str(sound), SENTENCE], check=True)
     programs.ffmpeg(
         "-f", "lavfi", "-i", "testsrc=size=192x144:rate=10", "-i", sound, "-c:v", "mpeg4",
-        "-c:a", "aac", "-shortest", folder / "said.mp4",
+        "-c:a", "aac", "-shortest", folder / "speech.mp4",
     )  # fmt: skip
     with Site(folder).server() as running:
         yield running
@@ -51,7 +51,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EngineSetting
 
 
 def test_every_way_in(speaking: Server, engines: dict[str, EngineSettings], tmp_path: Path) -> None:
-    file, page = speaking.url("/said.wav"), speaking.url("/silent/said.mp4")
+    file, page = speaking.url("/speech.wav"), speaking.url("/silent/speech.mp4")
     policy = allowing(speaking)
     with PolymuxServer(tmp_path / "s", engines=engines, fetch=policy) as server:
         server.answer_within_s = 120.0

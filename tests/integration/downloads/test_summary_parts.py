@@ -86,8 +86,8 @@ def test_left_while_an_engine_hears_speech(
         assert server.model.chats == []
 
 
-def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
-    _, web = told_site
+def test_chapters_are_parts(captioned_site: tuple[ToldSite, Server], tmp_path: Path) -> None:
+    _, web = captioned_site
     with Served(tmp_path, web, part_characters=500) as server:
         model = server.model
         model.heard = [
@@ -96,33 +96,33 @@ def test_chapters_are_parts_with_titles(told_site: tuple[ToldSite, Server], tmp_
         ]
         with Client(server.url, server.key) as client:
             assert client.summarize_video(web.url("/chapters/high.mp4")).text == "summary 3"
-            told = [one["messages"][1]["content"] for one in model.chats]
-            assert ["\nTitle: Stones\n" in one for one in told] == [True, False, False]
-            assert ["\nTitle: Sand\n" in one for one in told] == [False, True, False]
-            assert "\nTitle: Rivers\n" in told[2]
-            assert "in part 2 of 2." in told[1]
+            prompts = [one["messages"][1]["content"] for one in model.chats]
+            assert ["\nTitle: Stones\n" in one for one in prompts] == [True, False, False]
+            assert ["\nTitle: Sand\n" in one for one in prompts] == [False, True, False]
+            assert "\nTitle: Rivers\n" in prompts[2]
+            assert "in part 2 of 2." in prompts[1]
             words = [model.material(number).split() for number in range(2)]
             assert [one[0] for one in words] == ["one", "three"]
             assert ["two" in one for one in words] == [True, False]
             assert ["four" in one for one in words] == [False, True]
 
 
-def test_what_is_told_again_is_told_by_its_words(
-    told_site: tuple[ToldSite, Server], tmp_path: Path
+def test_summaries_are_cached_by_their_transcript(
+    captioned_site: tuple[ToldSite, Server], tmp_path: Path
 ) -> None:
     """The cache key is the transcript, not the URL: the video or settings may have changed."""
-    site, web = told_site
+    site, web = captioned_site
     with Served(tmp_path, web) as server, Client(server.url, server.key) as client:
 
-        def told(address: str = "/page/high.mp4") -> Any:
+        def summary(address: str = "/page/high.mp4") -> Any:
             return client.summarize_video(web.url(address)).text
 
-        assert [told(), told("/page/high.mp4?again")] == ["summary 1"] * 2
+        assert [summary(), summary("/page/high.mp4?again")] == ["summary 1"] * 2
         site.captions = 200, CAPTIONS.replace("stones", "sand").encode()
-        assert told() == "summary 2"
+        assert summary() == "summary 2"
         assert "sand" in server.model.material(1)
         summaries: Any = server.state.service.backends["summaries"]
         summaries._options = replace(summaries._options, language="German")
-        assert told() == "summary 3"
+        assert summary() == "summary 3"
         assert "German" in server.model.chats[2]["messages"][0]["content"]
         assert len(server.model.chats) == 3

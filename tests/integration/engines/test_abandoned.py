@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from polymux.service.service import Service
 
 
-def begun(backend: EngineBackend, said: str, sink: ProgressSink | None = None) -> Task[Any]:
+def begun(backend: EngineBackend, text: str, sink: ProgressSink | None = None) -> Task[Any]:
     sink = sink or ProgressSink(lambda: None, None)
-    return asyncio.create_task(backend.run(asked(said), sink))
+    return asyncio.create_task(backend.run(asked(text), sink))
 
 
 async def leave(task: Task[Any], within_s: float) -> None:

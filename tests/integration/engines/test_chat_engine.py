@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUESTION = [{"role": "user", "content": "Name three colours."}]
 
 
-def said(client: polymux.Client, **more: Any) -> str:
+def reply(client: polymux.Client, **more: Any) -> str:
     answer = client.chat(QUESTION, temperature=1.5, **more)
     return answer.choices[0].message.content or ""
 
@@ -63,22 +63,22 @@ def test_an_answer_whole_and_streamed(chat_client: polymux.Client) -> None:
 
 def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Client) -> None:
     """The library reads integers as 32 bits, so larger values must not be truncated or ignored."""
-    plain = said(chat_client, seed=7, max_completion_tokens=12)
+    plain = reply(chat_client, seed=7, max_completion_tokens=12)
     stop = plain[4:7]
-    stopped = said(chat_client, seed=7, max_completion_tokens=12, stop=[stop])
+    stopped = reply(chat_client, seed=7, max_completion_tokens=12, stop=[stop])
     assert stop not in stopped
     assert plain.startswith(stopped)
-    unlimited = said(chat_client, seed=7, stop=[","])
+    unlimited = reply(chat_client, seed=7, stop=[","])
     assert len(unlimited) > 8
     for longest in (2**31, 2**32 + 1, 2**63 - 1):
-        limited = said(chat_client, seed=7, stop=[","], max_completion_tokens=longest)
+        limited = reply(chat_client, seed=7, stop=[","], max_completion_tokens=longest)
         assert limited == unlimited
 
 
 def test_seeds_of_any_size_repeat(chat_client: polymux.Client) -> None:
     seeds = (7, -1, 2**32 - 1, 2**32 + 7, 2**63 - 1)
-    found = [said(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
-    assert found == [said(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
+    found = [reply(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
+    assert found == [reply(chat_client, seed=seed, max_completion_tokens=8) for seed in seeds]
     assert len(set(found)) > 3
 
 
@@ -132,7 +132,7 @@ def test_patterns_that_the_grammar_lacks_are_checked(
     assert "response_format" in answer.headers["polymux-warnings"]
 
 
-def test_fields_that_it_does_not_know_are_told(chat_server: PolymuxServer) -> None:
+def test_fields_that_it_does_not_know_are_reported(chat_server: PolymuxServer) -> None:
     """In the response header, with and without streaming. `Local` is tested below."""
     given = {**HELLO, "max_completion_tokens": 4, "seed": 1}
     for stream in (False, True):

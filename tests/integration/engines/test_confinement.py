@@ -183,11 +183,11 @@ def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
         await media.close()
         return found
 
-    said = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "polymux", "doctor", "--json"], capture_output=True, check=True
     )
-    told = json.loads(said.stdout)["confinement"]
-    assert any("privileges" in one for one in told)
+    reported = json.loads(completed.stdout)["confinement"]
+    assert any("privileges" in one for one in reported)
     of_both = [[one for one in found if "limit" not in one]
-               for found in (asyncio.run(body()), told)]  # fmt: skip
+               for found in (asyncio.run(body()), reported)]  # fmt: skip
     assert of_both[0] == of_both[1]

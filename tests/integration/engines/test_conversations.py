@@ -106,9 +106,9 @@ def test_pixels_reach_the_model(client: polymux.Client, pictures: Server) -> Non
 def refused(server: PolymuxServer, *urls: str) -> tuple[int, str, str]:
     """The status, code and text of a raw request. The client rejects many of these itself."""
     answer = server.json(CHAT, {"model": "default", "messages": asking(*urls)})
-    told = answer.json()
-    assert "/" not in told.get("code", "")
-    return answer.status, told.get("code", ""), told["error"]
+    body = answer.json()
+    assert "/" not in body.get("code", "")
+    return answer.status, body.get("code", ""), body["error"]
 
 
 def test_what_is_no_picture(
@@ -123,8 +123,8 @@ def test_what_is_no_picture(
         pictures.url("/page"),
         pictures.url("/nowhere.png"),
     ):
-        status, code, told = refused(server, url)
-        assert (status, code) == (400, "invalid_request"), (url, told)
+        status, code, message = refused(server, url)
+        assert (status, code) == (400, "invalid_request"), (url, message)
     with pytest.raises(BadRequestError) as alone:
         client.free_chat("x", image_url=inline(b"<html></html>"))
     assert alone.value.param == "image_url"
@@ -136,9 +136,9 @@ def test_what_is_no_picture(
 
 def test_too_large(server: PolymuxServer) -> None:
     assert refused(server, "data:image/png;base64," + "A" * (28 << 20))[0] == 413
-    status, _, told = refused(server, inline(png("red", (9000, 9000))))
+    status, _, message = refused(server, inline(png("red", (9000, 9000))))
     assert status == 413
-    assert "megapixels" in told
+    assert "megapixels" in message
     body = b'{"model": "default", "messages": [{"role": "user", "content": "'
     assert server.json(CHAT, body + b"A" * (50 << 20) + b'"}]}').status == 413
 
@@ -150,6 +150,6 @@ def test_addresses_that_lead_where_they_may_not(server: PolymuxServer, pictures:
         status, code, _ = refused(server, url)
         assert (status, code) in ((400, "url_refused"), (400, "invalid_request")), url
     assert len(pictures.requests) == before
-    status, code, told = refused(server, pictures.url("/moved"))
+    status, code, message = refused(server, pictures.url("/moved"))
     assert (status, code) == (400, "url_refused")
-    assert "secret" not in told
+    assert "secret" not in message

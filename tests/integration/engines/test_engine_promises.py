@@ -109,7 +109,7 @@ def picture(path: Path, height: int, width: int, channels: int) -> OperationRequ
     return OperationRequest("upscale_image", "B", "", values, frozenset(("scale",)))
 
 
-def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -> None:
+def test_every_tile_is_reported_and_may_be_the_last(tmp_path: Path, heard: Any) -> None:
     async def body(engine: Heard) -> None:
         # 6 columns and 8 rows of tiles.
         work = picture(tmp_path / "pixels", 256, 192, 3)
@@ -124,7 +124,7 @@ def test_every_tile_is_told_of_and_may_be_the_last(tmp_path: Path, heard: Any) -
     heard("upscale", "upscale_image", {"model": str(upscaler()), "factor": 2, "tile": 32}, body)
 
 
-def test_every_segment_is_told_of_and_may_be_the_last(
+def test_every_segment_is_reported_and_may_be_the_last(
     tmp_path: Path, spoken: Callable[..., Path], heard: Any
 ) -> None:
     # Longer than Whisper's window of half a minute.
@@ -161,12 +161,12 @@ import contextlib, json, os, socket, sys, time
 import xllamacpp
 from polymux.engines.chat.engine import ChatEngine
 
-made, told = xllamacpp.Server, {}
+made, report = xllamacpp.Server, {}
 
 
 def connected():
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(told["names"][0])
+    connection.connect(report["names"][0])
     return connection
 
 
@@ -180,14 +180,14 @@ def listening():
 
 def server(parameters):
     found = made(parameters)
-    told["open"] = listening()
-    told["names"] = list(parameters.hostnames)
-    told["left"] = os.listdir(os.environ["TMPDIR"])
+    report["open"] = listening()
+    report["names"] = list(parameters.hostnames)
+    report["left"] = os.listdir(os.environ["TMPDIR"])
     with connected() as connection:
         body = b'{"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}'
         head = f"POST /v1/chat/completions HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(body)}"
         connection.sendall(head.encode() + b"\\r\\nConnection: close\\r\\n\\r\\n" + body)
-        told["answer"] = connection.recv(100).decode("latin-1").split()[1]
+        report["answer"] = connection.recv(100).decode("latin-1").split()[1]
     return found
 
 
@@ -196,12 +196,12 @@ ChatEngine().load({"model": sys.argv[1], "context": 256})
 try:
     connected()
 except ConnectionRefusedError:
-    told["shut"] = True
+    report["shut"] = True
 until = time.monotonic() + 20
 while listening() and time.monotonic() < until:
     time.sleep(0.05)
-told["listening"] = listening()
-sys.__stdout__.write(json.dumps(told))
+report["listening"] = listening()
+sys.__stdout__.write(json.dumps(report))
 sys.__stdout__.flush()
 os._exit(0)
 """
@@ -211,11 +211,11 @@ def test_the_socket_of_a_chat_s_library_is_no_file_and_is_shut_at_once(tmp_path:
     """A killed load leaves no socket file. Connecting in time would still need a key."""
     command = [sys.executable, "-c", LOOKING, str(model_path())]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    said = subprocess.run(
+    completed = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=120, env=environment
     )
-    told = json.loads(said.stdout.strip().splitlines()[-1])
-    (name,) = told.pop("names")
+    report = json.loads(completed.stdout.strip().splitlines()[-1])
+    (name,) = report.pop("names")
     assert name.startswith("\0polymux-chat-")
-    assert told.pop("open") > 0
-    assert told == {"left": [], "answer": "401", "shut": True, "listening": 0}
+    assert report.pop("open") > 0
+    assert report == {"left": [], "answer": "401", "shut": True, "listening": 0}

@@ -54,10 +54,10 @@ def picture(width: int, height: int) -> bytes:
 
 
 def refused(answer: Answer, *words: str) -> str:
-    told: str = answer.json()["error"]
+    message: str = answer.json()["error"]
     assert (answer.status, answer.json()["code"]) == (422, "estimate_over_limit")
-    assert all(word in told for word in words), told
-    return told
+    assert all(word in message for word in words), message
+    return message
 
 
 def test_long_recordings_are_refused_by_a_key_s_limit(server: PolymuxServer, hurried: str) -> None:

@@ -98,13 +98,13 @@ def test_a_long_line_is_read_whole(reader: RapidOcrEngine, tmp_path: Path) -> No
     assert sink.lines == []
 
 
-def test_a_page_that_is_made_smaller_is_told(reader: RapidOcrEngine, tmp_path: Path) -> None:
+def test_a_page_that_is_made_smaller_is_logged(reader: RapidOcrEngine, tmp_path: Path) -> None:
     page = Image.new("RGB", (2600, 700), "white")
     ImageDraw.Draw(page).text((200, 200), "Large letters", "black", ImageFont.load_default(200))
     sink = HeardSink(tmp_path)
     assert read(reader, tmp_path, page, sink) == "Large letters"
-    (told,) = sink.lines
-    assert "2600x700" in told
+    (line,) = sink.lines
+    assert "2600x700" in line
 
 
 @pytest.mark.parametrize("size", [(50_001, 25), (25, 50_001)])
@@ -151,8 +151,8 @@ def test_a_factor_that_is_not_the_network_s(factor: object) -> None:
 
 @pytest.mark.parametrize("factor", [2, 4])
 def test_the_factor_is_learned(factor: int) -> None:
-    told = UpscaleEngine().load({"model": str(upscaler(f"realesr-animevideov3-x{factor}"))})
-    assert told["factor"] == factor
+    loaded = UpscaleEngine().load({"model": str(upscaler(f"realesr-animevideov3-x{factor}"))})
+    assert loaded["factor"] == factor
 
 
 def test_a_network_that_does_not_enlarge_by_a_whole_number(tmp_path: Path) -> None:

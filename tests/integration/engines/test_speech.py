@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SAID = (
+SPOKEN_TEXT = (
     "The weather is fine today, and the children are playing in the garden. "
     "Please bring two bottles of water and a good book."
 )
@@ -39,7 +39,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]
 
 @pytest.fixture(scope="module")
 def talk(spoken: Callable[..., Path]) -> Path:
-    return spoken(SAID)
+    return spoken(SPOKEN_TEXT)
 
 
 def words_of(text: str) -> list[str]:
@@ -56,9 +56,9 @@ def float_wav(samples: Any, rate_hz: int = 16_000) -> tuple[str, bytes]:
 
 def test_speech_is_written_down(client: polymux.Client, talk: Path) -> None:
     made = client.transcribe(talk)
-    said, heard = words_of(SAID), words_of(made.text)
-    assert len(set(said) & set(heard)) >= 0.8 * len(set(said)), made.text
-    assert len(heard) <= 1.2 * len(said), made.text
+    expected, heard = words_of(SPOKEN_TEXT), words_of(made.text)
+    assert len(set(expected) & set(heard)) >= 0.8 * len(set(expected)), made.text
+    assert len(heard) <= 1.2 * len(expected), made.text
     ends = [one.end_s for one in made.chunks]
     assert made.chunks[0].start_s is not None
     assert ends == sorted(ends)
@@ -104,13 +104,13 @@ def test_sentences_do_not_run_over_pauses(
 def test_a_translation_is_in_english(client: polymux.Client, spoken: Callable[..., Path]) -> None:
     talk = spoken(IN_GERMAN, "-v", "de")
     plain = client.transcribe(talk, language="de")
-    told = client.transcribe(talk, language="de", task="translate")
-    said, translated = set(words_of(plain.text)), set(words_of(told.text))
-    assert len(said & GERMAN) >= 6, plain.text
-    assert said & ENGLISH == set(), plain.text
-    assert len(translated & ENGLISH) >= 3, told.text
-    assert len(translated & GERMAN) <= 1, told.text
-    assert "de" in words_of(told.logs)
+    translation = client.transcribe(talk, language="de", task="translate")
+    transcribed, translated = set(words_of(plain.text)), set(words_of(translation.text))
+    assert len(transcribed & GERMAN) >= 6, plain.text
+    assert transcribed & ENGLISH == set(), plain.text
+    assert len(translated & ENGLISH) >= 3, translation.text
+    assert len(translated & GERMAN) <= 1, translation.text
+    assert "de" in words_of(translation.logs)
 
 
 @pytest.mark.parametrize(

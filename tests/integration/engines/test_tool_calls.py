@@ -124,11 +124,11 @@ def test_a_call_in_pieces(client: polymux.Client) -> None:
     assert choices[-1]["finish_reason"] == "tool_calls"
 
 
-def test_what_a_tool_has_said_is_read(client: polymux.Client) -> None:
+def test_what_a_tool_returned_is_read(client: polymux.Client) -> None:
     before = called("Paris", 7)
-    said = {"role": "tool", "tool_call_id": "call_7", "content": "sunshine and 21 degrees"}
+    result = {"role": "tool", "tool_call_id": "call_7", "content": "sunshine and 21 degrees"}
     without = tokens(asked(client, before[:1], tools=[WEATHER]))
-    answer = asked(client, [*before, said], tools=[WEATHER], tool_choice="none")
+    answer = asked(client, [*before, result], tools=[WEATHER], tool_choice="none")
     assert tokens(answer) > without + 20
     assert answer["choices"][0]["message"]["content"]
 

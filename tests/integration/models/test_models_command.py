@@ -49,10 +49,10 @@ def test_from_the_list_to_the_end(home: Home) -> None:
     (one,) = home.json("list")
     assert (one["name"], one["state"], one["license"]) == ("spoken", "available", "CC0-1.0")
     assert one["bytes"] == sum(len(data) for data in joined(SPEECH).values())
-    out, told = home.run("pull", "spoken", "--yes")
+    out, stderr = home.run("pull", "spoken", "--yes")
     assert out == f"{home.models / 'spoken'}\n"
     # The license and source are printed first.
-    lines = [line.strip() for line in told.splitlines()]
+    lines = [line.strip() for line in stderr.splitlines()]
     wanted = zip(("the test's spoken", "CC0-1.0", "a note"), lines, strict=False)
     assert all(words in line for words, line in wanted), lines
     assert [line for line in lines if "spoken_2-1.0-py3-none-any.whl" in line]
@@ -72,13 +72,13 @@ def test_from_the_list_to_the_end(home: Home) -> None:
 
 def test_columns_and_facts_for_people(home: Home, gguf: Path) -> None:
     home.run("add", "mine", gguf, "--license", "my own")
-    out, told = home.run("list")
+    out, stderr = home.run("list")
     assert [line.split()[:6] for line in out.splitlines()] == [
         ["NAME", "FAMILY", "SIZE", "LICENSE", "STATE"],
         ["mine", "chat", "10.2", "kB", "my", "own"],
         ["spoken", "speech", "15.6", "kB", "CC0-1.0", "available"],
     ]  # fmt: skip
-    assert f"{home.models}" in told
+    assert f"{home.models}" in stderr
     assert len(home.run("list", "--family", "speech", "-q")[0].splitlines()) == 2
     facts = home.run("info", "mine")[0]
     assert f"{home.folder}\n" in facts
@@ -101,9 +101,9 @@ def test_names_that_there_are_not(home: Home) -> None:
 
 
 def test_without_a_terminal_nothing_is_agreed_to(home: Home, gguf: Path) -> None:
-    told = home.run("pull", "spoken", code=2)[1]
-    assert "CC0-1.0" in told
-    assert "--yes" in told
+    stderr = home.run("pull", "spoken", code=2)[1]
+    assert "CC0-1.0" in stderr
+    assert "--yes" in stderr
     home.run("add", "mine", gguf)
     assert "--yes" in home.run("rm", "mine", code=2)[1]
     assert [one["name"] for one in home.json("list") if one["state"] == "installed"] == ["mine"]
@@ -247,15 +247,15 @@ def test_a_repository_s_own_hashes_are_shown_first(home: Home) -> None:
         before = home.json("info", "painter")["trusted"]
         assert any("unet" in one and repositories.NAME in one for one in before)
         allowed = ["--allow-host", hub.storage.removeprefix("http://")]
-        told = home.run("pull", "painter", *allowed, code=2)[1]
-        lines = [line.strip() for line in told.splitlines()]
+        stderr = home.run("pull", "painter", *allowed, code=2)[1]
+        lines = [line.strip() for line in stderr.splitlines()]
         assert "painter" in lines[0]
         assert any(repositories.NAME in one and repositories.COMMIT[:12] in one for one in lines)
         digest = sha256(files[f"unet/{weights}"])
         assert any(digest in line and f"unet/{weights}" in line for line in lines)
         assert any("git " in line and "unet/config.json" in line for line in lines)
         assert any("pickle" in line for line in lines)
-        order = [told.index(one) for one in ("CC0-1.0", digest, "--yes")]
+        order = [stderr.index(one) for one in ("CC0-1.0", digest, "--yes")]
         assert order == sorted(order)
         assert hub.asked == []
         home.run("pull", "painter", *allowed, "--yes")

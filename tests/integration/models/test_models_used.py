@@ -78,7 +78,7 @@ def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:
             local.chat("Hi")
 
 
-def test_an_engine_is_told_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
+def test_an_engine_is_given_a_name(folder: ModelsFolder, tmp_path: Path) -> None:
     """Includes a network whose file name gives the wrong scale factor."""
     for suffix in (".param", ".bin"):
         shutil.copy(weights.upscaler().with_suffix(suffix), tmp_path / f"net-x8{suffix}")

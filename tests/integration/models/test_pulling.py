@@ -52,18 +52,18 @@ def use(found: Index, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **said: Any) -> Model:
+def chat_of_wheel(tmp_path: Path, path: Path, member: str = "tiny/m.gguf", **options: Any) -> Model:
     """A chat model that is one member of a wheel."""
     made = Registry()
     made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("w", member, GGUF))])
-    made.wheel("w", path, **said)
-    return registry.read(made.write(tmp_path / f"{path.name}.{len(said)}.toml"))[0]
+    made.wheel("w", path, **options)
+    return registry.read(made.write(tmp_path / f"{path.name}.{len(options)}.toml"))[0]
 
 
 def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolder) -> None:
     found, model = offered
-    told: list[tuple[str, int, int | None]] = []
-    made = download.pull(model, folder, on_progress=lambda *one: told.append(one))
+    reports: list[tuple[str, int, int | None]] = []
+    made = download.pull(model, folder, on_progress=lambda *one: reports.append(one))
     assert found.asked == ["spoken_1-1.0-py3-none-any.whl", "spoken_2-1.0-py3-none-any.whl"]
     kept = contents(folder.path)
     assert {name: kept.pop(f"spoken/{name}") for name in SPEECH} == joined(SPEECH)
@@ -74,8 +74,8 @@ def test_a_model_of_two_wheels(offered: tuple[Index, Model], folder: ModelsFolde
     assert made.engine_options() == {"model": str(folder.path / "spoken")}
     assert (made.manifest.license, made.manifest.license_note) == ("CC0-1.0", "a note")
     assert folder.damage(made) == []
-    assert {name for name, _, _ in told} == set(found.asked)
-    assert all(done <= (total or 0) for _, done, total in told)
+    assert {name for name, _, _ in reports} == set(found.asked)
+    assert all(done <= (total or 0) for _, done, total in reports)
     with pytest.raises(OutputExistsError, match="models rm spoken"):
         download.pull(model, folder)
 
@@ -233,7 +233,7 @@ def test_members_that_lead_elsewhere_stay_in_the_wheel(
     assert not os.path.lexists("/tmp/polymux-test-evil")
 
 
-def test_a_disk_without_room_is_said_before_anything_is_fetched(
+def test_a_full_disk_is_reported_before_anything_is_fetched(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = build_wheel(tmp_path, "tiny", {"tiny/m.gguf": GGUF})

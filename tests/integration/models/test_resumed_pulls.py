@@ -35,15 +35,15 @@ class Place:
 
     def __init__(self, folder: ModelsFolder, web: Server, there: Ranged) -> None:
         self.folder, self.web, self.there = folder, web, there
-        self.told: list[tuple[int, int | None]] = []
+        self.reports: list[tuple[int, int | None]] = []
         self.unfinished = folder.path / ".mine.part" / "unfinished"
 
     def pull(self, path: str = "/m.gguf", data: bytes = DATA) -> Installed:
-        self.told.clear()
+        self.reports.clear()
         model = download.of_url("mine", self.web.url(path), sha256(data))
         policy = FetchPolicy(allowed_hosts=(self.web.authority,))
         return download.pull(
-            model, self.folder, policy=policy, on_progress=lambda _, *one: self.told.append(one)
+            model, self.folder, policy=policy, on_progress=lambda _, *one: self.reports.append(one)
         )
 
     def break_off(self, at: int = HALF) -> None:
@@ -87,10 +87,10 @@ def test_a_file_goes_on_where_it_broke_off(place: Place) -> None:
     assert place.there.asked == [("", ""), (REST, '"one"')]
     assert place.there.sent == len(DATA)
     # Progress starts at the stored length.
-    assert place.told[0] == (HALF, None)
-    assert {total for _, total in place.told[1:-1]} <= {len(DATA)}
-    assert place.told[-1][0] == len(DATA)
-    assert min(done for done, _ in place.told) == HALF
+    assert place.reports[0] == (HALF, None)
+    assert {total for _, total in place.reports[1:-1]} <= {len(DATA)}
+    assert place.reports[-1][0] == len(DATA)
+    assert min(done for done, _ in place.reports) == HALF
 
 
 COUNT = len(DATA)

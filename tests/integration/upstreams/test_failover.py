@@ -97,13 +97,13 @@ def test_when_all_have_failed(server: PolymuxServer, servers: Servers, streamed:
     servers["three"].script(steps.answer(200, b"<html>"), times=None)
     answer = free(server, stream=streamed)
     assert (answer.status, answer.json()["code"]) == (502, "upstream_failed")
-    told = answer.json()["error"]
-    assert told.index("500") < told.index("two") < told.index("three")
+    message = answer.json()["error"]
+    assert message.index("500") < message.index("two") < message.index("three")
     for name in NAMES:
-        assert name in told
+        assert name in message
         assert len(servers[name].requests) == 1
-    assert CANARY not in told
-    assert "127.0.0.1" not in told
+    assert CANARY not in message
+    assert "127.0.0.1" not in message
 
 
 def refuses(status: int, **error: Any) -> steps.Step:
@@ -137,7 +137,7 @@ def test_what_one_refuses_the_next_may_take(server: PolymuxServer, servers: Serv
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_all_refuse_is_told_as_the_first_has_said_it(
+def test_what_all_refuse_is_reported_in_the_first_one_s_words(
     server: PolymuxServer, servers: Servers, streamed: bool
 ) -> None:
     """The request is invalid, so the response is 400 and not an upstream failure."""

@@ -65,9 +65,9 @@ def attic(
 
 
 def assert_tells_nothing(answer: Answer, bad: MisbehavingServer) -> None:
-    told = answer.body.decode() + "\n".join(answer.lines)
+    text = answer.body.decode() + "\n".join(answer.lines)
     for secret in (*PRIVATE, str(bad.port), "127.0.0.1"):
-        assert secret not in told
+        assert secret not in text
 
 
 def error(text: str = SECRETS, **more: Any) -> bytes:
@@ -185,7 +185,7 @@ def test_before_the_answer(
     assert_tells_nothing(answer, bad)
 
 
-def test_words_about_the_request_are_told(server: PolymuxServer, bad: MisbehavingServer) -> None:
+def test_words_about_the_request_are_quoted(server: PolymuxServer, bad: MisbehavingServer) -> None:
     """The client sees what is wrong with its request and nothing else (C01)."""
     bad.script(steps.answer(400, error(f"tools[0] is odd, see {SECRETS}", param="tools")))
     answer = chat(server)
@@ -195,11 +195,11 @@ def test_words_about_the_request_are_told(server: PolymuxServer, bad: Misbehavin
 
 
 def test_what_is_no_message_is_not_quoted(server: PolymuxServer, bad: MisbehavingServer) -> None:
-    told = set()
+    messages = set()
     for body in (b"<html>Sign in", b'{"oops": "x"}', b"[3]"):
         bad.script(steps.answer(400, body))
-        told.add(chat(server).json()["error"])
-    assert len(told) == 1
+        messages.add(chat(server).json()["error"])
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("fault", BODIES)
@@ -226,15 +226,15 @@ def test_in_a_stream(
     """Received chunks and an error, but never [DONE] (C20 to C23, C26 and C27)."""
     server: PolymuxServer = request.getfixturevalue(kind)
     play, code = STREAMS[fault]
-    said = chunk("Hel") if path == CHAT else {"response": "Hel"}
-    sent = said if kind == "attic" else chunk("Hel")
+    expected = chunk("Hel") if path == CHAT else {"response": "Hel"}
+    sent = expected if kind == "attic" else chunk("Hel")
     bad.script(steps.event_stream(), steps.send(event(sent)), *play)
     began = time.monotonic()
     asked = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
     answer = server.json(path, asked | {"stream": True})
     assert time.monotonic() - began < LIMITS["idle_s"] + 2 * LATE_S
     first, last = events_of(answer)
-    assert first == said
+    assert first == expected
     assert last["error"]["code"] == code
     assert b"[DONE]" not in answer.body
     assert "�" not in answer.body.decode()
@@ -269,7 +269,7 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "expected"),
     [
         ("Retry-After", "2", "2"),
         ("Retry-After", "Fri, 31 Dec 2999 23:59:59 GMT", "3600"),
@@ -278,11 +278,11 @@ def test_an_early_hint(server: PolymuxServer, bad: MisbehavingServer) -> None:
     ],
 )
 def test_after_how_long_to_come_again(
-    server: PolymuxServer, bad: MisbehavingServer, field: str, value: str, told: str
+    server: PolymuxServer, bad: MisbehavingServer, field: str, value: str, expected: str
 ) -> None:
     """Case C03."""
     bad.script(steps.answer(429, error(), [(field, value)]))
-    assert chat(server).headers["retry-after"] == told
+    assert chat(server).headers["retry-after"] == expected
 
 
 def test_a_connection_that_was_closed_meanwhile(
@@ -339,8 +339,8 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) 
             began = time.monotonic()
             assert chat(server).status == 502
             assert time.monotonic() - began < LATE_S
-        told = server.ask("GET", "/readyz", key=None).json()["backends"]["gone"]
-        assert told["state"] == "failed"
+        backend = server.ask("GET", "/readyz", key=None).json()["backends"]["gone"]
+        assert backend["state"] == "failed"
         with MisbehavingServer(port=port) as back:
             back.script(steps.answer(200, GOOD), times=None)
             began = time.monotonic()
@@ -348,8 +348,8 @@ def test_an_upstream_that_is_gone_and_comes_back(tmp_path: Path, requests: int) 
                 assert time.monotonic() - began < 30
                 time.sleep(0.1)
             assert chat(server).status == 200
-            told = server.ask("GET", "/readyz", key=None).json()["backends"]["gone"]
-            assert told["state"] == "ready"
+            backend = server.ask("GET", "/readyz", key=None).json()["backends"]["gone"]
+            assert backend["state"] == "ready"
 
 
 def test_certificates_are_looked_at(tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ def assert_failed(
     assert (answer.status, answer.json()["code"]) == expected, answer.body
     assert ("retry-after" in answer.headers) == (expected[0] in (429, 503))
     assert "groq" in answer.json()["error"]
-    told = answer.json()
-    job = server.ask("GET", f"/api/v1/predictions/{told['id']}").json()
+    body = answer.json()
+    job = server.ask("GET", f"/api/v1/predictions/{body['id']}").json()
     assert (job["status"], job["error_code"]) == ("failed", expected[1])
     assert job.get("output") is None
     for text in (json.dumps(job), answer.body.decode()):
@@ -159,8 +159,8 @@ def test_pictures_are_what_they_are_and_not_what_they_are_called(
         tmp_path, bad.url, models={LIGHTNING: "painter"}, operations=("generate_image",)
     )
     with gateway(tmp_path, {"groq": made}) as server:
-        told: dict[str, Any] = asked(server, "generate_image").json()
-        assert told["status"] == "succeeded", told
-        for url in told["output"]:
+        prediction: dict[str, Any] = asked(server, "generate_image").json()
+        assert prediction["status"] == "succeeded", prediction
+        for url in prediction["output"]:
             file = server.ask("GET", url.removeprefix(server.url), key=None)
             assert (file.headers["content-type"], file.body) == ("image/png", PNG)

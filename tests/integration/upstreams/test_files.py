@@ -67,8 +67,8 @@ def test_a_transcription(server: PolymuxServer, bad: MisbehavingServer) -> None:
     bad.script(answers(VERBOSE))
     answer = transcribed(server, ("language", "German"), ("batch_size", "24"))
     assert answer.status == 200
-    told = answer.json()
-    assert told["output"] == {
+    prediction = answer.json()
+    assert prediction["output"] == {
         "text": "Guten Tag.",
         "chunks": [
             {"text": " Guten", "timestamp": [0.0, 1.0]},
@@ -76,8 +76,8 @@ def test_a_transcription(server: PolymuxServer, bad: MisbehavingServer) -> None:
         ],
         "language": "de",
     }
-    assert told["metrics"]["audio_seconds"] == 2.5
-    assert "batch_size" in told["logs"]
+    assert prediction["metrics"]["audio_seconds"] == 2.5
+    assert "batch_size" in prediction["logs"]
     fields, content, name = received(bad)
     assert fields == {
         "model": "whisper-large-v3",
@@ -94,27 +94,27 @@ def test_a_transcription(server: PolymuxServer, bad: MisbehavingServer) -> None:
 
 def test_words(server: PolymuxServer, bad: MisbehavingServer) -> None:
     bad.script(answers(VERBOSE))
-    told = transcribed(server, ("timestamp", "word")).json()
-    assert told["output"]["chunks"] == [
+    prediction = transcribed(server, ("timestamp", "word")).json()
+    assert prediction["output"]["chunks"] == [
         {"text": "Guten", "timestamp": [0.1, 0.9]},
         {"text": " Tag.", "timestamp": [1, 2]},
     ]
-    assert "timestamp" not in told["output"]
+    assert "timestamp" not in prediction["output"]
     assert received(bad)[0]["timestamp_granularities[]"] == "word"
     for words in (None, []):
         bad.script(answers({**VERBOSE, "words": words}))
-        told = transcribed(server, ("timestamp", "word")).json()
-        assert [one["text"] for one in told["output"]["chunks"]] == [" Guten", " Tag."]
-        assert told["output"]["timestamp"] == "chunk"
-        assert "timestamp" in told["logs"]
+        prediction = transcribed(server, ("timestamp", "word")).json()
+        assert [one["text"] for one in prediction["output"]["chunks"]] == [" Guten", " Tag."]
+        assert prediction["output"]["timestamp"] == "chunk"
+        assert "timestamp" in prediction["logs"]
     bad.script(answers({"text": "Hello"}))
-    told = transcribed(server).json()
-    assert told["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
-    assert told["output"]["timestamp"] == "none"
-    assert "timestamp" in told["logs"]
+    prediction = transcribed(server).json()
+    assert prediction["output"]["chunks"] == [{"text": "Hello", "timestamp": [0.0, None]}]
+    assert prediction["output"]["timestamp"] == "none"
+    assert "timestamp" in prediction["logs"]
     bad.script(answers({"text": "", "words": [], "segments": []}))
-    told = transcribed(server, ("timestamp", "word")).json()
-    assert told["output"] == {"text": "", "chunks": []}
+    prediction = transcribed(server, ("timestamp", "word")).json()
+    assert prediction["output"] == {"text": "", "chunks": []}
 
 
 def test_a_model_that_tells_no_times(bad: MisbehavingServer, tmp_path: Path) -> None:
@@ -125,13 +125,13 @@ def test_a_model_that_tells_no_times(bad: MisbehavingServer, tmp_path: Path) -> 
     )  # fmt: skip
     with gateway(tmp_path, {"groq": made}) as server:
         bad.script(answers({"text": " Hello."}))
-        told = transcribed(server, ("language", "en")).json()
-        assert told["output"] == {
+        prediction = transcribed(server, ("language", "en")).json()
+        assert prediction["output"] == {
             "text": "Hello.",
             "chunks": [{"text": " Hello.", "timestamp": [0.0, None]}],
             "timestamp": "none",
         }
-        assert "timestamp" in told["logs"]
+        assert "timestamp" in prediction["logs"]
         fields, _, _ = received(bad)
         assert fields == {"model": "text-only", "response_format": "json", "language": "en"}
         before = len(bad.requests)
@@ -142,9 +142,9 @@ def test_a_model_that_tells_no_times(bad: MisbehavingServer, tmp_path: Path) -> 
 
 def test_a_translation(server: PolymuxServer, bad: MisbehavingServer) -> None:
     bad.script(answers(VERBOSE))
-    told = transcribed(server, ("task", "translate"), ("language", "de")).json()
-    assert told["status"] == "succeeded"
-    assert "language" in told["logs"]
+    prediction = transcribed(server, ("task", "translate"), ("language", "de")).json()
+    assert prediction["status"] == "succeeded"
+    assert "language" in prediction["logs"]
     assert bad.requests[-1].path == "/v1/audio/translations"
     assert received(bad)[0] == {"model": "whisper-large-v3", "response_format": "verbose_json"}
     before = len(bad.requests)
@@ -201,16 +201,16 @@ def test_pictures(server: PolymuxServer, bad: MisbehavingServer) -> None:
     answer = drawn(
         server, num_outputs=2, width=512, height=768, seed=7, scheduler="DDIM", guidance_scale=2
     )
-    told = answer.json()
+    prediction = answer.json()
     assert json.loads(bad.requests[-1].body) == {
         "model": "their-painter", "prompt": "a lighthouse", "n": 2, "size": "512x768",
         "response_format": "b64_json", "seed": 7,
     }  # fmt: skip
-    assert {line.partition(":")[0] for line in told["logs"].split("\n")} == {
+    assert {line.partition(":")[0] for line in prediction["logs"].split("\n")} == {
         "scheduler", "guidance_scale",
     }  # fmt: skip
-    assert len(told["output"]) == 2
-    for url in told["output"]:
+    assert len(prediction["output"]) == 2
+    for url in prediction["output"]:
         file = fetched(server, url)
         assert (file.headers["content-type"], file.body) == ("image/png", PNG)
     for head in ("", "data:image/png;base64,"):
@@ -242,8 +242,8 @@ def test_pictures_by_address(server: PolymuxServer, bad: MisbehavingServer, tmp_
     """Downloaded from the upstream's host with SSRF protection and without the API key."""
     bad.script(steps.answer(200, PNG, content_type="image/png"), path="/made/1.png")
     bad.script(answers({"data": [{"url": f"{bad.url}/made/1.png"}]}), path="/v1/images/generations")
-    told = drawn(server).json()
-    assert fetched(server, told["output"][0]).body == PNG
+    prediction = drawn(server).json()
+    assert fetched(server, prediction["output"][0]).body == PNG
     assert bad.requests[-1].path == "/made/1.png"
     assert bad.requests[-1].header("authorization") is None
 

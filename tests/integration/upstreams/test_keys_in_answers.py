@@ -34,7 +34,7 @@ SPEECH = "turian/insanely-fast-whisper-with-video"
 EVENTS = "/api/v1/predictions/job1/events"
 #: Possible content of an upstream's log line.
 LINE = f"asked with {CANARY} at http://10.0.0.7:99/x"
-SAID = f"Your key is {CANARY}."
+TEXT = f"Your key is {CANARY}."
 HIDDEN = "Your key is ***."
 
 
@@ -69,29 +69,29 @@ def answers(value: Any, headers: Sequence[tuple[str, str]] = ()) -> steps.Step:
 def assert_nowhere(server: PolymuxServer, answer: Answer) -> None:
     """Check that the key is in no response and in no file except the operator's."""
     assert answer.status == 200, answer.body
-    told = answer.body + "\n".join(answer.lines).encode()
-    told += server.ask("GET", "/api/v1/predictions").body
+    data = answer.body + "\n".join(answer.lines).encode()
+    data += server.ask("GET", "/api/v1/predictions").body
     for one in server.settings.store.folder.rglob("*"):
-        told += one.read_bytes() if one.is_file() else b""
-    assert CANARY.encode() not in told
-    assert b"10.0.0.7" not in told
+        data += one.read_bytes() if one.is_file() else b""
+    assert CANARY.encode() not in data
+    assert b"10.0.0.7" not in data
 
 
-def whole(said: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": said}
+def whole(text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
     return WHOLE | {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
 
 def test_in_a_chat(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
     server = servers["openai"]
     debug = {"request": {"authorization": f"Bearer {CANARY}", CANARY: [CANARY]}}
-    bad.script(answers(whole(SAID) | {"x_debug": debug}))
+    bad.script(answers(whole(TEXT) | {"x_debug": debug}))
     answer = server.json(CHAT, ASKED)
     assert_nowhere(server, answer)
     assert answer.json()["choices"][0]["message"]["content"] == HIDDEN
     assert answer.json()["x_debug"]["request"] == {"authorization": "Bearer ***", "***": ["***"]}
     for _ in range(2):
-        bad.script(answers(whole(SAID)))
+        bad.script(answers(whole(TEXT)))
     answer = server.json(FREE, {"messages": MESSAGES})
     assert_nowhere(server, answer)
     assert answer.json() == {"response": HIDDEN}
@@ -107,7 +107,7 @@ def test_in_a_stream(servers: dict[str, PolymuxServer], bad: MisbehavingServer, 
         b'data: {"choices" : [{"delta":{"content":"Hi"}}], "n":1.50}\n\n',
         chunk("", "stop"),
     )
-    sent = event(chunk(SAID)) + plain + event(chunk("", x_debug=CANARY)) + event(last)
+    sent = event(chunk(TEXT)) + plain + event(chunk("", x_debug=CANARY)) + event(last)
     bad.script(steps.event_stream(), steps.send(sent), steps.close())
     answer = servers[kind].json(CHAT, ASKED | {"stream": True})
     assert_nowhere(servers[kind], answer)
@@ -115,7 +115,7 @@ def test_in_a_stream(servers: dict[str, PolymuxServer], bad: MisbehavingServer, 
     first, _, debug, *rest = events_of(answer)
     assert (first, debug, rest) == (chunk(HIDDEN), chunk("", x_debug="***"), [last, "[DONE]"])
     if kind == "openai":
-        bad.script(steps.event_stream(), steps.send(event(chunk(SAID))), steps.close())
+        bad.script(steps.event_stream(), steps.send(event(chunk(TEXT))), steps.close())
         answer = servers[kind].json(FREE, {"messages": MESSAGES, "stream": True})
         assert_nowhere(servers[kind], answer)
         assert events_of(answer)[0] == {"response": HIDDEN}
@@ -134,9 +134,9 @@ def test_in_warnings_of_another_polymux(
         bad.script(answers(WHOLE, [field]))
     answer = servers["polymux"].json(CHAT, ASKED | {"stream": streamed})
     assert_nowhere(servers["polymux"], answer)
-    told = answer.headers["polymux-warnings"]
-    assert "seed: left out" in told
-    assert "asked with *** at ..." in told
+    warnings = answer.headers["polymux-warnings"]
+    assert "seed: left out" in warnings
+    assert "asked with *** at ..." in warnings
 
 
 def test_in_a_job_of_another_polymux(
@@ -144,7 +144,7 @@ def test_in_a_job_of_another_polymux(
 ) -> None:
     begun = {"id": "job1", "status": "processing"}
     bad.script(steps.answer(202, json.dumps(begun).encode()), path=STT)
-    output = {"text": SAID, "chunks": [{"text": SAID, "timestamp": [0, 1]}]}
+    output = {"text": TEXT, "chunks": [{"text": TEXT, "timestamp": [0, 1]}]}
     end = {"id": "job1", "status": "succeeded", "logs": f"{LINE}\nbatch_size: 8", "output": output}
     news = [begun | {"logs": LINE}, end]
     sent = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in news)
@@ -156,8 +156,8 @@ def test_in_a_job_of_another_polymux(
 
 
 def test_in_a_transcript(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
-    segments = [{"text": f" {SAID}", "start": 0, "end": 1}]
-    bad.script(answers({"text": SAID, "segments": segments, "language": CANARY}))
+    segments = [{"text": f" {TEXT}", "start": 0, "end": 1}]
+    bad.script(answers({"text": TEXT, "segments": segments, "language": CANARY}))
     answer = transcribed(servers["openai"])
     assert_nowhere(servers["openai"], answer)
     output = answer.json()["output"]
@@ -166,7 +166,7 @@ def test_in_a_transcript(servers: dict[str, PolymuxServer], bad: MisbehavingServ
 
 def test_in_a_prediction(servers: dict[str, PolymuxServer], bad: MisbehavingServer) -> None:
     """A Replicate prediction, whose log lines are redacted."""
-    made = {"id": "p1", "status": "succeeded", "logs": LINE, "output": {"text": SAID, "chunks": []}}
+    made = {"id": "p1", "status": "succeeded", "logs": LINE, "output": {"text": TEXT, "chunks": []}}
     bad.script(answers(made), path="/models/our-team/whisper/predictions")
     answer = transcribed(servers["replicate"])
     assert_nowhere(servers["replicate"], answer)

@@ -78,11 +78,11 @@ def test_chats(
     """Cases C32 to C34."""
     server, before = servers[kind], len(slow.requests)
     texts = kind == "polymux" and path == FREE
-    said = event({"response": "Hel"} if texts else chunk("Hel"))
+    first_event = event({"response": "Hel"} if texts else chunk("Hel"))
     plays = {
         "before the answer": [steps.stall()],
         "before the first piece": [steps.event_stream(), steps.stall()],
-        "within": [steps.event_stream(), steps.send(said), steps.stall()],
+        "within": [steps.event_stream(), steps.send(first_event), steps.stall()],
     }
     slow.script(*plays[phase])
     given = dict(ASKED) if path == CHAT else {"messages": MESSAGES}

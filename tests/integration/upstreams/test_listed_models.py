@@ -35,8 +35,8 @@ def server(ollama: MisbehavingServer, tmp_path: Path) -> Iterator[PolymuxServer]
 
 
 def lists(*names: Any) -> steps.Step:
-    told = {"object": "list", "data": [{"id": one, "object": "model"} for one in names]}
-    return steps.answer(200, json.dumps(told).encode())
+    models = {"object": "list", "data": [{"id": one, "object": "model"} for one in names]}
+    return steps.answer(200, json.dumps(models).encode())
 
 
 def listed(server: PolymuxServer) -> list[str]:
@@ -114,7 +114,7 @@ def test_settings_that_name_models(ollama: MisbehavingServer, tmp_path: Path) ->
         assert other.requests == []
 
 
-def test_another_polymux_lists_at_its_door(ollama: MisbehavingServer, tmp_path: Path) -> None:
+def test_another_polymux_lists_its_chat_models(ollama: MisbehavingServer, tmp_path: Path) -> None:
     """Lists only the other server's chat models, not those of other operations."""
     selector = "turian/insanely-fast-whisper-with-video"
     ollama.script(lists("fast", selector, "whisper-1"), path=LISTED)

@@ -103,7 +103,7 @@ def good(case: str, text: str) -> bytes:
     return json.dumps(value).encode()
 
 
-def said(answer: Answer) -> str:
+def text_of(answer: Answer) -> str:
     """The text that the client received."""
     assert answer.status == 200, answer.body
     value = answer.json()
@@ -124,9 +124,9 @@ def test_longer_than_declared(
     for number in range(2):
         right = good(case, f"right {number}")
         bad.script(steps.wrong_content_length(len(right), right + head + poison), path=path)
-        assert said(ask(servers, case)) == f"right {number}"
+        assert text_of(ask(servers, case)) == f"right {number}"
         bad.script(steps.answer(200, good(case, f"next {number}")), path=path)
-        assert said(ask(servers, case)) == f"next {number}"
+        assert text_of(ask(servers, case)) == f"next {number}"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -139,12 +139,12 @@ def test_called_something_else(
         steps.answer(200, right, content_type="text/html; charset=latin-1"), path=CASES[case]
     )
     answer = ask(servers, case)
-    assert said(answer) == "Grüße"
+    assert text_of(answer) == "Grüße"
     assert answer.headers["content-type"] == "application/json"
     page = b"<html><body>Sign in</body></html>"
     bad.script(steps.answer(200, page, content_type="application/json"), path=CASES[case])
-    told = ask(servers, case)
-    assert (told.status, told.json()["code"]) == (502, "upstream_failed")
+    failed = ask(servers, case)
+    assert (failed.status, failed.json()["code"]) == (502, "upstream_failed")
     if case.endswith("chat"):  # Also streams, in full.
         head = steps.head(200, [("Content-Type", "text/html"), ("Connection", "close")])
         stream = event(chunk("x")) + event(chunk("", "stop")) + event("[DONE]")
@@ -198,7 +198,7 @@ def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path
     with ServedProgram(tmp_path, settings, whole=True).start() as program:
         for fault, play in ENDLESS.items():
             bad.script(steps.answer(200, good(case, "before")), path=path)
-            assert said(asked()) == "before"
+            assert text_of(asked()) == "before"
             before = len(bad.requests)
             bad.script(*play(case), path=path)
             with Grown(program.pid) as grown:
@@ -211,7 +211,7 @@ def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path
             bad.forget(path)
         assert SANITIZED or max(grown_bytes.values()) < MAX_BYTES, grown_bytes
         bad.script(steps.answer(200, good(case, "behind")), path=path)
-        assert said(asked()) == "behind"
+        assert text_of(asked()) == "behind"
 
 
 @pytest.mark.parametrize("count", [8_000, pytest.param(100_000, marks=LONG)])

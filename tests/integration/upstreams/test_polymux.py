@@ -77,10 +77,10 @@ def test_a_conversion_over_two_machines(near: PolymuxServer, far: PolymuxServer)
     body, head = form(("file", ("Töne.wav", tone(2))), ("bitrate", "64k"))
     answer = near.ask("POST", CONVERT, body, head)
     assert answer.status == 200
-    told = answer.json()
-    assert told["response"].startswith(f"{near.url}/media/")
-    assert told["report"]["duration_s"] == pytest.approx(2, abs=0.1)
-    file = fetched(near, told["response"])
+    result = answer.json()
+    assert result["response"].startswith(f"{near.url}/media/")
+    assert result["report"]["duration_s"] == pytest.approx(2, abs=0.1)
+    file = fetched(near, result["response"])
     assert file.headers["content-type"] == "audio/mpeg"
     assert "T%C3%B6n" in file.headers["content-disposition"]
     direct = far.ask("POST", CONVERT, body, head).json()["response"]
@@ -120,7 +120,7 @@ def test_a_job_is_watched_and_cancelled(tmp_path: Path) -> None:
             assert backend.began[-1].operation == "free_chat"
 
 
-def test_what_the_other_left_out_is_told_here(far: PolymuxServer, near: PolymuxServer) -> None:
+def test_what_the_other_left_out_is_reported_here(far: PolymuxServer, near: PolymuxServer) -> None:
     """Warnings are forwarded once, word for word, for plain and streaming responses."""
     for more in ({}, {"stream": True}):
         asked = {**HELLO, "max_completion_tokens": 4, "service_tier": "flex", **more}
@@ -207,8 +207,8 @@ def test_events_that_break_off_are_taken_up_again(tmp_path: Path) -> None:
     lines = ["one", "two", "three"]
 
     def event(status: str, count: int, **more: Any) -> steps.Step:
-        told = prediction(status, logs="\n".join(lines[:count]), progress=count / 4, **more)
-        return steps.send(f"data: {json.dumps(told)}\n\n".encode())
+        job = prediction(status, logs="\n".join(lines[:count]), progress=count / 4, **more)
+        return steps.send(f"data: {json.dumps(job)}\n\n".encode())
 
     output = {"text": "Hi", "chunks": []}
     with MisbehavingServer() as other:
@@ -221,9 +221,9 @@ def test_events_that_break_off_are_taken_up_again(tmp_path: Path) -> None:
         attic = upstream(tmp_path, other.url, kind="polymux")
         with gateway(tmp_path, {"attic": attic}) as near:
             body, head = form(("audio", ("a.wav", b"x")))
-            told = near.ask("POST", STT, body, head).json()
-        assert told["output"] == output
-        assert told["logs"].split("\n") == lines
+            result = near.ask("POST", STT, body, head).json()
+        assert result["output"] == output
+        assert result["logs"].split("\n") == lines
         posts = [one for one in other.requests if one.method == "POST"]
         assert len(posts) == 1
         assert posts[0].header("idempotency-key")
@@ -297,9 +297,9 @@ def test_the_other_s_key_stays_between_the_two(
             body, head = form(("file", ("a.wav", tone())))
             answer = near.ask("POST", CONVERT, body, head)
             assert answer.status == status
-            told = answer.body + near.ask("GET", PREDICTIONS).body
-            told += near.ask("GET", "/readyz").body
+            responses = answer.body + near.ask("GET", PREDICTIONS).body
+            responses += near.ask("GET", "/readyz").body
         kept = [one for one in (tmp_path / str(status) / "gateway").rglob("*") if one.is_file()]
-        for data in (told, caplog.text.encode(), *(one.read_bytes() for one in kept)):
+        for data in (responses, caplog.text.encode(), *(one.read_bytes() for one in kept)):
             assert canary.encode() not in data
             assert far.key.encode() not in data

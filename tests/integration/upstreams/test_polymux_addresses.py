@@ -67,8 +67,8 @@ def test_an_address_within_is_refused(
     """Tests every ``url`` field of the contract. The request is never forwarded."""
     before = len(reference.requests)
     answer = asked(server, field, url)
-    told = answer.json()
-    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", field.split(".")[1])
+    body = answer.json()
+    assert (answer.status, body["code"], body["param"]) == (400, "url_refused", field.split(".")[1])
     assert len(reference.requests) == before
 
 
@@ -77,8 +77,8 @@ def test_one_text_may_hold_several(server: PolymuxServer, reference: ReferenceSe
     before = len(reference.requests)
     links = f"http://203.0.113.7/a.safetensors,{METADATA}"
     answer = asked(server, "upscale_image.lora_links", links)
-    told = answer.json()
-    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", "lora_links")
+    body = answer.json()
+    assert (answer.status, body["code"], body["param"]) == (400, "url_refused", "lora_links")
     assert len(reference.requests) == before
 
 

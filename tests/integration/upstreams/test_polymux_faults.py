@@ -30,8 +30,8 @@ NAMES = ("shorter", "page")
 
 
 def prediction(status: str, **more: Any) -> bytes:
-    told = {"id": "job1", "status": status, "model": "m", "version": "v", "input": {}}
-    return json.dumps(told | more).encode()
+    fields = {"id": "job1", "status": status, "model": "m", "version": "v", "input": {}}
+    return json.dumps(fields | more).encode()
 
 
 DONE = prediction("succeeded", output="https://far.example/media/x.mp3")

@@ -74,14 +74,14 @@ def file_of(server: PolymuxServer, url: str) -> tuple[str, bytes]:
 
 def good(answer: Answer) -> Any:
     assert answer.status == 200, answer.body
-    told = answer.json()
-    assert told["status"] == "succeeded"
-    return told
+    result = answer.json()
+    assert result["status"] == "succeeded"
+    return result
 
 
 def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
     service.output(["HOST/made/one.png", "HOST/made/two.png"], metrics={"predict_time": 2.5})
-    told = good(drawn(server, num_outputs=2, width=512, seed=7))
+    result = good(drawn(server, num_outputs=2, width=512, seed=7))
     [asked] = service.predictions
     assert (asked.model, asked.version) == (LIGHTNING, whole(PINNED[LIGHTNING]))
     # All standard fields with their defaults, and only the extension fields that the client gave.
@@ -89,9 +89,9 @@ def test_pictures(server: PolymuxServer, service: ReplicateService) -> None:
         "prompt": "a lighthouse", "width": 512, "height": 1024, "num_outputs": 2,
         "scheduler": "K_EULER", "num_inference_steps": 4, "guidance_scale": 0.0, "seed": 7,
     }  # fmt: skip
-    assert [file_of(server, one) for one in told["output"]] == [MADE["one.png"], MADE["two.png"]]
-    assert told["version"] == whole(PINNED[LIGHTNING])
-    assert told["metrics"]["predict_time"] == 2.5
+    assert [file_of(server, one) for one in result["output"]] == [MADE["one.png"], MADE["two.png"]]
+    assert result["version"] == whole(PINNED[LIGHTNING])
+    assert result["metrics"]["predict_time"] == 2.5
 
 
 def test_what_is_asked(service: ReplicateService, tmp_path: Path) -> None:
@@ -151,17 +151,17 @@ def test_files_do_not_stay_there(
 def test_an_address_within_is_refused(server: PolymuxServer, service: ReplicateService) -> None:
     fields = ("prompt", "a boat"), ("replicate_weights", "http://169.254.169.254/latest")
     answer = posted(server, f"{IMAGES}?model={ASTRA}", *fields)
-    told = answer.json()
-    assert (answer.status, told["code"], told["param"]) == (400, "url_refused", "replicate_weights")
+    body = answer.json()
+    assert (answer.status, body["code"], body["param"]) == (400, "url_refused", "replicate_weights")
     assert service.requests == []
 
 
 def test_a_field_that_the_model_lacks(server: PolymuxServer, service: ReplicateService) -> None:
     service.output("HOST/made/one.png")
     path = f"{IMAGES}?model={PLAYGROUND}"
-    told = good(posted(server, path, ("prompt", "a boat"), ("lora_scale", "0.2")))
-    assert "lora_scale" in told["logs"]
-    assert len(told["output"]) == 1
+    result = good(posted(server, path, ("prompt", "a boat"), ("lora_scale", "0.2")))
+    assert "lora_scale" in result["logs"]
+    assert len(result["output"]) == 1
     [asked] = service.predictions
     assert "lora_scale" not in asked.input
     assert asked.input["apply_watermark"] is False
@@ -179,20 +179,20 @@ def test_larger_pictures(
 ) -> None:
     """One model returns a list, another a text. The result does not depend on the image format."""
     service.output(output)
-    told = good(posted(server, f"{UPSCALE}?model={model}", ("image", ("a.png", PNG)), given))
+    result = good(posted(server, f"{UPSCALE}?model={model}", ("image", ("a.png", PNG)), given))
     [asked] = service.predictions
     name, value = given
     assert asked.input[name] == {"true": True, "false": False}.get(value, value)
-    assert isinstance(told["output"], str) == (model == ESRGAN)
-    url = told["output"] if model == ESRGAN else told["output"][0]
+    assert isinstance(result["output"], str) == (model == ESRGAN)
+    url = result["output"] if model == ESRGAN else result["output"][0]
     assert file_of(server, url) == MADE["one.png"]
 
 
 def test_speech(server: PolymuxServer, service: ReplicateService) -> None:
     service.output(SPOKEN | {"speakers": 3})
     fields = [("audio", ("Rede.mp3", SOUND)), ("language", "de"), ("timestamp", "word")]
-    told = good(posted(server, STT, *fields))
-    assert told["output"] == {"text": "Guten Tag.", "chunks": SPOKEN["chunks"]}
+    result = good(posted(server, STT, *fields))
+    assert result["output"] == {"text": "Guten Tag.", "chunks": SPOKEN["chunks"]}
     [asked] = service.predictions
     [(name, sent)] = service.files.sent.items()
     assert asked.input == {
@@ -233,24 +233,24 @@ def test_videos(server: PolymuxServer, service: ReplicateService) -> None:
     fields = [("prompt", "waves"), ("batch_size", "2"), ("num_inferences_steps", "30"),
               ("remove_watermark", "true"), ("video_model", "576w"),
               ("init_video", ("v.mp4", media.mp4()))]  # fmt: skip
-    told = good(posted(server, VIDEOS, *fields))
+    result = good(posted(server, VIDEOS, *fields))
     [asked] = service.predictions
     assert (asked.model, asked.input["num_inference_steps"]) == (VIDEO, 30)
     assert (asked.input["model"], asked.input["remove_watermark"]) == ("576w", True)
     assert asked.input["init_video"].startswith(f"{service.url}/v1/files/")
-    assert [file_of(server, one) for one in told["output"]] == [MADE["one.mp4"]] * 2
+    assert [file_of(server, one) for one in result["output"]] == [MADE["one.mp4"]] * 2
 
 
 def test_music(server: PolymuxServer, service: ReplicateService) -> None:
     service.output({"audio": "HOST/made/one.wav", "spectrogram": "HOST/made/one.png", "error": ""})
-    told = good(posted(server, SONGS, ("prompt_a", "jazz"), ("seed", "3")))
+    result = good(posted(server, SONGS, ("prompt_a", "jazz"), ("seed", "3")))
     [asked] = service.predictions
     assert (asked.model, asked.input["prompt_a"], "seed" in asked.input) == (MUSIC, "jazz", False)
-    assert "seed" in told["logs"]
-    assert set(told["output"]) == {"audio", "spectrogram"}
+    assert "seed" in result["logs"]
+    assert set(result["output"]) == {"audio", "spectrogram"}
     # The type follows from the bytes. Many services send audio/x-wav.
-    assert file_of(server, told["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
-    assert file_of(server, told["output"]["spectrogram"]) == MADE["one.png"]
+    assert file_of(server, result["output"]["audio"]) == ("audio/wav", MADE["one.wav"][1])
+    assert file_of(server, result["output"]["spectrogram"]) == MADE["one.png"]
 
 
 def test_what_a_prediction_tells_of_itself(
@@ -294,8 +294,8 @@ def test_models_of_ones_own(service: ReplicateService, tmp_path: Path) -> None:
     with gateway(tmp_path, {"r": replicate(tmp_path, service, models=models)}) as server:
         assert good(drawn(server))["version"] == mine
         assert service.asked[0] == "POST /predictions"
-        told = good(posted(server, f"{IMAGES}?model={ASTRA}", ("prompt", "a boat")))
-        assert told["version"] == "hidden"
+        result = good(posted(server, f"{IMAGES}?model={ASTRA}", ("prompt", "a boat")))
+        assert result["version"] == "hidden"
         official = next(one for one in service.requests if "official" in one.path)
         assert official.path == "/v1/models/stability/official/predictions"
         assert set(json.loads(official.body)) == {"input"}

@@ -73,7 +73,7 @@ def spoken(server: PolymuxServer) -> Answer:
     return server.ask("POST", STT, body, head)
 
 
-def told_of(status: int, text: str = SECRETS, *fields: tuple[str, str]) -> Step:
+def error_answer(status: int, text: str = SECRETS, *fields: tuple[str, str]) -> Step:
     body = json.dumps(problem(status, "Something", text)[1]).encode()
     return steps.answer(status, body, fields)
 
@@ -84,10 +84,10 @@ def assert_good_failure(
     """Check the status and code, that no private text appears, and that no data remains."""
     assert (answer.status, answer.json()["code"]) == (status, code), answer.body
     text = answer.body.decode() + "\n".join(answer.lines)
-    own = server.url.removeprefix("http://")
-    told = text.replace(own, "")
+    own_address = server.url.removeprefix("http://")
+    text = text.replace(own_address, "")
     for secret in (*PRIVATE, str(bad.port)):
-        assert secret not in told
+        assert secret not in text
     job = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}")
     assert CANARY not in job.body.decode()
     assert list(server.settings.store.folder.glob("drafts/*")) == []
@@ -97,13 +97,13 @@ def assert_good_failure(
 
 #: Faults in place of a response.
 BEFORE: dict[str, Fault] = {
-    "400": ([told_of(400)], (400, "invalid_request")),
-    "401": ([told_of(401)], FAILED),
-    "404": ([told_of(404)], FAILED),
-    "422": ([told_of(422)], (400, "invalid_request")),
-    "429": ([told_of(429, SECRETS, ("Retry-After", "1"))], (429, "rate_limited")),
-    "500": ([told_of(500)], FAILED),
-    "504": ([told_of(504)], LATE),
+    "400": ([error_answer(400)], (400, "invalid_request")),
+    "401": ([error_answer(401)], FAILED),
+    "404": ([error_answer(404)], FAILED),
+    "422": ([error_answer(422)], (400, "invalid_request")),
+    "429": ([error_answer(429, SECRETS, ("Retry-After", "1"))], (429, "rate_limited")),
+    "500": ([error_answer(500)], FAILED),
+    "504": ([error_answer(504)], LATE),
     "null": ([steps.answer(200, b"null")], FAILED),
     **of(NO_ANSWER, "redirect", "closed", "silent"),
     **of(broken(b'{"id":'), "shorter", "page"),
@@ -138,7 +138,7 @@ def test_what_is_no_prediction(server: PolymuxServer, service: ReplicateService)
     for value in NO_PREDICTIONS:
         service.script(steps.answer(201, json.dumps(value).encode()), path=CREATE)
         assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
-    service.script(told_of(422, f"- input.width: too wide, see {SECRETS}\n"), path=CREATE)
+    service.script(error_answer(422, f"- input.width: too wide, see {SECRETS}\n"), path=CREATE)
     answer = drawn(server)
     assert_good_failure(server, service, answer, 400, "invalid_request")
     assert "- input.width: too wide, see" in answer.json()["error"]
@@ -189,7 +189,7 @@ def test_when_it_can_be_asked_after_no_more(
 ) -> None:
     """The gateway gives up and cancels the prediction on the service."""
     path = f"{CREATE}/{service.next_id}"
-    service.script(told_of(500), path=path, times=None)
+    service.script(error_answer(500), path=path, times=None)
     assert_good_failure(server, service, drawn(server), 502, "upstream_failed")
     assert service.predictions[-1].canceled
     asked = [one for one in service.requests if one.path == path]
@@ -227,10 +227,10 @@ def test_one_that_fails_at_last(server: PolymuxServer, service: ReplicateService
     answer = drawn(server)
     assert_good_failure(server, service, answer, 502, "upstream_failed")
     assert "on second thoughts" in answer.json()["error"]
-    told = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
-    assert (told["status"], told["progress"]) == ("failed", 0.99)
-    assert "output" not in told
-    assert "99%" in told["logs"]
+    job = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
+    assert (job["status"], job["progress"]) == ("failed", 0.99)
+    assert "output" not in job
+    assert "99%" in job["logs"]
 
 
 #: Outputs that are not images. HOST stands for the service.
@@ -249,9 +249,9 @@ def test_one_that_ends_twice(
     before = len(service.asked)
     answer = drawn(server)
     assert answer.status == 200
-    told = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
-    assert told["status"] == "succeeded"
-    assert len(told["output"]) == 1
+    job = server.ask("GET", f"/api/v1/predictions/{answer.json()['id']}").json()
+    assert job["status"] == "succeeded"
+    assert len(job["output"]) == 1
     assert service.predictions[-1].asked == 1
     assert service.asked[before:].count("GET /made/one.png") == 1
 
@@ -349,8 +349,8 @@ def test_keys_are_nowhere_but_in_requests(
     ]  # fmt: skip
     answer = drawn(server)
     assert answer.status == 200
-    told = answer.json()
-    assert told["metrics"]["predict_time"] == 2
+    prediction = answer.json()
+    assert prediction["metrics"]["predict_time"] == 2
     service.output({"text": f"the key is {CANARY}", "chunks": []})
     other = spoken(server)
     assert other.json()["output"]["text"].startswith("the key is ***")

@@ -97,8 +97,8 @@ def test_a_job_that_is_cancelled(server: PolymuxServer, service: ReplicateServic
     service.wait_request(f"{CREATE}/{NAME}")
     server.ask("POST", f"/api/v1/predictions/{begun['id']}/cancel")
     service.wait_canceled()
-    told: Any = server.ask("GET", f"/api/v1/predictions/{begun['id']}").json()
-    assert told["status"] == "canceled"
+    job: Any = server.ask("GET", f"/api/v1/predictions/{begun['id']}").json()
+    assert job["status"] == "canceled"
 
 
 def test_a_prediction_that_takes_too_long(service: ReplicateService, tmp_path: Path) -> None:

@@ -130,13 +130,13 @@ def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: s
         assert got["usage"].pop("total_time") >= 0
     assert got == expected
     message = expected["choices"][0]["message"]
-    said = message["content"] or ""
+    text = message["content"] or ""
     with polymux.Client(server.url, server.key, retry=0) as client:
-        told = client.chat("Hi", model="fast")
+        completion = client.chat("Hi", model="fast")
         with client.chat("Hi", model="fast", stream=True) as stream:
-            assert "".join(stream.texts()) == said
-    assert told.choices[0].index == 0
-    assert told.extra["unknown"] == WHOLE["unknown"]
+            assert "".join(stream.texts()) == text
+    assert completion.choices[0].index == 0
+    assert completion.extra["unknown"] == WHOLE["unknown"]
     [piece, _] = events_of(chat(server, stream=True))
     delta = piece["choices"][0]["delta"]
     assert delta.get("content") == message["content"]
@@ -147,7 +147,7 @@ def test_what_can_be_read(server: PolymuxServer, bad: MisbehavingServer, case: s
         )
     if case == "parts":
         bad.script(steps.answer(200, json.dumps(sent).encode()))
-        assert server.json(FREE, {"messages": MESSAGES}).json() == {"response": said}
+        assert server.json(FREE, {"messages": MESSAGES}).json() == {"response": text}
 
 
 @pytest.mark.parametrize("case", NOTHING)
@@ -166,8 +166,8 @@ def test_half_a_letter(server: PolymuxServer, bad: MisbehavingServer) -> None:
     assert chat(server).json()["choices"][0]["message"]["content"] == "Hi \ufffd!"
     piece = event(chunk("Hi HALF!", "stop")).replace(b"HALF", rb"\ud83d")
     bad.script(steps.event_stream(), steps.send(piece), steps.close())
-    [told, _] = events_of(server.json(FREE, {"messages": MESSAGES, "stream": True}))
-    assert told == {"response": "Hi \ufffd!"}
+    [first, _] = events_of(server.json(FREE, {"messages": MESSAGES, "stream": True}))
+    assert first == {"response": "Hi \ufffd!"}
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-5", f"{1 << 60}"])
@@ -204,6 +204,6 @@ def test_numbers_of_a_job_that_are_none(attic: PolymuxServer, bad: MisbehavingSe
     )  # fmt: skip
     answer = attic.ask("POST", STT, *form(("audio", ("a.wav", media.wav()))))
     assert answer.status == 200, answer.body
-    told = answer.json()["metrics"]
-    assert told["audio_seconds"] == 2
-    assert not {"a", "b", "c", "d"} & set(told)
+    returned = answer.json()["metrics"]
+    assert returned["audio_seconds"] == 2
+    assert not {"a", "b", "c", "d"} & set(returned)

@@ -18,7 +18,7 @@ from polymux.errors import (
     NoMatchError,
 )
 from polymux.fetch.fetcher import FetchPolicy
-from servers import song_providers as said
+from servers import song_providers as answers
 from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
 from support.commands import run
 from support.polymux_server import form
@@ -132,18 +132,18 @@ def test_what_is_no_sound(tmp_path: Path, recogniser: SongRecogniser) -> None:
 
 
 FAILURES: dict[str, tuple[Any, int, str]] = {
-    "status 500": (said.status(500), 502, "upstream_failed"),
-    "status 403": (said.status(403), 502, "upstream_failed"),
-    "redirect": (said.status(302, "Location: http://192.0.2.1/"), 502, "upstream_failed"),
-    "HTML": (said.status(200, body=b"<html>Are you a robot?</html>"), 502, "upstream_failed"),
-    "other members": (said.value({"a": 1}), 502, "upstream_failed"),
-    "no title": (said.value({"matches": [{}], "track": {"title": 5}}), 502, "upstream_failed"),
-    "200 MB": (said.endless, 502, "upstream_failed"),
-    "silence": (said.silent, 504, "upstream_timeout"),
+    "status 500": (answers.status(500), 502, "upstream_failed"),
+    "status 403": (answers.status(403), 502, "upstream_failed"),
+    "redirect": (answers.status(302, "Location: http://192.0.2.1/"), 502, "upstream_failed"),
+    "HTML": (answers.status(200, body=b"<html>Are you a robot?</html>"), 502, "upstream_failed"),
+    "other members": (answers.value({"a": 1}), 502, "upstream_failed"),
+    "no title": (answers.value({"matches": [{}], "track": {"title": 5}}), 502, "upstream_failed"),
+    "200 MB": (answers.endless, 502, "upstream_failed"),
+    "silence": (answers.silent, 504, "upstream_timeout"),
 }
 
 
-def test_what_a_caller_is_told(
+def test_which_error_a_caller_gets(
     tmp_path: Path, recogniser: SongRecogniser, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "polymux")
@@ -168,8 +168,8 @@ def test_the_guard_lets_nobody_into_this_network(
     host, port = "localhost", recogniser.server.port
     settings = recogniser.settings(shazam_url=f"http://{host}:{port}")
     with monkeypatch.context() as patched:
-        of_strangers = FetchPolicy(allowed_ports=(port,))
-        patched.setattr(f"{BACKEND}.policy_of", lambda _: of_strangers)
+        strict_policy = FetchPolicy(allowed_ports=(port,))
+        patched.setattr(f"{BACKEND}.policy_of", lambda _: strict_policy)
         with local(settings) as here:
             with pytest.raises(InternalServerError) as caught:
                 here.identify_song(MUSIC)
@@ -180,7 +180,7 @@ def test_the_guard_lets_nobody_into_this_network(
 
 
 def test_an_answer_by_which_a_server_plays_the_proxy(recogniser: SongRecogniser) -> None:
-    recogniser.instead = said.status(502, "Proxy-Status: polymux")
+    recogniser.instead = answers.status(502, "Proxy-Status: polymux")
     with local(recogniser.settings()) as here, pytest.raises(InternalServerError) as caught:
         here.identify_song(MUSIC)
     assert caught.value.status == 502
@@ -191,7 +191,7 @@ def test_a_task_that_is_cancelled_closes_the_connection(recogniser: SongRecognis
 
     async def silent(exchange: Exchange) -> None:
         asked.set()
-        await said.silent(exchange)
+        await answers.silent(exchange)
 
     async def main() -> None:
         recogniser.instead = silent

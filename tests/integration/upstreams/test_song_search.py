@@ -14,7 +14,7 @@ from polymux.errors import (
     NoBackendError,
 )
 from polymux.upstreams.song_search.settings import SongSearchSettings
-from servers import song_providers as said
+from servers import song_providers as answers
 from servers.song_providers import UNKNOWN, SongProviders
 from support.commands import run
 from support.song_searches import ALL, PATH, SHAZAM, local, served
@@ -55,8 +55,8 @@ def test_every_way_gives_the_same(tmp_path: Path, providers: SongProviders, prov
         words = ("search-music", "Blue Danube", "--limit", "1", "--server", server.url)
         shown = run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
         assert shown.stdout.decode() == f"{expected[0]['song_name']}\t{expected[0]['songid_url']}\n"
-        told = run(*words, "--json", cwd=tmp_path, POLYMUX_API_KEY=server.key)
-        assert json.loads(told.stdout) == expected
+        done = run(*words, "--json", cwd=tmp_path, POLYMUX_API_KEY=server.key)
+        assert json.loads(done.stdout) == expected
     with local(settings) as here:
         assert here.search_music("Blue Danube", limit=1).json() == expected
     # The polymux server asked once. `Local` and `AsyncLocal` have separate caches.
@@ -138,7 +138,7 @@ def test_what_providers_learn(tmp_path: Path, providers: SongProviders) -> None:
 def test_the_next_provider_answers(
     tmp_path: Path, providers: SongProviders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    providers.instead["itunes"] = said.status(500)
+    providers.instead["itunes"] = answers.status(500)
     settings = providers.settings("itunes", "shazam", "musicbrainz")
     with caplog.at_level(logging.INFO, "polymux"), served(tmp_path, settings) as server:
         answer = server.json(PATH, {"song": "Secret Wish", "limit": 1})
@@ -149,7 +149,7 @@ def test_the_next_provider_answers(
     assert providers.count("itunes") == 1
     assert providers.count("musicbrainz") == 0
     named = ("shazam", "itunes", "500")
-    assert any(all(one in told for one in named) for told in caplog.messages)
+    assert any(all(one in message for one in named) for message in caplog.messages)
     assert "Secret Wish" not in caplog.text
     assert ready["state"] == "ready"
     assert "itunes" in ready["detail"]
@@ -170,27 +170,27 @@ async def nonsense(exchange: Exchange) -> None:
 
 FAILED = (502, "upstream_failed")
 FAILURES: dict[str, tuple[Any, tuple[int, str]]] = {
-    "status 500": (said.status(500), FAILED),
-    "status 204": (said.status(204), FAILED),
-    "redirect": (said.status(302, "Location: http://192.0.2.1/"), FAILED),
-    "status 400": (said.status(400), (400, "invalid_request")),
-    "status 429": (said.status(429), (429, "rate_limited")),
-    "status 403": (said.status(403), (429, "rate_limited")),
-    "HTML": (said.status(200, body=b"<html>Are you a robot?</html>"), FAILED),
-    "deep": (said.status(200, body=b"[" * 100_000), FAILED),
-    "bytes": (said.status(200, body=b'{"results": "\xff\xfe"}'), FAILED),
-    "no list": (said.value({"results": {"a": 1}}), FAILED),
-    "no songs": (said.value({"results": [{"trackName": 5}]}), FAILED),
+    "status 500": (answers.status(500), FAILED),
+    "status 204": (answers.status(204), FAILED),
+    "redirect": (answers.status(302, "Location: http://192.0.2.1/"), FAILED),
+    "status 400": (answers.status(400), (400, "invalid_request")),
+    "status 429": (answers.status(429), (429, "rate_limited")),
+    "status 403": (answers.status(403), (429, "rate_limited")),
+    "HTML": (answers.status(200, body=b"<html>Are you a robot?</html>"), FAILED),
+    "deep": (answers.status(200, body=b"[" * 100_000), FAILED),
+    "bytes": (answers.status(200, body=b'{"results": "\xff\xfe"}'), FAILED),
+    "no list": (answers.value({"results": {"a": 1}}), FAILED),
+    "no songs": (answers.value({"results": [{"trackName": 5}]}), FAILED),
     "breaks off": (broken, FAILED),
     "no HTTP": (nonsense, FAILED),
-    "200 MB": (said.endless, FAILED),
-    "50 MB in little": (said.status(200, "Content-Encoding: gzip", body=BOMB), FAILED),
-    "silence": (said.silent, (504, "upstream_timeout")),
+    "200 MB": (answers.endless, FAILED),
+    "50 MB in little": (answers.status(200, "Content-Encoding: gzip", body=BOMB), FAILED),
+    "silence": (answers.silent, (504, "upstream_timeout")),
 }
 
 
 @pytest.mark.parametrize("failure", list(FAILURES))
-def test_what_a_caller_is_told(tmp_path: Path, providers: SongProviders, failure: str) -> None:
+def test_which_error_a_caller_gets(tmp_path: Path, providers: SongProviders, failure: str) -> None:
     say, (status, code) = FAILURES[failure]
     providers.instead["itunes"] = say
     with served(tmp_path, providers.settings(provider_s=1)) as server:
@@ -206,7 +206,7 @@ def test_what_a_caller_is_told(tmp_path: Path, providers: SongProviders, failure
     assert providers.count("itunes") == (2 if status == 400 else 1)
 
 
-def test_a_song_of_a_strangers_answer(tmp_path: Path, providers: SongProviders) -> None:
+def test_a_song_of_an_untrusted_answer(tmp_path: Path, providers: SongProviders) -> None:
     """HTML is plain data. Control characters and URLs of other schemes are removed (O03)."""
     hostile = {
         "trackName": "<script>alert(1)</script>\x1b]0;x\x07 " + "x" * 5000,
@@ -214,7 +214,7 @@ def test_a_song_of_a_strangers_answer(tmp_path: Path, providers: SongProviders) 
         "trackViewUrl": "javascript:alert(1)",
         "artworkUrl100": "data:text/html,<script>",
     }
-    providers.instead["itunes"] = said.value({"results": [None, hostile] * 100})
+    providers.instead["itunes"] = answers.value({"results": [None, hostile] * 100})
     with served(tmp_path, providers.settings()) as server:
         answer = server.json(PATH, {"song": "x", "limit": 3})
         assert (answer.status, len(answer.json())) == (200, 3)

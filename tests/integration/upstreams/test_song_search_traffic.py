@@ -12,7 +12,7 @@ from polymux.errors import (
     InternalServerError,
     RequestTimeoutError,
 )
-from servers import song_providers as said
+from servers import song_providers as answers
 from servers.song_providers import SongProviders
 from support.served import until
 from support.song_searches import ITUNES, PATH, local, served
@@ -34,7 +34,7 @@ def test_a_kept_connection_that_is_closed_when_it_is_used_again(
     providers: SongProviders,
 ) -> None:
     """After an idle time the request is repeated once. Otherwise it is a failure."""
-    body = json.dumps({"results": [said.itunes_song(0)]}).encode()
+    body = json.dumps({"results": [answers.itunes_song(0)]}).encode()
     heads: list[bytes] = []
 
     async def once(exchange: Exchange) -> None:
@@ -90,7 +90,7 @@ def test_a_proxy_that_is_allowed(
             server.json(PATH, {"song": "x", "limit": 1})
             assert len(providers.asked) == len(proxy.asked) == 1
             assert "proxy-authorization" not in providers.asked[0].headers
-            proxy.instead["itunes"] = said.status(500)
+            proxy.instead["itunes"] = answers.status(500)
             answer = server.json(PATH, {"song": "y", "proxy": given})
             assert answer.status == 502
             assert server.json(PATH, {"song": "z"}).status == 200
@@ -98,7 +98,7 @@ def test_a_proxy_that_is_allowed(
 
 
 def test_who_leaves_ends_the_request(tmp_path: Path, providers: SongProviders) -> None:
-    providers.instead["itunes"] = said.silent
+    providers.instead["itunes"] = answers.silent
     with served(tmp_path, providers.settings()) as server:
         body = b'{"song": "x"}'
         head = (
@@ -118,7 +118,7 @@ def test_who_leaves_ends_the_request(tmp_path: Path, providers: SongProviders) -
 
 
 def test_a_deadline_of_the_caller_closes_the_connection(providers: SongProviders) -> None:
-    providers.instead["itunes"] = said.silent
+    providers.instead["itunes"] = answers.silent
     with local(providers.settings()) as here:
         began = time.monotonic()
         with pytest.raises(RequestTimeoutError):

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 #: The upstream's timeout between two bytes of a stream.
 IDLE_S = 2.5
-SAID = [chunk("Grüß"), chunk(" 🎵\n\n"), chunk("", "stop")]
+CHUNKS = [chunk("Grüß"), chunk(" 🎵\n\n"), chunk("", "stop")]
 #: Includes all fields that may appear between events.
-EVENTS = [event(json.dumps(one, ensure_ascii=False)) for one in SAID]
+EVENTS = [event(json.dumps(one, ensure_ascii=False)) for one in CHUNKS]
 STREAM = b": hello\n\nretry: 9\nid: 1\n" + b"".join([*EVENTS, event("[DONE]")])
 ENDS = {"LF": b"\n", "CRLF": b"\r\n", "CR": b"\r"}
 
@@ -48,7 +48,7 @@ def server(
         yield running
 
 
-def told(server: PolymuxServer, path: str) -> list[object]:
+def received_events(server: PolymuxServer, path: str) -> list[object]:
     asked = dict(ASKED) if path == CHAT else {"messages": MESSAGES}
     return events_of(server.json(path, asked | {"stream": True}))
 
@@ -60,7 +60,7 @@ def test_every_split(server: PolymuxServer, bad: MisbehavingServer, end: str) ->
     for at in range(1, len(data), 9 if end == "LF" else 23):
         pieces = steps.send(data[:at]), steps.sleep(0.001), steps.send(data[at:])
         bad.script(steps.event_stream(), *pieces)
-        assert told(server, CHAT) == [*SAID, "[DONE]"], at
+        assert received_events(server, CHAT) == [*CHUNKS, "[DONE]"], at
 
 
 @pytest.mark.parametrize(("path", "size_bytes"), [(CHAT, 1), (FREE, 3)])
@@ -69,9 +69,9 @@ def test_pieces_of_one_length(
 ) -> None:
     """Pieces of a few bytes, which also split characters (C24)."""
     bad.script(steps.event_stream(), steps.split(size_bytes, 0.0005), steps.send(STREAM))
-    found = told(server, path)
+    found = received_events(server, path)
     if path == CHAT:
-        assert found == [*SAID, "[DONE]"]
+        assert found == [*CHUNKS, "[DONE]"]
     else:
         assert [one["response"] for one in found if isinstance(one, dict)] == ["Grüß", " 🎵\n\n"]
 
@@ -102,5 +102,5 @@ def test_how_long_an_event_may_be(
         if comes and sent > max_bytes // 2:
             assert rest == [long, "[DONE]"]
         else:
-            (told,) = rest
-            assert told["error"]["code"] == ("engine_failed" if comes else "upstream_failed")
+            (failure,) = rest
+            assert failure["error"]["code"] == ("engine_failed" if comes else "upstream_failed")

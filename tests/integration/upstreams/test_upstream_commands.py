@@ -40,20 +40,20 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_told_of_without_being_asked(tmp_path: Path) -> None:
+def test_doctor_lists_them_without_asking_them(tmp_path: Path) -> None:
     settings = tmp_path / "polymux.toml"
     with MisbehavingServer() as server:
         settings.write_text(TABLE.format(url=server.url, key='key_environment = "GROQ_KEY"'))
         checked = run(tmp_path, "config", "check", "polymux.toml")
         assert (checked.returncode, checked.stderr) == (0, "")
-        told = run(tmp_path, "doctor", "--config", "polymux.toml")
-        assert re.search(r"(?m)^ok +.*\bgroq .*openai.*: chat, free_chat$", told.stdout)
-        assert re.search(r"(?m)^ok +.*\battic .*polymux.*: read_text$", told.stdout)
-        assert CANARY not in told.stdout
+        report = run(tmp_path, "doctor", "--config", "polymux.toml")
+        assert re.search(r"(?m)^ok +.*\bgroq .*openai.*: chat, free_chat$", report.stdout)
+        assert re.search(r"(?m)^ok +.*\battic .*polymux.*: read_text$", report.stdout)
+        assert CANARY not in report.stdout
         assert server.connections == []
     settings.write_text(TABLE.format(url=server.url, key='key_file = "gone.key"'))
-    told = run(tmp_path, "doctor", "--config", "polymux.toml")
-    assert re.search(r"(?m)^missing +.*upstreams\.groq\.key_file.*gone\.key", told.stdout)
+    report = run(tmp_path, "doctor", "--config", "polymux.toml")
+    assert re.search(r"(?m)^missing +.*upstreams\.groq\.key_file.*gone\.key", report.stdout)
 
 
 @pytest.mark.parametrize("line", [f'key = "{CANARY}"', f'key_environment = "{CANARY}"'])

@@ -66,8 +66,8 @@ def counted(
 ) -> tuple[float, float]:
     """The estimated (seconds, bytes) on a device of 1 GFLOP/s."""
     asked = diffusing.request(operation, variant, **{HAS_MASK: False, HAS_VIDEO: False, **given})
-    told = estimates.of(engine.manager, asked, 1e9)
-    return told["seconds"], told["memory_bytes"]
+    estimate = estimates.of(engine.manager, asked, 1e9)
+    return estimate["seconds"], estimate["memory_bytes"]
 
 
 @pytest.mark.parametrize(("what", "plain", "name", "values"), GROWING)
@@ -114,8 +114,8 @@ def test_operations_are_counted_without_weights(models: dict[str, Path]) -> None
 def estimated(engine: DiffusionEngine, sink: Any, **given: Any) -> dict[str, Any]:
     values = {HAS_MASK: False, HAS_VIDEO: False, ESTIMATED: "generate_image", **given}
     asked = diffusing.request("generate_image", "B", **PICTURE | values)
-    told: dict[str, Any] = engine.run(asked._replace(operation=ESTIMATE), sink, Token()).value
-    return told
+    estimate: dict[str, Any] = engine.run(asked._replace(operation=ESTIMATE), sink, Token()).value
+    return estimate
 
 
 def test_estimates_learn_of_work(models: dict[str, Path], sink: HeardSink) -> None:
@@ -137,8 +137,8 @@ def test_what_cannot_be_counted_is_not_refused(
     every: dict[str, Path], sink: HeardSink, tmp_path: Path
 ) -> None:
     (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionXLPipeline"}')
-    told = estimated(diffusing.engine(every | {"picture:B": tmp_path}), sink)
-    assert (told["seconds"], told["memory_bytes"]) == (None, None)
+    estimate = estimated(diffusing.engine(every | {"picture:B": tmp_path}), sink)
+    assert (estimate["seconds"], estimate["memory_bytes"]) == (None, None)
 
 
 def test_there_is_a_place_for_estimates_beside_all_generations(

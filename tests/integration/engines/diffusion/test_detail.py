@@ -135,10 +135,10 @@ def test_formats(work: Work, kind: str, form: str) -> None:
     with Image.open(file.path) as opened:
         assert opened.format == form
         if kind == "png":
-            said = opened.text["parameters"]
-            assert said.startswith("a barn\nSteps: 4, Sampler: Euler, CFG scale: 6, Seed: 1337")
-            assert "Size: 120x100" in said
-            assert "Denoising strength: 0.5" in said
+            settings = opened.text["parameters"]
+            assert settings.startswith("a barn\nSteps: 4, Sampler: Euler, CFG scale: 6, Seed: 1337")
+            assert "Size: 120x100" in settings
+            assert "Denoising strength: 0.5" in settings
         if kind == "jpg":
             again = io.BytesIO()
             opened.save(again, "JPEG", quality=95)

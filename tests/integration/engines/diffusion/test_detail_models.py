@@ -125,12 +125,12 @@ def test_lora_weights_count_and_leave_nothing(detail: dict[str, Path], tmp_path:
     assert numpy.array_equal(paint(), plain)
 
 
-def test_what_the_default_prompts_name_is_said(work: Work) -> None:
+def test_what_the_default_prompts_name_is_logged(work: Work) -> None:
     prompts = {name: FIELDS[name].default for name in ("prompt", "negative_prompt")}
     _, sink = work(**prompts)
-    said = "\n".join(sink.lines)
+    log = "\n".join(sink.lines)
     for name in ("<lora:more_details:0.5>", "<lora:SDXLrender_v2.0:1>", "JuggernautNegative-neg"):
-        assert name in said
+        assert name in log
 
 
 def test_a_model_of_ones_own(paint: Paint, detailing: DiffusionEngine, tmp_path: Path) -> None:

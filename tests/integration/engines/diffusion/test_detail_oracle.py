@@ -65,7 +65,7 @@ def test_one_tile_is_diffusers_own(engine: DiffusionEngine, tmp_path: Path, sche
     assert abs(found.astype(float) - expected).max() <= 1
 
 
-def told(engine: DiffusionEngine, *prompts: str) -> Any:
+def encoded_prompts(engine: DiffusionEngine, *prompts: str) -> Any:
     parts = engine.manager.parts(ROLE)
 
     def encoder(ids: Any) -> tuple[Any]:
@@ -76,7 +76,7 @@ def told(engine: DiffusionEngine, *prompts: str) -> Any:
 
 
 def test_weights_multiply_and_the_mean_stays(engine: DiffusionEngine) -> None:
-    plain, weighed = told(engine, "a barn"), told(engine, "a (barn:1.5)")
+    plain, weighed = encoded_prompts(engine, "a barn"), encoded_prompts(engine, "a (barn:1.5)")
     assert float(weighed.mean()) == pytest.approx(float(plain.mean()), rel=1e-4)
     # Start, "a", the four letters of "barn", end and padding.
     ratio = (weighed / plain)[0]
@@ -85,15 +85,15 @@ def test_weights_multiply_and_the_mean_stays(engine: DiffusionEngine) -> None:
     expected = torch.full_like(ratio, usual)
     expected[2:6] *= 1.5
     assert torch.allclose(ratio, expected, rtol=1e-4)
-    assert torch.equal(told(engine, "a (barn:1)"), plain)
+    assert torch.equal(encoded_prompts(engine, "a (barn:1)"), plain)
 
 
 @pytest.mark.parametrize(
     ("prompt", "chunks"), [("", 1), ("x" * 75, 1), ("x" * 76, 2), ("x" * 151, 3), ("a BREAK b", 2)]
 )
 def test_long_prompts_are_read_in_chunks(engine: DiffusionEngine, prompt: str, chunks: int) -> None:
-    found = told(engine, "short", prompt)
+    found = encoded_prompts(engine, "short", prompt)
     assert found.shape == (2, 77 * chunks, 32)
-    assert torch.equal(found[0, :77], told(engine, "short")[0])
+    assert torch.equal(found[0, :77], encoded_prompts(engine, "short")[0])
     if chunks > 1:
-        assert torch.equal(found[0, 77:154], told(engine, "")[0])
+        assert torch.equal(found[0, 77:154], encoded_prompts(engine, "")[0])

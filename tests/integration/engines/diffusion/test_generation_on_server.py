@@ -145,16 +145,16 @@ def test_text_picture_and_mask_make_pictures(client: polymux.Client, plain: byte
     assert (found[:, :112] == before[:, :112]).all()
     assert abs(found[:, 144:] - before[:, 144:]).mean() > 5
     assert "mask" in repainted.logs
-    told = read(repainted.images[0]).text["parameters"]
-    assert "Seed: 3" in told
-    assert "Denoising strength: 1.0" in told
+    parameters = read(repainted.images[0]).text["parameters"]
+    assert "Seed: 3" in parameters
+    assert "Denoising strength: 1.0" in parameters
 
 
 def test_variant_a_takes_json_and_has_defaults_of_its_own(client: polymux.Client) -> None:
     made = client.generate_image("a house", width=256, height=256)
-    told = read(made.images[0]).text["parameters"]
-    assert "Steps: 4, Sampler: K_EULER, CFG scale: 0.0" in told
-    assert "Negative prompt: worst quality, low quality" in told
+    parameters = read(made.images[0]).text["parameters"]
+    assert "Steps: 4, Sampler: K_EULER, CFG scale: 0.0" in parameters
+    assert "Negative prompt: worst quality, low quality" in parameters
     assert made.input["negative_prompt"] == "worst quality, low quality"
 
 
@@ -255,8 +255,8 @@ def test_progress_previews_and_cancelling(client: polymux.Client) -> None:
         if shown or one.status not in ("starting", "processing"):
             break
     assert shown
-    told = [one for one in progress if one is not None]
-    assert told == sorted(told)
+    reported = [one for one in progress if one is not None]
+    assert reported == sorted(reported)
     head, _, data = shown[0].partition(",")
     assert head == "data:image/jpeg;base64"
     assert max(read(base64.b64decode(data)).size) in (64, 192)

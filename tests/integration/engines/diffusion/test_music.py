@@ -104,7 +104,7 @@ def test_seeds_repeat_bit_for_bit(make: Make, sink: HeardSink) -> None:
     assert audio(make(seed=sink.seed)) == by_chance
 
 
-def test_long_descriptions_are_cut_and_that_is_told(make: Make, sink: HeardSink) -> None:
+def test_long_descriptions_are_cut_with_a_warning(make: Make, sink: HeardSink) -> None:
     make(prompt_a="x" * 100, prompt_b="y" * 200)
     for name, count in (("prompt_a", 100), ("prompt_b", 200)):
         assert any(all(word in one for word in (name, f"{count}", "75")) for one in sink.lines)
@@ -143,7 +143,7 @@ def test_cancelling_ends_within_a_step(
     assert audio(make()) == before
 
 
-def test_a_stand_in_is_told_and_as_long_as_it_is_wide(make: Make, sink: HeardSink) -> None:
+def test_a_stand_in_is_logged_and_as_long_as_it_is_wide(make: Make, sink: HeardSink) -> None:
     output = make(seed_image_id="og_beat", num_inference_steps=1, denoising=1.0)
     assert len(samples(output)) == 512 * 441
     assert any("og_beat.png" in line for line in sink.lines)

@@ -97,14 +97,14 @@ def test_all_seeds_repeat(paint: Paint, seed: int) -> None:
 def test_a_prompt_is_read_so_far_and_no_further(engine: DiffusionEngine) -> None:
     parts = engine.manager.parts("picture:B")
     reads = [parts["tokenizer"], parts["text_encoder"], torch.device("cpu")]
-    told: list[str] = []
-    words = encoded([parsed("barn " * 10_000), parsed("a")], *reads, told.append)
+    warnings: list[str] = []
+    words = encoded([parsed("barn " * 10_000), parsed("a")], *reads, warnings.append)
     assert words.shape[:2] == (2, MAX_CHUNKS * 77)
-    assert ["20 chunks of 75" in one for one in told] == [True]
+    assert ["20 chunks of 75" in one for one in warnings] == [True]
     assert encoded([parsed("BREAK " * 30)], *reads).shape[1] == MAX_CHUNKS * 77
     assert torch.isfinite(encoded([parsed("(((a:99):99):99) [b:-99]")], *reads)).all()
-    encoded([parsed("barn " * 100)], *reads, told.append)
-    assert len(told) == 1
+    encoded([parsed("barn " * 100)], *reads, warnings.append)
+    assert len(warnings) == 1
 
 
 def header(plain: Any) -> bytes:
@@ -115,10 +115,10 @@ def header(plain: Any) -> bytes:
 def lying(whole: bytes, **changes: Any) -> bytes:
     """Change the header of the first tensor."""
     (length,) = struct.unpack("<Q", whole[:8])
-    told = json.loads(whole[8 : 8 + length])
-    name = min(one for one in told if one != "__metadata__")
-    told[name] |= changes
-    return header(told) + whole[8 + length :]
+    tensors = json.loads(whole[8 : 8 + length])
+    name = min(one for one in tensors if one != "__metadata__")
+    tensors[name] |= changes
+    return header(tensors) + whole[8 + length :]
 
 
 BROKEN: dict[str, Callable[[bytes, dict[str, Any]], bytes]] = {

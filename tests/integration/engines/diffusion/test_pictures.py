@@ -74,7 +74,7 @@ def test_every_scheduler_paints(paint: Paint, variant: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["DPMSolver++", "DDIM"])
-def test_networks_that_are_told_noise_otherwise(
+def test_networks_that_take_noise_otherwise(
     models: dict[str, Path], sink: HeardSink, tmp_path: Path, name: str
 ) -> None:
     """Noise levels of Karras et al., such as Playground's. Unsupported options cause a warning."""
@@ -100,17 +100,17 @@ def test_each_of_several_has_a_seed_of_its_own(make: Make, sink: HeardSink) -> N
     assert (pixels(output, 0) != pixels(output, 1)).any()
 
 
-def test_what_it_was_made_of_is_told_in_the_file(paint: Paint, make: Make, sink: HeardSink) -> None:
+def test_what_it_was_made_of_is_in_the_file(paint: Paint, make: Make, sink: HeardSink) -> None:
     words = {"prompt": "ein Haus — 家", "negative_prompt": "nichts"}
     first = make(**words, seed=None)
     assert (pixels(first) == paint(**words, seed=sink.seed)).all()
-    told = Image.open(first.value[0].path).text["parameters"]
-    assert told.splitlines()[:2] == ["ein Haus — 家", "Negative prompt: nichts"]
+    parameters = Image.open(first.value[0].path).text["parameters"]
+    assert parameters.splitlines()[:2] == ["ein Haus — 家", "Negative prompt: nichts"]
     for one in (f"Seed: {sink.seed}", "Sampler: K_EULER", "Size: 64x64"):
-        assert one in told
+        assert one in parameters
 
 
-def test_a_long_prompt_is_cut_and_that_is_told(make: Make, sink: HeardSink) -> None:
+def test_a_long_prompt_is_cut_with_a_warning(make: Make, sink: HeardSink) -> None:
     make(prompt="a very long description " * 40)
     assert any("prompt" in line and "75" in line for line in sink.lines)
 
@@ -275,7 +275,7 @@ def test_previews_are_small_pictures(make: Make, sink: HeardSink, models: dict[s
     assert len(sink.previews) == 2
 
 
-def test_a_substitute_is_told_of(models: dict[str, Path], sink: HeardSink) -> None:
+def test_a_substitute_is_logged(models: dict[str, Path], sink: HeardSink) -> None:
     cast = {"picture:B": {"path": str(models["picture:C"]), "name": "mine", "instead_of": "sdxl"}}
     own = diffusing.engine({})
     own.manager = type(own.manager)({"models": cast})

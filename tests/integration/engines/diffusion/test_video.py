@@ -185,8 +185,8 @@ def test_sizes_off_the_grid_are_cut(frames: Frames, sink: HeardSink, tmp_path: P
     begun = begun_with(tmp_path, 5, 40, 24)
     for model, more in ((TEXT_TO_VIDEO, {}), (WAN, {}), (WAN, begun)):
         assert frames(model, **size, **more).shape == (5, 24, 40, 3)
-        told = any("48 x 32" in line and "40 x 24" in line for line in sink.lines)
-        assert told == (model == WAN)
+        warned = any("48 x 32" in line and "40 x 24" in line for line in sink.lines)
+        assert warned == (model == WAN)
 
 
 @pytest.mark.parametrize(

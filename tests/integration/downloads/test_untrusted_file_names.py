@@ -99,6 +99,6 @@ def test_without_one() -> None:
         policy = allowing(web)
         with polymux.Local(fetch=policy) as local, pytest.raises(polymux.PolymuxError) as caught:
             local.download_video(web.url("/shows"))
-    told = f"{caught.value} {caught.value.to_dict()}"
-    assert tempfile.gettempdir() not in told
-    assert "Rivers" in told
+    message = f"{caught.value} {caught.value.to_dict()}"
+    assert tempfile.gettempdir() not in message
+    assert "Rivers" in message
