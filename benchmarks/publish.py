@@ -183,12 +183,12 @@ def svg(chart: Chart) -> str:
     drawn = bars(chart)
     height = _TOP + _ROW * len(drawn) + 10
     scale = _BARS / max(one.high or one.median for _, one in drawn)
-    told = "; ".join(f"{label}: {one.text}" for label, one in drawn)
+    description = "; ".join(f"{label}: {one.text}" for label, one in drawn)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         f'width="{_WIDTH}" height="{height}" role="img" aria-labelledby="title desc">',
         f'<title id="title">{escape(chart.title)}</title>',
-        f'<desc id="desc">{escape(f"{chart.unit}. {told}.")}</desc>',
+        f'<desc id="desc">{escape(f"{chart.unit}. {description}.")}</desc>',
         f"<style>{_STYLE}</style>",
         f'<rect class="page" width="{_WIDTH}" height="{height}"/>',
         f'<text class="title" x="12" y="26">{escape(chart.title)}</text>',
@@ -218,13 +218,13 @@ def conditions(name: str) -> str:
     """Return how results were measured, in one paragraph of the page."""
     found = load(name)
     command = found.get("command", f"scripts/bench {name}")
-    told = [f"Reproduce with `{command}`."]
+    sentences = [f"Reproduce with `{command}`."]
     if found.get("date"):
-        told.append(f"Measured on {found['date']}, median of {found['rounds']} rounds.")
+        sentences.append(f"Measured on {found['date']}, median of {found['rounds']} rounds.")
     if found.get("versions"):
         versions = (f"{one} {version}" for one, version in found["versions"].items())
-        told.append(f"Versions: {', '.join(versions)}.")
-    return " ".join(told)
+        sentences.append(f"Versions: {', '.join(versions)}.")
+    return " ".join(sentences)
 
 
 def block(chart: Chart) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from benchmarks.contest import Case
 
-_TOLD_APART = 0.006
+_DISTINGUISHABLE = 0.006
 #: Contender to the figures of each round.
 Rounds = dict[str, list[dict[str, Any]]]
 
@@ -108,9 +108,9 @@ def goals_table(cases: Sequence[tuple[Sequence[Goal], Rounds, Case]]) -> list[st
             met = "yes" if goal.met(found) else "**no**"
             # Use a third decimal if two would show the goal's value itself and hide whether it is
             # met.
-            digits = 3 if abs(judged - goal.wanted) < _TOLD_APART else 2
-            told = found.text(digits)
-            rows.append([f"{case.title}: {goal.text}", wanted, f"{judged:.{digits}f}", told, met])
+            digits = 3 if abs(judged - goal.wanted) < _DISTINGUISHABLE else 2
+            text = found.text(digits)
+            rows.append([f"{case.title}: {goal.text}", wanted, f"{judged:.{digits}f}", text, met])
     head = ("goal", "wanted", "worse quartile", "median (quartiles)", "met")
     return table(head, rows) if rows else []
 

@@ -180,13 +180,13 @@ void measure_cancel(std::uint16_t port, std::size_t streams, std::size_t cancell
         held.read_for(kPause);
     }
     held.read_for(kSettle);
-    const std::string told = closed_times(port);
+    const std::string times = closed_times(port);
     std::vector<double> delays_s;
     for (const auto& [number, at] : asked) {
         const std::string name = '"' + std::to_string(number) + "\": ";
-        const std::size_t found = told.find(name);
+        const std::size_t found = times.find(name);
         if (found == std::string::npos) fail("a closed connection is open");
-        const std::int64_t seen = std::strtoll(told.c_str() + found + name.size(), nullptr, 10);
+        const std::int64_t seen = std::strtoll(times.c_str() + found + name.size(), nullptr, 10);
         delays_s.push_back(1e-9 * static_cast<double>(seen - at));
     }
     std::ranges::sort(delays_s);

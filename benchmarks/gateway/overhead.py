@@ -72,7 +72,7 @@ def compare(server: Running) -> None:
     fields = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
     connection.request("POST", CHAT, json.dumps(body()).encode(), fields)
     answer = connection.getresponse()
-    told = answer.read()
+    content = answer.read()
     connection.close()
-    if answer.status != 200 or json.loads(told) != COMPLETION:
-        raise SystemExit(f"answer differs from the upstream's: {answer.status} {told!r}")
+    if answer.status != 200 or json.loads(content) != COMPLETION:
+        raise SystemExit(f"answer differs from the upstream's: {answer.status} {content!r}")

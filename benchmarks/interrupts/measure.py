@@ -56,10 +56,10 @@ def delay_of_s(name: str, command: list[str]) -> float:
         time.sleep(UNTIL_IT_WAITS_S)
         sent_ns = time.monotonic_ns()
         child.send_signal(signal.SIGINT)
-        told = child.stdout.readline()
-    if not told:
+        line = child.stdout.readline()
+    if not line:
         raise SystemExit(f"{name}: the call ended before the signal")
-    ended_ns: int = json.loads(told)["ended_ns"]
+    ended_ns: int = json.loads(line)["ended_ns"]
     return (ended_ns - sent_ns) / 1e9
 
 

@@ -128,12 +128,12 @@ def main() -> None:
         for _ in range(rounds):
             for side, ray in zip(rates, (None, ray_cluster.AUTO), strict=True):
                 rates[side].append(batch(folder / "in", folder / "out", ray))
-        told = asyncio.run(engines(rounds, requests))
+        measured = asyncio.run(engines(rounds, requests))
         ray_cluster.disconnect()
     ours, theirs = (median(one) for one in rates.values())
     print(f"batch, files a second: {ours:.0f} here, {theirs:.0f} by Ray, {theirs / ours:.2f}x")
     for index, title, unit in ((0, "p50 of a request, ms", 1e3), (1, "requests a second", 1)):
-        ours, theirs = (median(one[index] for one in side) * unit for side in told.values())
+        ours, theirs = (median(one[index] for one in side) * unit for side in measured.values())
         print(f"engine, {title}: {ours:.2f} child process, {theirs:.2f} Ray Serve, "
               f"{theirs / ours:.2f}x")  # fmt: skip
     print(load_average())

@@ -57,7 +57,7 @@ GROWTH = Figure("most over the first tenth's", plain("growth"), 3)
 RSS = Figure("MB at the end", plain("last_bytes", 1e-6))
 READY, READY_MAX = ms("ready", "ready_median_s", 0), ms("longest", "ready_max_s", 0)
 OVER = Figure("s over the grace", plain("over_grace_s"), 3)
-TOLD = ms("all streams ended", "told_s", 0)
+STREAMS_ENDED = ms("all streams ended", "ended_s", 0)
 BY_EVENT = Figure("by an event", plain("by_event"), 0)
 STATUS = Figure("exit code", plain("status"), 0)
 REAL_TIME = Figure("seconds for a second", plain("real_time"), 3)
@@ -285,7 +285,7 @@ def burdens(sizes: Sizes) -> list[Case]:
             f"stopping with {sizes.open} open streams",
             "drain",
             (sizes.open,),
-            (OVER, TOLD, BY_EVENT, STATUS),
+            (OVER, STREAMS_ENDED, BY_EVENT, STATUS),
             at_most(1, OVER),
         ),
     ]

@@ -14,7 +14,7 @@
 
 namespace load {
 
-// What the events of all answers have told. A token is an event whose chunk has some text; where
+// What the events of all answers contained. A token is an event whose chunk has some text; where
 // that text is a number of many digits, it is the time at which the token was made
 // (CLOCK_MONOTONIC, ns).
 struct Events {

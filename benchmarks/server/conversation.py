@@ -57,12 +57,12 @@ def chunk(text: str) -> dict[str, Any]:
 
 def body(content: str = "", **more: Any) -> dict[str, Any]:
     """Return a chat request of about 310 bytes, or one with a command for the no-op engine."""
-    said = content or "Why is the sky blue? Answer in two sentences, for a child of six."
+    question = content or "Why is the sky blue? Answer in two sentences, for a child of six."
     return {
         "model": MODEL,
         "messages": [
             {"role": "system", "content": "You are a teacher who answers briefly and kindly."},
-            {"role": "user", "content": said},
+            {"role": "user", "content": question},
         ],
         "temperature": 0.7,
         "top_p": 0.95,

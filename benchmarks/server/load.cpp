@@ -167,7 +167,7 @@ void Load::send_rest(std::size_t index) {
     while (!peer.rest.empty()) {
         const ssize_t sent = send(peer.socket, peer.rest.data(), peer.rest.size(), MSG_NOSIGNAL);
         if (sent < 0) {
-            // Refused and closed: what it was told is still to be read.
+            // Refused and closed: the answer it received is still to be read.
             if (errno != EAGAIN) peer.rest = {};
             break;
         }

@@ -155,8 +155,8 @@ def talk(sentences: int) -> Path:
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"talk-{sentences}.wav"
     if not path.exists():
-        said = _SENTENCES * sentences
-        subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), said], check=True)
+        text = _SENTENCES * sentences
+        subprocess.run(["espeak-ng", "-s", "140", "-w", str(path), text], check=True)
     return path
 
 

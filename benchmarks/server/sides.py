@@ -69,8 +69,8 @@ def running(side: str, **options: Any) -> Iterator[Running]:
                 yield Running(floor.port, floor.pid, "none", folder)
             return
         with started(_command(side, folder, options), folder) as (process, line):
-            told = json.loads(line)
-            yield Running(told["port"], process.pid, told["key"], folder, process)
+            ready = json.loads(line)
+            yield Running(ready["port"], process.pid, ready["key"], folder, process)
 
 
 def _command(side: str, folder: Path, options: dict[str, Any]) -> list[str]:
@@ -80,8 +80,8 @@ def _command(side: str, folder: Path, options: dict[str, Any]) -> list[str]:
         command = [peers.python, "-m", "benchmarks.server.peers", _APPLICATIONS[name]]
         return [*command, str(folder), json.dumps(options | {"uvloop": bool(plus)})]
     uvloop = {"uvloop": str(peers.packages)} if plus else {}
-    told = json.dumps(_OPTIONS[name] | options | uvloop)
-    return [sys.executable, "-m", "benchmarks.server.ours", str(folder), told]
+    options_json = json.dumps(_OPTIONS[name] | options | uvloop)
+    return [sys.executable, "-m", "benchmarks.server.ours", str(folder), options_json]
 
 
 @contextmanager

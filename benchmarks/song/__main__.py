@@ -156,7 +156,7 @@ def main(given: Sequence[str] | None = None) -> None:
         cost(options)
     elif options.command == "fit":
         rows = [row for path in options.rows for row in scorer.load(path)]
-        print(fitting.told(rows, one_window=options.one_window))
+        print(fitting.report(rows, one_window=options.one_window))
     elif options.command == "calibrate":
         settings = calibration.Settings(options.files, options.each, options.seed)
         kept = options.rows or BUILD / "calibration.jsonl"

@@ -62,9 +62,9 @@ class Basis:
     def of(cls, candidate: Mapping[str, Any], heard_s: float) -> Self:
         """Create it from a candidate of the core."""
         first, second = (Window(**one) for one in candidate["evidence"])
-        told = {name: candidate[name] for name in ("confidence", "change", "tempo", "pitch")}
+        values = {name: candidate[name] for name in ("confidence", "change", "tempo", "pitch")}
         strongest, dense = candidate["contrast"]
-        return cls(**told, heard_s=heard_s, contrast=(strongest, dense), windows=(first, second))
+        return cls(**values, heard_s=heard_s, contrast=(strongest, dense), windows=(first, second))
 
     @classmethod
     def loaded(cls, kept: Mapping[str, Any]) -> Self:

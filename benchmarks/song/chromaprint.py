@@ -42,8 +42,8 @@ def library() -> ctypes.CDLL:
 
 def version() -> str:
     """Return the library's version."""
-    told: bytes = library().chromaprint_get_version()
-    return told.decode()
+    encoded: bytes = library().chromaprint_get_version()
+    return encoded.decode()
 
 
 def decoded(source: Path | bytes) -> bytes:

@@ -123,7 +123,7 @@ def judged(rows: Sequence[Row], weights: Weights, least: float) -> list[Row]:
     return found
 
 
-def told(rows: Sequence[Row], *, one_window: bool = False) -> str:
+def report(rows: Sequence[Row], *, one_window: bool = False) -> str:
     """Return the fitted weights in the format of parameters.hpp, those of the build, and the
     results of both."""
     before, least = of_the_build()

@@ -31,8 +31,8 @@ def ffmpeg(*arguments: str | Path, given: bytes = b"") -> bytes:
         command.remove("-nostdin")
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(f"ffmpeg failed: {said[-1] if said else done.returncode}: {command}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RuntimeError(f"ffmpeg failed: {lines[-1] if lines else done.returncode}: {command}")
     return done.stdout
 
 

@@ -224,11 +224,11 @@ def encode(folder: Path, track: Track) -> None:
         "album": track.album,
         "date": str(track.year),
     }
-    told = [
+    metadata = [
         word for key, value in tags.items() if value for word in ("-metadata", f"{key}={value}")
     ]
     partly = folder / f"partly-{os.getpid()}{target.suffix}"
-    media.ffmpeg(*media.raw_input(channels=track.channels), *told, "-ar", str(rate),
+    media.ffmpeg(*media.raw_input(channels=track.channels), *metadata, "-ar", str(rate),
                  *CODECS[track.codec][1:], partly, given=samples.tobytes())  # fmt: skip
     shutil.move(partly, target)
 

@@ -130,7 +130,7 @@ def drawn_up(seed: int, tracks: int, share: float = 1.0) -> list[Plan]:
         raise ValueError(f"tracks: too few for ten styles (got {tracks}, minimum 15)")
     songs = [plan(seed, number, f"song-{number:04}", inside=True) for number in range(count)]
     looped = looping(seed, each)
-    found = [*songs, *relatives(songs, looped), *strangers(songs, looped, max(tracks // 15, 2))]
+    found = [*songs, *relatives(songs, looped), *held_out(songs, looped, max(tracks // 15, 2))]
     found += [
         plan(seed, 100_000 + number, f"other-{number:04}", inside=False)
         for number in range(max(tracks // 5, 10))
@@ -159,7 +159,7 @@ def relatives(songs: list[Plan], looped: list[Plan]) -> list[Plan]:
     return found
 
 
-def strangers(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
+def held_out(songs: list[Plan], looped: list[Plan], count: int) -> list[Plan]:
     """Return `count` siblings, live versions and songs over loops each, outside the index."""
     beats = [one for one in songs if one.style in WITH_DRUMS]
     played = [one for one in songs if one.style != "drums only"]

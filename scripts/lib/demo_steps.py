@@ -66,9 +66,9 @@ def free_chat(tour: Tour) -> list[str]:
 
 
 def read_text(tour: Tour) -> list[str]:
-    said = tour.client.read_text(tour.media.picture).text
-    _expect(_words(said) == _words(SIGN), f"wrong text (got {said!r}, expected {SIGN!r})")
-    return [f"{tour.media.picture.name} (rotated by two degrees): {_short(said)}"]
+    text = tour.client.read_text(tour.media.picture).text
+    _expect(_words(text) == _words(SIGN), f"wrong text (got {text!r}, expected {SIGN!r})")
+    return [f"{tour.media.picture.name} (rotated by two degrees): {_short(text)}"]
 
 
 def transcribe(tour: Tour) -> list[str]:
@@ -146,9 +146,9 @@ def download_video(tour: Tour) -> list[str]:
 
 def summarize(tour: Tour) -> list[str]:
     page = tour.server.site.url(f"/silent/{tour.media.video.name}")
-    said = tour.client.summarize_video(page).text
-    _expect(said.strip(), "the summary is empty")
-    return [f"a summary of the transcribed page: {_short(said)}"]
+    summary = tour.client.summarize_video(page).text
+    _expect(summary.strip(), "the summary is empty")
+    return [f"a summary of the transcribed page: {_short(summary)}"]
 
 
 def download_music(tour: Tour) -> list[str]:

@@ -65,8 +65,8 @@ def main() -> None:
         )
     with tempfile.TemporaryDirectory() as temporary:
         _try(wheel, Path(temporary))
-        for told in run_as_tool(wheel, Path(temporary)):
-            print(told)
+        for line in run_as_tool(wheel, Path(temporary)):
+            print(line)
     installed = sum(item.file_size for item in zipfile.ZipFile(wheel).infolist())
     print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB, {len(names)} files")
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {installed / 1e6:.1f} MB installed")
@@ -147,12 +147,12 @@ def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]
     Raises:
         SystemExit: The wheel cannot be installed, or does not work.
     """
-    told = []
+    lines = []
     for tool, words, option in (("uv", ("tool", "run", "--isolated"), "--from"),
                                 ("pipx", ("run", "--no-cache"), "--spec")):  # fmt: skip
         program = shutil.which(tool, path=path)
         if program is None:
-            told.append(f"!!! NOT TESTED: {tool} is not installed")
+            lines.append(f"!!! NOT TESTED: {tool} is not installed")
             continue
         spec = f"{wheel.resolve()}[server]"
         # Earlier environments and caches of the tools are not used.
@@ -167,8 +167,8 @@ def run_as_tool(wheel: Path, folder: Path, path: str | None = None) -> list[str]
         found = json.loads(done.stdout)
         works = found["media"]["ok"] and found["server"]
         _expect(works, f"the installation by {tool} is incomplete: {done.stdout}")
-        told.append(f"works with {tool} in a new environment, with the server's dependencies")
-    return told
+        lines.append(f"works with {tool} in a new environment, with the server's dependencies")
+    return lines
 
 
 def _asked_of_pip() -> dict[str, str]:

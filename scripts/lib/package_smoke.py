@@ -25,8 +25,8 @@ def main() -> None:
     environment = folder / "venv"
     assert Path(polymux.__file__).is_relative_to(environment), polymux.__file__
     for command in ([environment / "bin/polymux"], [sys.executable, "-I", "-m", "polymux"]):
-        said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
-        assert polymux.__version__ in said.stdout, said.stdout
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert polymux.__version__ in done.stdout, done.stdout
 
     tone = array("h", (int(9_000 * math.sin(n * 0.06)) for n in range(_RATE_HZ * _SECONDS)))
     source, target = folder / "tone.wav", folder / "tone.mp3"

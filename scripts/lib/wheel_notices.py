@@ -20,7 +20,7 @@ LINKED = {
     "of-curl/curl": ("COPYING",),
 }
 _CARRIED = re.compile(r"polymux\.libs/(lib[\w+.-]+?)-[0-9a-f]{8}(\.so[\d.]*)$")
-_SAID = """Third-party software in this wheel, besides that in THIRD_PARTY.md:
+_NOTICE = """Third-party software in this wheel, besides that in THIRD_PARTY.md:
 
 Linked into its modules, built from unchanged sources by scripts/private-deps of the sdist:
 {linked}
@@ -66,8 +66,8 @@ def _notices(sources: Path, names: list[str]) -> dict[str, bytes]:
         package, version, notice = _debian(match[1] + match[2])
         found[f"{package}/copyright"] = notice
         carried[package] = version
-    said = _SAID.format(linked=_listed(_linked(sources)), carried=_listed(carried))
-    return {"NOTICE.txt": said.encode(), **found}
+    text = _NOTICE.format(linked=_listed(_linked(sources)), carried=_listed(carried))
+    return {"NOTICE.txt": text.encode(), **found}
 
 
 def _linked(sources: Path) -> dict[str, str]:

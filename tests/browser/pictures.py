@@ -33,8 +33,8 @@ def check_picture(name: str, data: bytes) -> None:
             now.convert("RGB").quantize(256).save(path, optimize=True)
     if not path.exists():
         pytest.fail(f"{path.name} is missing in docs/images: run scripts/screenshots")
-    told = difference(name, data, path.read_bytes())
-    assert not told, f"{path.name}: {told}; run scripts/screenshots to update it"
+    differences = difference(name, data, path.read_bytes())
+    assert not differences, f"{path.name}: {differences}; run scripts/screenshots to update it"
 
 
 def difference(name: str, now: bytes, kept: bytes) -> str:

@@ -96,8 +96,8 @@ class StubEngine(Engine):
                 return {"response": "A video about **sound**, told in short."}
 
     def _chat(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        said = str(request.values["messages"][-1]["content"])
-        pieces = self._pieces(said, request, token)
+        prompt = str(request.values["messages"][-1]["content"])
+        pieces = self._pieces(prompt, request, token)
         plain = request.operation == "free_chat"
         if request.values.get("stream") is True:
             count = 0
@@ -115,14 +115,14 @@ class StubEngine(Engine):
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return _head("chat.completion") | {"choices": [choice], "usage": {"completion_tokens": 1}}
 
-    def _pieces(self, said: str, request: Request, token: Token) -> Iterator[str]:
+    def _pieces(self, prompt: str, request: Request, token: Token) -> Iterator[str]:
         roles = [one["role"] for one in request.values["messages"]]
-        if said == "endless":
+        if prompt == "endless":
             for number in itertools.count():
                 token.check()
                 time.sleep(_TURN_S)
                 yield f"word{number} "
-        elif said == "roles":
+        elif prompt == "roles":
             yield " ".join(roles)
         else:
             for word in ANSWER.split(" "):

@@ -115,15 +115,15 @@ def check_axe(page: Page) -> None:
     options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options)
     assert found.response["passes"], "axe checked nothing"
-    told = [
+    violations = [
         f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
         for one in found.response["violations"]
         for node in one["nodes"]
     ]
-    assert not told, "\n".join(told)
+    assert not violations, "\n".join(violations)
 
 
-def test_a_wrong_key_is_told_and_a_right_one_opens(opened: Opened, house: House) -> None:
+def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, house: House) -> None:
     with opened("chat", key=" ") as page:
         page.evaluate("sessionStorage.setItem('polymux.key', 'pmx_wrong')")
         page.reload()
@@ -196,7 +196,7 @@ def test_colours_are_chosen_and_kept(opened: Opened) -> None:
         assert page.evaluate(ground) != light
 
 
-def test_a_server_that_has_gone_is_told(opened: Opened) -> None:
+def test_a_server_that_has_gone_is_reported(opened: Opened) -> None:
     with opened("jobs") as page:
         expect(page.locator(".job").or_(page.locator(".empty")).first).to_be_visible()
         page.context.set_offline(True)

@@ -40,7 +40,7 @@ def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, house: 
             expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_what_no_key_can_be_is_told_as_that(opened: Opened, house: House) -> None:
+def test_what_no_key_can_be_is_reported_as_that(opened: Opened, house: House) -> None:
     """The message does not say that the server is unreachable."""
     with opened(key="") as page:
         page.get_by_role("button", name="Enter API key").click()

@@ -106,8 +106,8 @@ def test_each_further_model_of_an_operation(opened: Opened, house: House) -> Non
     of_cases = {"upscale_image": "nightmareai/real-esrgan"}
     known = {(one.name, of_cases.get(one.name, one.variants[0].model))
              for one in contract.operations()}  # fmt: skip
-    told = {(one.name, variant.model) for one in contract.operations() for variant in one.variants}
-    assert told == known | VARIANTS.keys()
+    pairs = {(one.name, variant.model) for one in contract.operations() for variant in one.variants}
+    assert pairs == known | VARIANTS.keys()
     for (name, model), (fields, files, arrived) in VARIANTS.items():
         with opened(f"playground/{name}") as page:
             page.get_by_role("radio", name=model).check()
@@ -181,7 +181,7 @@ def test_what_a_form_shows_is_of_the_contract(opened: Opened) -> None:
         expect(page.get_by_label("Image required", exact=True)).to_be_attached()
 
 
-def test_a_file_is_dropped_and_its_upload_is_told(opened: Opened) -> None:
+def test_a_file_is_dropped_and_its_upload_is_shown(opened: Opened) -> None:
     with opened("playground/convert_to_mp3") as page:
         drop = page.evaluate_handle(
             """() => {
@@ -192,9 +192,9 @@ def test_a_file_is_dropped_and_its_upload_is_told(opened: Opened) -> None:
             }"""
         )
         page.evaluate(
-            """() => { window.told = []; new MutationObserver(() => {
+            """() => { window.notes = []; new MutationObserver(() => {
               const bar = document.querySelector(".uploading progress");
-              if (bar) told.push(document.querySelector(".uploading .note").textContent);
+              if (bar) notes.push(document.querySelector(".uploading .note").textContent);
             }).observe(document.body, {subtree: true, childList: true, attributes: true}); }"""
         )
         page.locator(".drop").dispatch_event("drop", {"dataTransfer": drop})
@@ -202,7 +202,7 @@ def test_a_file_is_dropped_and_its_upload_is_told(opened: Opened) -> None:
         page.get_by_role("button", name="Run").click()
         failure = result(page).get_by_role("alert").first
         expect(failure).to_contain_text("wav")
-        assert any("Upload" in one for one in page.evaluate("told"))
+        assert any("Upload" in one for one in page.evaluate("notes"))
 
 
 def test_what_the_server_refuses_stands_at_its_field(opened: Opened) -> None:

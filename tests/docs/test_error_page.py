@@ -37,22 +37,22 @@ def test_the_tree_is_the_one_of_the_code() -> None:
 
 
 def test_codes_and_exit_codes() -> None:
-    told = {
+    documented = {
         name: (code, int(exit_code))
         for name, code, exit_code in rows(PAGE, "Error codes and exit codes")
     }
-    assert told == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
+    assert documented == {name: (one.code, code_of(one("x"))) for name, one in public().items()}
 
 
 def test_commands_tell_the_same_exit_codes() -> None:
     text = (ROOT / "docs/guides/command-line.md").read_text().replace("`", "'")
-    told = dict(rows(text, "Exit codes"))
+    documented = dict(rows(text, "Exit codes"))
     lines = EPILOG.splitlines()[1:]
-    assert told == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
+    assert documented == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
 
 
-def test_a_client_raises_the_class_that_is_told() -> None:
-    told = {(status, name) for status, _, name, _ in rows(PAGE, "HTTP status codes")}
-    raised = {one: status_error(Answer((int(one), b"", b"", 1, 0.0))) for one, _ in told}
-    assert told == {(status, type(error).__name__) for status, error in raised.items()}
-    assert len(told) > 10
+def test_a_client_raises_the_documented_class() -> None:
+    documented = {(status, name) for status, _, name, _ in rows(PAGE, "HTTP status codes")}
+    raised = {one: status_error(Answer((int(one), b"", b"", 1, 0.0))) for one, _ in documented}
+    assert documented == {(status, type(error).__name__) for status, error in raised.items()}
+    assert len(documented) > 10

@@ -157,7 +157,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
 
 
 @pytest.fixture
-def doors(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def compat_environment(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the packages openai and replicate ask."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{served.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", served.key)
@@ -176,15 +176,15 @@ def run_script_check(command: str) -> None:
     script, *arguments = shlex.split(command, comments=True)
     path = ROOT / script
     assert os.access(path, os.X_OK), f"{script} is no executable of this repository"
-    said = path.read_text()
+    text = path.read_text()
     if script == "scripts/bench":
         # It hands its options to the benchmark of that name.
         of_its_own = sorted((ROOT / "benchmarks" / arguments[0]).glob("**/*.py"))
         assert of_its_own, f"there is no benchmark {arguments[0]}"
         common = sorted((ROOT / "benchmarks").glob("*.py"))
-        said = "".join(one.read_text() for one in (*of_its_own, *common))
+        text = "".join(one.read_text() for one in (*of_its_own, *common))
     options = [word for word in arguments if word.startswith("-")]
-    unknown = [option for option in options if option.split("=")[0] not in said]
+    unknown = [option for option in options if option.split("=")[0] not in text]
     assert not unknown, f"{script} does not know {unknown}"
 
 
@@ -212,7 +212,7 @@ def run_console(example: Example, folder: Path, server: ReferenceServer, python:
         before = made_by_now(folder)
         if command.startswith("polymux ") and not SHELL.intersection(command):
             code = COMMAND.format(shlex.split(command, comments=True)[1:])
-            printed += python.run(code, folder, folder.parent / "said", variables)
+            printed += python.run(code, folder, folder.parent / "output", variables)
         else:
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", command], cwd=folder,
@@ -238,15 +238,15 @@ def run_server(command: str, folder: Path, variables: dict[str, str]) -> str:
         words, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        told = ""
+        output = ""
         for line in process.stderr:
-            told += line
+            output += line
             if "Ctrl-C" in line:
                 break
         process.terminate()
-        told += process.stderr.read()
-        assert process.wait(20) == 0, told
-    return told
+        output += process.stderr.read()
+        assert process.wait(20) == 0, output
+    return output
 
 
 def run_cpp(text: str, folder: Path) -> None:
@@ -268,14 +268,14 @@ def run_example(
 ) -> None:
     printed = ""
     if example.language == "python":
-        printed = python.run(example.text, folder, folder.parent / "said")
+        printed = python.run(example.text, folder, folder.parent / "output")
     elif example.language == "console":
         printed = run_console(example, folder, server, python)
     elif example.language == "cpp":
         run_cpp(example.text, folder)
     elif example.language == "toml":
         (folder / "polymux.toml").write_text(example.text)
-        python.run(CHECK, folder, folder.parent / "said")
+        python.run(CHECK, folder, folder.parent / "output")
     elif example.language == "output":
         raise AssertionError(f"{example}: no python or console example is directly before it")
     else:
@@ -301,7 +301,7 @@ def test_example_runs(
     request: pytest.FixtureRequest,
 ) -> None:
     if re.search("openai|import replicate|REPLICATE_", example.text, re.IGNORECASE):
-        request.getfixturevalue("doors")
+        request.getfixturevalue("compat_environment")
     run_example(example, folder, server, python)
 
 

@@ -49,7 +49,7 @@ def test_every_folder_is_on_the_page_once() -> None:
     assert expected() - set(named) == set()
 
 
-def test_every_extra_is_named_where_installing_is_told() -> None:
+def test_every_extra_is_named_where_installing_is_explained() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs/get-started/install.md").read_text(encoding="utf-8")
     table = page.partition("\n| extra |")[2].partition("\n\n")[0]

@@ -217,8 +217,8 @@ def test_songs_are_recognised(done: Runs) -> None:
 def test_a_server_is_run(done: Runs) -> None:
     notebook = done("administration")
     assert re.search(r"guest\b.*convert_to_mp3", printed(notebook, '"keys", "list"'))
-    said = printed(notebook, "RateLimitError")
-    assert said.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited ")
+    output = printed(notebook, "RateLimitError")
+    assert output.startswith("403 forbidden\nconverted\nconverted\n429 rate_limited ")
     assert "401 unauthorized" in printed(notebook, '"keys", "rm"')
     assert "canceled" in shown(notebook, "predictions.cancel")
     assert "'first'" in printed(notebook, "newest job on the first server:")

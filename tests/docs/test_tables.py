@@ -92,8 +92,8 @@ def test_readme_says_what_each_operation_needs() -> None:
 
 
 def test_every_operation_has_its_row() -> None:
-    told = dict.fromkeys(code_words(row[0])[0] for row in WHAT)
-    assert list(told) == [one.name for one in contract.operations()]
+    documented = dict.fromkeys(code_words(row[0])[0] for row in WHAT)
+    assert list(documented) == [one.name for one in contract.operations()]
     assert {row[2] for row in WHAT} <= set(KINDS)
 
 
@@ -112,9 +112,9 @@ def test_engines_and_upstreams_can_do_it(row: list[str]) -> None:
 
 
 def test_no_engine_is_left_out() -> None:
-    told = {(name, code_words(row[0])[0]) for row in WHAT for name in code_words(row[1])}
+    documented = {(name, code_words(row[0])[0]) for row in WHAT for name in code_words(row[1])}
     able = {**OPERATIONS, **OTHERS}
-    assert told == {(name, one) for name, operations in able.items() for one in operations}
+    assert documented == {(name, one) for name, operations in able.items() for one in operations}
 
 
 def size(count: int) -> str:
@@ -122,12 +122,12 @@ def size(count: int) -> str:
 
 
 def test_models_and_their_licences() -> None:
-    told = [
+    documented = [
         [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
         for name, family, licence, download in cells(marked("docs/reference/models.md", "models"))
     ]
     known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
-    assert told == known, json.dumps(known, indent=1)
+    assert documented == known, json.dumps(known, indent=1)
 
 
 CONFIGURATION = "docs/deploy/configuration.md"
@@ -151,9 +151,9 @@ def settings_classes() -> dict[str, type]:
 def test_every_setting_has_its_row() -> None:
     assert settings_classes().keys() - {"server", "media limits"} == TABLES
     for name, kind in settings_classes().items():
-        told = [code_words(row[0])[0] for row in cells(marked(CONFIGURATION, name))]
+        documented = [code_words(row[0])[0] for row in cells(marked(CONFIGURATION, name))]
         known = [one for one in rules_of(kind) if one not in TABLES or name != "server"]
-        assert sorted(told) == sorted(known), name
+        assert sorted(documented) == sorted(known), name
 
 
 def test_every_table_of_settings_has_its_heading() -> None:
@@ -165,5 +165,5 @@ def test_every_table_of_settings_has_its_heading() -> None:
 def test_every_option_of_engines_has_its_row() -> None:
     page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
     table = page.partition("| engine | option |")[2].partition("\n\n")[0]
-    told = {(code_words(row[0])[0], code_words(row[1])[0]) for row in cells(f"|{table}")}
-    assert told == {(name, option) for name, one in ENGINES.items() for option in one.options}
+    documented = {(code_words(row[0])[0], code_words(row[1])[0]) for row in cells(f"|{table}")}
+    assert documented == {(name, option) for name, one in ENGINES.items() for option in one.options}

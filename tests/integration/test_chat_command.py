@@ -25,7 +25,7 @@ def event(**choice: Any) -> bytes:
     return b"data: " + json.dumps({"choices": [{"index": 0, **choice}]}).encode() + b"\n\n"
 
 
-def said(server: ReferenceServer) -> list[list[tuple[str, str]]]:
+def sent_messages(server: ReferenceServer) -> list[list[tuple[str, str]]]:
     """The role and text of every message, per request."""
     bodies = [one.body.values["messages"] for one in server.calls]
     return [[(one["role"], one["content"]) for one in messages] for messages in bodies]
@@ -52,7 +52,7 @@ def test_the_text_from_standard_input(
 ) -> None:
     text = "\ufeffGrüße,\n  [a] {b} @c\r\n\n".encode()
     call("chat", *words, "--system", "Be kind.", cwd=tmp_path, server=server, stdin=text)
-    assert said(server) == [[("system", "Be kind."), ("user", "Grüße,\n  [a] {b} @c")]]
+    assert sent_messages(server) == [[("system", "Be kind."), ("user", "Grüße,\n  [a] {b} @c")]]
 
 
 def test_no_text_on_standard_input(server: ReferenceServer, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_file_of_messages(server: ReferenceServer, tmp_path: Path) -> None:
     done = call("chat", "@nowhere.json", cwd=tmp_path, server=server, code=5)
     assert b"nowhere.json" in done.stderr
     call("chat", "@everyone who reads nowhere.json", cwd=tmp_path, server=server)
-    assert said(server) == [
+    assert sent_messages(server) == [
         [("system", "s"), ("user", "a")], [("user", "@everyone who reads nowhere.json")],
     ]  # fmt: skip
 
@@ -180,7 +180,7 @@ def test_a_conversation(server: ReferenceServer, tmp_path: Path) -> None:
         terminal.wait_for("\r\n> ")
         terminal.press("\x04")
         assert terminal.end() == 0
-    assert said(server) == [
+    assert sent_messages(server) == [
         [("system", "Be brief."), ("user", "first")],
         [("system", "Be brief."), ("user", "first"), ("assistant", "You said: first"),
          ("user", "second")],
@@ -218,7 +218,7 @@ def test_control_c_ends_the_answer_and_then_the_conversation(
         terminal.wait_for("> ")
         terminal.interrupt("\r\n$")
         assert terminal.end() == 130
-    calls = said(server)
+    calls = sent_messages(server)
     assert [role for role, _ in calls[1]] == ["user", "assistant", "user"]
     assert calls[1][1][1].startswith("word word")
     assert calls[2][-1] == ("user", "still here")

@@ -64,7 +64,7 @@ def test_the_short_name_and_options(folder: Path, content: bytes) -> None:
     assert polymux.probe(folder / "x.mp3").tags["title"] == "From the command line"
 
 
-def test_an_existing_output_is_kept_unless_told_otherwise(folder: Path) -> None:
+def test_an_existing_output_is_kept_by_default(folder: Path) -> None:
     (folder / "clip.mp3").write_bytes(b"old")
     assert b"--overwrite" in convert("clip.wav", cwd=folder, code=1).stderr
     convert("clip.wav", "--skip-existing", cwd=folder)

@@ -43,8 +43,8 @@ def one_line(errors: bytes) -> str:
 def test_statuses(server: ReferenceServer, tmp_path: Path, status: int, code: int) -> None:
     server.fail(status, f"no, {KEY}", headers=[("Retry-After", "7")], times=None)
     done = call(*ONCE, cwd=tmp_path, server=server, code=code)
-    said = one_line(done.stderr)
-    assert re.search(rf"no, \*\*\*.*\b{status}\b.*\b7\b", said)
+    message = one_line(done.stderr)
+    assert re.search(rf"no, \*\*\*.*\b{status}\b.*\b7\b", message)
     assert done.stdout == b""
     assert len(server.requests) == 1
 
@@ -146,9 +146,9 @@ def test_usage(tmp_path: Path, words: str) -> None:
 
 @pytest.mark.parametrize("words", ["chat x", "stt a", "predictions list"])
 def test_no_server(tmp_path: Path, words: str) -> None:
-    said = one_line(call(*words.split(), cwd=tmp_path, code=4).stderr)
-    assert "--server" in said
-    assert f"{tmp_path}/.config/polymux/config.toml" in said
+    message = one_line(call(*words.split(), cwd=tmp_path, code=4).stderr)
+    assert "--server" in message
+    assert f"{tmp_path}/.config/polymux/config.toml" in message
 
 
 @pytest.mark.parametrize("text", [f'api_key = "{KEY}', f"api_key = {KEY}", "base_url = 1", "\xff"])

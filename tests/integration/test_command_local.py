@@ -55,16 +55,16 @@ def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, s
 
 def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None:
     words = ("generate-video", "waves", "--local", "--output-dir", "v")
-    said = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()
-    assert "generate_video" in said
-    assert "server" not in said
+    errors = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()
+    assert "generate_video" in errors
+    assert "server" not in errors
     words = ("chat", "x", "--model", "other", "--local")
-    said = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
-    assert "'small'" in said
+    errors = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
+    assert "'small'" in errors
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ("chat x --local --server http://127.0.0.1:9", "--server"),
         ("chat x --local --retries 1", "--retries"),
@@ -72,8 +72,8 @@ def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None
         ("upscale-image x.png --local", "--output-dir"),
     ],
 )
-def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, told: str) -> None:
-    assert told in call(*words.split(), cwd=tmp_path, code=2).stderr.decode()
+def test_what_makes_no_sense_with_it(tmp_path: Path, words: str, expected: str) -> None:
+    assert expected in call(*words.split(), cwd=tmp_path, code=2).stderr.decode()
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ def test_a_transcript_that_cannot_be_written_is_not_asked_for(
 
 def test_a_transcript_that_cannot_be_written_any_more_is_printed(folder: Path) -> None:
     """The output folder is removed while the server works."""
-    said = json.dumps({"id": "a", "status": "succeeded", "output": {"text": "Ask not"}}).encode()
+    body = json.dumps({"id": "a", "status": "succeeded", "output": {"text": "Ask not"}}).encode()
     (folder / "gone").mkdir()
     with MisbehavingServer() as server:
 
         async def removed(_: object) -> None:
             (folder / "gone").rmdir()
 
-        server.script(steps.Step(removed), steps.answer(200, said))
+        server.script(steps.Step(removed), steps.answer(200, body))
         words = ("transcribe", "talk.wav", "-o", "gone/x.txt")
         done = call(*words, cwd=folder, server=server, code=1)
     assert done.stdout == b"Ask not\n"

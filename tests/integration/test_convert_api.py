@@ -150,10 +150,10 @@ def test_errors_name_the_input(tmp_path: Path) -> None:
     assert len(str(long.value)) < 450
     noise = tmp_path / "noise\x1b[31m.wav"
     noise.write_bytes(bytes(range(256)) * 100)
-    with pytest.raises(polymux.MediaError, match="noise") as told:
+    with pytest.raises(polymux.MediaError, match="noise") as broken:
         polymux.convert_to_mp3(noise)
-    assert not {"\x1b", "\n"} & {*str(told.value)}
-    assert str(told.value).count(str(tmp_path)) == 1
+    assert not {"\x1b", "\n"} & {*str(broken.value)}
+    assert str(broken.value).count(str(tmp_path)) == 1
 
 
 def test_probe_and_decode_audio_have_options(corpus: Corpus, wave: Path) -> None:

@@ -86,12 +86,12 @@ def test_length_and_offset(corpus: Corpus, tmp_path: Path, sound: Sound, mode: M
             assert best_shift(before, after, start) == 0
     assert report.duration_s == pytest.approx(sound.samples / sound.rate, abs=1e-6)
     if sound.rate == 44_100:
-        told = programs.run("ffprobe", "-v", "error", "-show_entries", "format=duration",
-                            "-of", "csv=p=0", result).stdout  # fmt: skip
+        duration = programs.run("ffprobe", "-v", "error", "-show_entries", "format=duration",
+                                "-of", "csv=p=0", result).stdout  # fmt: skip
         # ffprobe's duration is either exact or counts whole frames without the delay and padding in
         # the Xing/Info frame.
         lengths_s = (report.duration_s, report.frames * 1152 / sound.rate)
-        assert any(float(told) == pytest.approx(one, abs=1e-3) for one in lengths_s)
+        assert any(float(duration) == pytest.approx(one, abs=1e-3) for one in lengths_s)
 
 
 @pytest.mark.parametrize("samples", [1, 575, 576, 1151, 1152, 1153, 2305, 13_230])

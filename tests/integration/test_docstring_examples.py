@@ -51,11 +51,11 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module: str, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(media)
-    said: list[str] = []
+    output: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for example in examples(module):
             runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-            results = runner.run(example, out=said.append)
+            results = runner.run(example, out=output.append)
             assert results.attempted > 0
-            assert results.failed == 0, "".join(said)
+            assert results.failed == 0, "".join(output)

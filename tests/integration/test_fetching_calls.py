@@ -50,7 +50,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_reported() -> None:
     with (
         Server(answering(200, b"x" * 100_000)) as server,
         Path("/dev/full").open("wb", 0) as full,

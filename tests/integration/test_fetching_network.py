@@ -33,7 +33,7 @@ def test_no_decoy_was_ever_connected_to(found: dict[str, Any]) -> None:
 
 def test_every_url_of_the_corpus_is_refused(found: dict[str, Any]) -> None:
     assert len(found["direct"]) == len(urls()) >= 900
-    assert {url: said for url, said in found["direct"].items() if said != REFUSED} == {}
+    assert {url: text for url, text in found["direct"].items() if text != REFUSED} == {}
     assert found["direct_s"] < 60
 
 
@@ -53,15 +53,15 @@ def expected(code_and_url: str) -> tuple[str, ...]:
 def test_no_redirect_leads_to_a_url_of_the_corpus(found: dict[str, Any]) -> None:
     assert len(found["redirected"]) == len(urls())
     assert {
-        url: said for url, said in found["redirected"].items() if not said.startswith(expected(url))
+        url: text for url, text in found["redirected"].items() if not text.startswith(expected(url))
     } == {}
-    refused = [said for said in found["redirected"].values() if said == REFUSED]
+    refused = [text for text in found["redirected"].values() if text == REFUSED]
     assert len(refused) > 0.9 * len(found["redirected"])
     assert found["requests"] > len(found["redirected"])
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "outcome"),
     [
         ("public", "public from http://public.example/"),
         ("private", REFUSED),
@@ -85,8 +85,8 @@ def test_no_redirect_leads_to_a_url_of_the_corpus(found: dict[str, Any]) -> None
         ("queries for local names", "0"),
     ],
 )
-def test_names(found: dict[str, Any], name: str, said: str) -> None:
-    assert found["names"][name] == said
+def test_names(found: dict[str, Any], name: str, outcome: str) -> None:
+    assert found["names"][name] == outcome
 
 
 def test_a_name_is_asked_once_and_its_answer_kept(found: dict[str, Any]) -> None:

@@ -157,15 +157,15 @@ CHOSEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "option", "value", "told"), CHOSEN)
-def test_what_is_chosen(corpus: Corpus, name: str, option: str, value: int, told: str) -> None:
+@pytest.mark.parametrize(("name", "option", "value", "field"), CHOSEN)
+def test_what_is_chosen(corpus: Corpus, name: str, option: str, value: int, field: str) -> None:
     theirs = {"sample_rate": ("-ar", str(value)), "channels": ("-ac", str(value)),
               "audio_stream": ("-map", f"0:{value}")}[option]  # fmt: skip
     mode = cbr(64) if option == "sample_rate" else CBR_128
     compared = assert_identical(
         corpus, corpus.path(name), mode, more_ours={option: value}, more_theirs=theirs
     )
-    assert getattr(compared.converted.report, told) == value
+    assert getattr(compared.converted.report, field) == value
 
 
 def test_chosen_rate_and_channels(corpus: Corpus) -> None:

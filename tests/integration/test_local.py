@@ -112,10 +112,10 @@ def test_what_has_no_backend_says_how_to_get_one(tmp_path: Path, name: str, stre
     with polymux.Local(tmp_path / "s", engines={}) as local:
         with pytest.raises(polymux.NoBackendError) as refused:
             list(getattr(local, name)(ASKED[name], **({"stream": True} if stream else {})))
-        told = str(refused.value)
+        message = str(refused.value)
         assert (refused.value.status, refused.value.code) == (501, "no_backend")
-        assert "polymux doctor" in told or "polymux models" in told, told
-        assert not re.search(r"\. [a-z]", told), told
+        assert "polymux doctor" in message or "polymux models" in message, message
+        assert not re.search(r"\. [a-z]", message), message
         assert "retry-after" not in refused.value.headers
     assert list((tmp_path / "s" / "drafts").iterdir()) == []
 

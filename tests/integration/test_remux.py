@@ -134,13 +134,13 @@ def large(parts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_progress_rises_to_the_whole(large: Path, tmp_path: Path) -> None:
-    told: list[polymux.Progress] = []
-    made = remux([large], tmp_path / "a.mp4", on_progress=told.append)
-    assert len(told) > 1
-    assert [one.position_s for one in told] == sorted(one.position_s for one in told)
-    assert told[-1].fraction == 1
-    assert told[-1].bytes_written == made.bytes
-    assert told[0].duration_s == pytest.approx(made.duration_s, rel=0.01)
+    reports: list[polymux.Progress] = []
+    made = remux([large], tmp_path / "a.mp4", on_progress=reports.append)
+    assert len(reports) > 1
+    assert [one.position_s for one in reports] == sorted(one.position_s for one in reports)
+    assert reports[-1].fraction == 1
+    assert reports[-1].bytes_written == made.bytes
+    assert reports[0].duration_s == pytest.approx(made.duration_s, rel=0.01)
 
 
 class Cancellation:

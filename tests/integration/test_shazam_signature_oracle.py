@@ -85,8 +85,8 @@ def test_bytes_of_many_clips(corpus: Corpus) -> None:
         uri, sample_count, peak_count = ours(path)
         assert sample_count == min(count, SEGMENT)
         peaks.append(peak_count)
-        if said := difference(uri, expected):
-            apart[path.name] = said
+        if mismatch := difference(uri, expected):
+            apart[path.name] = mismatch
     assert apart == {}
     # Guards against an empty comparison.
     assert sum(peaks) > 8_000

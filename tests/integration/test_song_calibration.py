@@ -42,13 +42,13 @@ def test_a_library_of_real_files_is_tried(
 ) -> None:
     kept = tmp_path / "rows.jsonl"
     command.main(["calibrate", str(library), "--each", "1", "--seed", "3", "--rows", str(kept)])
-    told = capsys.readouterr()
-    counts = re.match(r"(\d+)\b\D+(\d+)\b\D+(\d+)\b", told.out)
+    captured = capsys.readouterr()
+    counts = re.match(r"(\d+)\b\D+(\d+)\b\D+(\d+)\b", captured.out)
     assert counts is not None
     inside, outside, snippets = (int(one) for one in counts.groups())
     assert (inside + outside, snippets) == (6, 6 * 3)
-    assert re.search(r"jingle\.wav.*\b4\.0 s\b", told.err)
-    assert "text.mp3" in told.err
+    assert re.search(r"jingle\.wav.*\b4\.0 s\b", captured.err)
+    assert "text.mp3" in captured.err
 
     rows = scorer.load(kept)
     assert len(rows) == snippets
@@ -62,10 +62,10 @@ def test_a_library_of_real_files_is_tried(
     assert {row.kind for row in rows if not row.inside} == {"other songs"}
     assert not any(row.right or row.song for row in rows if not row.inside)
 
-    binned = columns(told.out, "confidence")
+    binned = columns(captured.out, "confidence")
     assert sum(int(one[1]) for one in binned) <= snippets
     assert int(binned[-1][1]) >= int(binned[-1][2]) > 0
-    choices = columns(told.out, "least confidence")
+    choices = columns(captured.out, "least confidence")
     assert [one[0] for one in choices if one[0] in {"0.5", "0.85"}] == ["0.5", "0.85"]
     recalls = [float(one[1]) for one in choices]
     assert recalls == sorted(recalls, reverse=True)

@@ -75,9 +75,9 @@ def test_a_wheel_gets_the_notices_of_all_that_is_in_it(sources: Path, tmp_path: 
         assert archive.read(f"{licences}/lame/COPYING") == b"COPYING of lame"
         assert archive.read(f"{licences}/curl/COPYING") == b"COPYING of of-curl/curl"
         assert b"OpenSSL" in archive.read(f"{licences}/libssl3/copyright")
-        said = archive.read(f"{licences}/NOTICE.txt").decode()
-        assert "  FFmpeg 7:5.1\n  LAME 3.100-6\n  curl 7.88.1-10\n" in said
-        assert "  libssl3 3." in said
+        notice = archive.read(f"{licences}/NOTICE.txt").decode()
+        assert "  FFmpeg 7:5.1\n  LAME 3.100-6\n  curl 7.88.1-10\n" in notice
+        assert "  libssl3 3." in notice
         rows = list(csv.reader(io.StringIO(archive.read(f"{INFORMATION}/RECORD").decode())))
         assert {row[0] for row in rows} == {*archive.namelist()} - {f"{INFORMATION}/RECORD"}
         digests = {name: digest for name, digest, _ in rows}
@@ -117,9 +117,9 @@ def test_a_wheel_is_run_as_a_tool_where_there_is_one(
     modules: Callable[[str], ModuleType], built_wheel: Path, tmp_path: Path
 ) -> None:
     check = modules("package_check")
-    told = check.run_as_tool(built_wheel, tmp_path, path=str(tmp_path))
-    missing = [line for line, tool in zip(told, ("uv", "pipx"), strict=True) if tool in line]
-    assert missing == told
-    told = check.run_as_tool(built_wheel, tmp_path)
+    lines = check.run_as_tool(built_wheel, tmp_path, path=str(tmp_path))
+    missing = [line for line, tool in zip(lines, ("uv", "pipx"), strict=True) if tool in line]
+    assert missing == lines
+    lines = check.run_as_tool(built_wheel, tmp_path)
     present = [bool(shutil.which(tool)) for tool in ("uv", "pipx")]
-    assert [line not in missing for line in told] == present
+    assert [line not in missing for line in lines] == present

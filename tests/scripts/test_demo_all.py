@@ -16,7 +16,7 @@ from support.commands import call, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Step to texts that its output must contain.
-SAID = {
+PRINTED = {
     "chat": r"Name three boats\. \S.*\b\d+\b.*\d s\b",
     "free_chat": r"What colour is the sky\? \S.*\b\d+\b",
     "read_text": r"HARBOUR OFFICE 1893 BOATS LEAVE AT NINE",
@@ -46,7 +46,7 @@ def steps_of(text: str) -> dict[str, str]:
     """Step to all its output in one line."""
     parts = re.split(r"^ ?\d+  ([\w.]+): ", text, flags=re.MULTILINE)[1:]
     return {
-        name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2], strict=True)
+        name: " ".join(output.split()) for name, output in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
@@ -62,7 +62,7 @@ sys.exit(demo_all.main())
 """
 
 
-@pytest.mark.parametrize("names", [LIGHT, pytest.param(tuple(SAID), marks=pytest.mark.long)])
+@pytest.mark.parametrize("names", [LIGHT, pytest.param(tuple(PRINTED), marks=pytest.mark.long)])
 def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
     tmp_path: Path, names: tuple[str, ...]
 ) -> None:
@@ -80,19 +80,19 @@ def test_steps_do_their_work_and_the_server_stays_until_ctrl_c(
         try:
             assert tour.stdout is not None
             assert tour.stderr is not None
-            said = ""
+            output = ""
             for line in tour.stdout:
-                said += line
+                output += line
                 if "Ctrl-C" in line:
                     break
-            steps = steps_of(said)
-            assert tour.poll() is None, said + tour.stderr.read()
-            assert list(steps) == list(names), said
+            steps = steps_of(output)
+            assert tour.poll() is None, output + tour.stderr.read()
+            assert list(steps) == list(names), output
             for name in names:
-                assert re.search(SAID[name], steps[name]), steps[name]
+                assert re.search(PRINTED[name], steps[name]), steps[name]
                 assert re.search(r"\b\d+\.\d s\b", steps[name]), steps[name]
-            page, keys = re.findall(r"(http://\S+) .* (/[^)\n]+)\)", said)[-1]
-            assert Path(keys).read_text().split()[0] not in said
+            page, keys = re.findall(r"(http://\S+) .* (/[^)\n]+)\)", output)[-1]
+            assert Path(keys).read_text().split()[0] not in output
             with urllib.request.urlopen(page, timeout=20) as answer:
                 assert "<title>polymux" in answer.read().decode()
             tour.send_signal(signal.SIGINT)

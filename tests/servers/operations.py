@@ -107,7 +107,7 @@ def _songs(got: Received) -> list[dict[str, Any]]:
     return songs
 
 
-def _said(value: dict[str, Any]) -> Make:
+def _fixed(value: dict[str, Any]) -> Make:
     return lambda got: value | {"received": got.body.values}
 
 
@@ -141,10 +141,10 @@ OPERATIONS = {
         {"riffusion/riffusion": ("multipart", "json")}, _music, is_job=True
     ),
     "musicsearch": Operation(_NO_MODEL_JSON, _songs),
-    "songid": Operation(_NO_MODEL_FORM, _said(_song("Blue Danube - Strauss"))),
+    "songid": Operation(_NO_MODEL_FORM, _fixed(_song("Blue Danube - Strauss"))),
     "downloadvideo": Operation(_NO_MODEL_JSON, _file("mp4")),
     "downloadmusic": Operation(_NO_MODEL_JSON, _file("mp3")),
     "convert2mp3": Operation(_NO_MODEL_FORM, _file("mp3")),
-    "videosummarization": Operation(_NO_MODEL_JSON, _said({"response": "It is about boats."})),
-    "image2text": Operation(_NO_MODEL_FORM, _said({"text": "Dear Ada,\nhello."})),
+    "videosummarization": Operation(_NO_MODEL_JSON, _fixed({"response": "It is about boats."})),
+    "image2text": Operation(_NO_MODEL_FORM, _fixed({"text": "Dear Ada,\nhello."})),
 }  # fmt: skip

@@ -138,8 +138,8 @@ class AddressedServer(PolymuxServer):
         answer = self.fetches(operation, url)
         assert answer.status >= 400, answer.body
         self.has_nothing_left()
-        told = answer.json()
-        return answer.status, str(told.get("code", "")), str(told["error"])
+        error = answer.json()
+        return answer.status, str(error.get("code", "")), str(error["error"])
 
     def has_nothing_left(self) -> None:
         """Wait until no temporary file, downloader or egress proxy is left."""

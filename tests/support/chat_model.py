@@ -47,13 +47,13 @@ def chat_model() -> Iterator[ChatModel]:
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        said, address = [], ""
+        lines, address = [], ""
         for line in child.stdout:
-            said.append(line)
+            lines.append(line)
             if line.startswith("http://"):
                 address = line.strip()
                 break
-        assert address, "".join(said)
+        assert address, "".join(lines)
         yield ChatModel(address)
     finally:
         child.stdin.close()

@@ -112,11 +112,11 @@ def run_json(code: str, url: str, *arguments: object, **how: Any) -> Any:
 
 def wait_for(child: subprocess.Popen[str], line: str) -> None:
     assert child.stdout is not None
-    said = child.stdout.readline().strip()
-    if said != line:
+    printed = child.stdout.readline().strip()
+    if printed != line:
         child.kill()
         out, errors = child.communicate()
-        raise AssertionError(f"said {said!r} instead of {line!r}:\n{out}\n{errors[-4000:]}")
+        raise AssertionError(f"printed {printed!r} instead of {line!r}:\n{out}\n{errors[-4000:]}")
 
 
 def check_flat(

@@ -91,13 +91,13 @@ def call(
             found = main([*map(str, words)])
         except SystemExit as ended:
             found = ended.code  # type: ignore[assignment]
-    said = []
+    contents = []
     for stream in streams.values():
         stream.flush()
         stream.seek(0)
-        said.append(stream.buffer.read())
+        contents.append(stream.buffer.read())
         stream.close()
-    done = subprocess.CompletedProcess(words, found, *said[1:])
+    done = subprocess.CompletedProcess(words, found, *contents[1:])
     assert code in (None, done.returncode), done.stderr.decode()
     assert may_trace or b"Traceback" not in done.stderr, done.stderr.decode()
     return done

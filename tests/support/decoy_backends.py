@@ -55,14 +55,14 @@ class Doing(Scripted):
             return OperationResult([made("image/png")])
         if operation in ("convert_to_mp3", REMUX):
             return OperationResult({"response": made("video/mp4")})
-        said: dict[str, Any] = {
+        answers: dict[str, Any] = {
             "chat": _CHAT,
             "free_chat": {"response": "seen"},
             "transcribe": {"text": "heard"},
             MEASURE_PICTURE: _FACTS,
             ESTIMATE: {"seconds": 0.0, "memory_bytes": 0, "why": ""},
         }
-        return OperationResult(said[operation])
+        return OperationResult(answers[operation])
 
 
 def backends(folder: Path) -> list[Backend]:

@@ -223,9 +223,9 @@ def outcome(url: str, **limits: int) -> str:
     try:
         fetched = fetch(url, policy=policy, limits=FetchLimits(**limits))
     except PolymuxError as error:
-        said = f"{error} {error!r} {error.to_dict()}"
-        if ADDRESS.search(said):
-            return f"an error that names an address: {said}"
+        text = f"{error} {error!r} {error.to_dict()}"
+        if ADDRESS.search(text):
+            return f"an error that names an address: {text}"
         return f"{type(error).__name__} {getattr(error, 'stage', '')}{getattr(error, 'limit', '')}"
     assert fetched.data is not None
     return f"{fetched.data.decode()} from {fetched.url}"

@@ -78,8 +78,8 @@ LED = [f"http://{PUBLIC}/redirect/{CODES[n % len(CODES)]}/{n}" for n in range(le
 
 def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        found, said = decoy_network.run(__name__, folder, timeout_s=590)
-    return found | {"said": said}
+        found, errors = decoy_network.run(__name__, folder, timeout_s=590)
+    return found | {"errors": errors}
 
 
 def with_url(value: Any, url: str) -> Any:
@@ -110,18 +110,18 @@ async def outcome(service: Service, field: str, url: str, location: str = "") ->
         if is_job(work.operation):
             job, _ = await service.submit(work)
             ended = await service.jobs.wait(job)
-            told = ended.error or {"code": ended.status, "message": ""}
+            result = ended.error or {"code": ended.status, "message": ""}
         else:
             await service.call(work)
-            told = {"code": "succeeded", "message": ""}
+            result = {"code": "succeeded", "message": ""}
     except Exception as error:
-        told = described(error)
-    told_words = str(told["message"])
+        result = described(error)
+    message = str(result["message"])
     known = f"{url} {location} {PUBLIC}"
-    named = {one for one in ADDRESS.findall(told_words) if one not in known}
-    if named and told["code"] != "invalid_request":  # This error repeats the request.
-        return f"an error that names an address: {told_words}"
-    return str(told["code"])
+    named = {one for one in ADDRESS.findall(message) if one not in known}
+    if named and result["code"] != "invalid_request":  # This error repeats the request.
+        return f"an error that names an address: {message}"
+    return str(result["code"])
 
 
 async def asked(service: Service, decoys: Decoys) -> dict[str, Any]:

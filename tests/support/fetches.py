@@ -35,8 +35,8 @@ def failure(
     with pytest.raises(kind) as caught:
         got(server, path, **options)
     assert time.monotonic() - began < 20
-    said = f"{caught.value!s} {caught.value!r} {caught.value.to_dict()}"
-    assert not ADDRESS.search(said), said
+    text = f"{caught.value!s} {caught.value!r} {caught.value.to_dict()}"
+    assert not ADDRESS.search(text), text
     assert type(caught.value) is kind
     return caught.value
 

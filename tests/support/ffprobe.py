@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def describe(path: Path, cache: Cache) -> dict[str, Any]:
     words = ("-v", "error", "-show_format", "-show_streams", "-show_chapters", "-of", "json")
-    told = cache.ask("ffprobe", path, lambda: programs.run("ffprobe", *words, path).stdout)
-    described: dict[str, Any] = json.loads(told)
+    output = cache.ask("ffprobe", path, lambda: programs.run("ffprobe", *words, path).stdout)
+    described: dict[str, Any] = json.loads(output)
     return described
 
 

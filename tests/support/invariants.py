@@ -87,10 +87,10 @@ def _check_error(answer: Answer, text: str, asked: bytes) -> None:
     assert body["error"], body
     assert "detail" not in body, body
     assert "polymux-version" in answer.headers
-    told = body["error"]
+    message = body["error"]
     sent = asked.decode("utf-8", "replace")
-    for at in range(len(told) - _MAX_ECHOED):
-        assert told[at : at + _MAX_ECHOED + 1] not in sent, "the error repeats the request"
+    for at in range(len(message) - _MAX_ECHOED):
+        assert message[at : at + _MAX_ECHOED + 1] not in sent, "the error repeats the request"
 
 
 def check_log(text: str, secrets: Iterable[str], *, defects: bool = False) -> None:

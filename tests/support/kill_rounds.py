@@ -74,7 +74,7 @@ class KillRounds:
             for number in range(rounds):
                 self.round(number)
             self.start()
-            assert self.program.stop() == 0, self.program.told
+            assert self.program.stop() == 0, self.program.log_text
             self.check_gone()
 
     def start(self) -> None:

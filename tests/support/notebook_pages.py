@@ -31,11 +31,11 @@ def page_path(name: str) -> Path:
 
 def page_of(notebook: NotebookNode, name: str) -> str:
     first, *rest = notebook.cells
-    told = (
+    note = (
         f"This page shows [notebooks/{name}.ipynb](../{name}.ipynb) after a run. "
         "`scripts/notebooks` generates it."
     )
-    parts = [first.source, told]
+    parts = [first.source, note]
     for cell in rest:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
@@ -75,8 +75,8 @@ def _shown(data: NotebookNode) -> str:
 def _text(text: str) -> str:
     # Keep the last state of an overwritten line.
     lines = [line.rpartition("\r")[2] for line in _plain(text).strip("\n").split("\n")]
-    told = "\n".join(lines).replace("```", "'''")
-    return f"```text\n{told}\n```" if told.strip() else ""
+    content = "\n".join(lines).replace("```", "'''")
+    return f"```text\n{content}\n```" if content.strip() else ""
 
 
 def _plain(text: str) -> str:

@@ -38,11 +38,11 @@ console.log(JSON.stringify(found));
 class LoudDownloader(DownloadEngine):
     """Writes many lines of 64 bytes to standard error."""
 
-    said_bytes = LINES_BYTES
+    stderr_bytes = LINES_BYTES
     piece = (b"w" * 63 + b"\n") * (_PIECE_BYTES // 64)
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        left_bytes = self.said_bytes
+        left_bytes = self.stderr_bytes
         while left_bytes > 0:
             left_bytes -= os.write(2, self.piece)
         return super().run(request, sink, token)
@@ -51,7 +51,7 @@ class LoudDownloader(DownloadEngine):
 class EndlessLineDownloader(LoudDownloader):
     """Writes 512 MiB without a line end."""
 
-    said_bytes = LINE_BYTES
+    stderr_bytes = LINE_BYTES
     piece = b"w" * _PIECE_BYTES
 
 

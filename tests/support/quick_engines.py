@@ -61,12 +61,12 @@ class QuickEngine(Engine):
                 made = getattr(self, f"_{name}")(request, sink, token)
         return made if isinstance(made, Output) else Output(made, "v1")
 
-    def _said(self, request: Request) -> str:
-        said = request.values["messages"][-1].get("content")
-        return said if isinstance(said, str) else "nothing but parts"
+    def _prompt(self, request: Request) -> str:
+        content = request.values["messages"][-1].get("content")
+        return content if isinstance(content, str) else "nothing but parts"
 
     def _chat(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        pieces = self._pieces(self._said(request), token)
+        pieces = self._pieces(self._prompt(request), token)
         if request.values.get("stream") is True:
             for text in pieces:
                 sink.chunk(self._chunk(request, text))
@@ -86,15 +86,15 @@ class QuickEngine(Engine):
         }
 
     def _free_chat(self, request: Request, sink: EngineSink, token: Token) -> Any:
-        pieces = self._pieces(self._said(request), token)
+        pieces = self._pieces(self._prompt(request), token)
         if request.values.get("stream") is True:
             for text in pieces:
                 sink.chunk({"response": text})
             return None
         return {"response": "".join(pieces)}
 
-    def _pieces(self, said: str, token: Token) -> Any:
-        word, _, rest = said.partition(" ")
+    def _pieces(self, prompt: str, token: Token) -> Any:
+        word, _, rest = prompt.partition(" ")
         if word == "flood":
             while True:
                 token.check()
@@ -117,7 +117,7 @@ class QuickEngine(Engine):
                 time.sleep(0.01)
             yield "awake"
         else:
-            yield said
+            yield prompt
 
     def _files(self, sink: EngineSink, *names: str, count: int = 1) -> list[Produced]:
         """One file for each name (its ending gives the type), or several files of one name."""

@@ -36,8 +36,8 @@ class Ranged:
     sent: int = 0
 
     async def __call__(self, exchange: Exchange) -> None:
-        said = {name.lower(): value for name, value in exchange.headers}
-        wanted, condition = said.get("range", ""), said.get("if-range", "")
+        headers = {name.lower(): value for name, value in exchange.headers}
+        wanted, condition = headers.get("range", ""), headers.get("if-range", "")
         self.asked.append((wanted, condition))
         if wanted and self.instead is not None:
             await self.instead(exchange)

@@ -96,7 +96,7 @@ class RayCluster:
 
     def resources(self) -> tuple[dict[str, float], dict[str, float]]:
         """Ray's total and available resources."""
-        whole, free = self._told("[ray.cluster_resources(), ray.available_resources()]")
+        whole, free = self._query("[ray.cluster_resources(), ray.available_resources()]")
         return whole, free
 
     def scaling(self, application: str) -> dict[str, Any]:
@@ -105,16 +105,16 @@ class RayCluster:
         every = f"{details}['applications'][{application!r}]['deployments'].values()"
         names = "('max_replicas', 'target_ongoing_requests')"
         config = "one['deployment_config']['autoscaling_config']"
-        [found] = self._told(f"[{{name: {config}[name] for name in {names}}} for one in {every}]")
+        [found] = self._query(f"[{{name: {config}[name] for name in {names}}} for one in {every}]")
         return dict(found)
 
     def replicas(self, application: str) -> int:
         """The current and the target number of an application's replicas in Ray Serve."""
         states = "one.replica_states.get('RUNNING', 0)"
         every = f"ray.serve.status().applications[{application!r}].deployments.values()"
-        return int(self._told(f"sum({states} for one in {every})"))
+        return int(self._query(f"sum({states} for one in {every})"))
 
-    def _told(self, words: str) -> Any:
+    def _query(self, words: str) -> Any:
         """Evaluate an expression in the program that made the cluster and is connected to it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -46,9 +46,9 @@ class Packet:
 def packets(cache: Cache, path: Path, stream: str) -> list[Packet]:
     """The packets of a stream, cached by the file's bytes."""
     wanted = ("-map", f"0:{stream}:0", "-c", "copy", "-copyts", "-f", "framemd5")
-    told = cache.ask(wanted, path, lambda: programs.ffmpeg("-i", path, *wanted, "-").stdout)
+    output = cache.ask(wanted, path, lambda: programs.ffmpeg("-i", path, *wanted, "-").stdout)
     found, time_base = [], 1.0
-    for line in told.decode().splitlines():
+    for line in output.decode().splitlines():
         if line.startswith("#tb 0:"):
             numerator, denominator = line.split()[2].split("/")
             time_base = int(numerator) / int(denominator)

@@ -32,7 +32,7 @@ _SOON_MADE = 256
 
 
 @schemathesis.check
-def told_as_promised(ctx: Any, response: Any, case: Any) -> None:
+def answer_is_safe(ctx: Any, response: Any, case: Any) -> None:
     """Check that errors are short and plain, and that answers contain no paths or keys."""
     text = response.content.decode("utf-8", "replace")
     for one in _NEVER:

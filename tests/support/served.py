@@ -72,17 +72,17 @@ class ServedProcess(Asked):
         self._command = [sys.executable, "-m", "support.served", json.dumps(wanted)]
 
     def __enter__(self) -> Self:
-        told = self.folder / "address"
+        address_path = self.folder / "address"
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [*self._command, os.fspath(told)],
+                [*self._command, os.fspath(address_path)],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": os.fspath(TESTS)},
             )
-        until(lambda: told.exists() or self.process.poll() is not None, 180)
+        until(lambda: address_path.exists() or self.process.poll() is not None, 180)
         assert self.process.poll() is None, self.log()
-        self.url = told.read_text()
+        self.url = address_path.read_text()
         self._began_bytes = self.memory_bytes("VmHWM", children=False)
         return self
 
@@ -158,7 +158,7 @@ def until(condition: Callable[[], object], max_s: float = 60) -> float:
     return time.monotonic() - began
 
 
-def _serve(wanted: dict[str, Any], told: Path) -> int:
+def _serve(wanted: dict[str, Any], address_path: Path) -> int:
     import resource
 
     from polymux.engines.media.backend import ocr_backend, speech_backend, upscale_backend
@@ -193,9 +193,9 @@ def _serve(wanted: dict[str, Any], told: Path) -> int:
         )
 
     def on_ready(server: object, address: str) -> None:
-        part = told.with_name("address.part")
+        part = address_path.with_name("address.part")
         part.write_text(address)
-        part.rename(told)
+        part.rename(address_path)
 
     run.set_up_logging(wanted["log"])
     media, *_ = backends_of(settings)

@@ -124,8 +124,8 @@ class ServedProgram:
             reader.start()
             self._reader = reader
         if ready:
-            assert self._serving.wait(START_S), self.told
-            assert self.url, self.told
+            assert self._serving.wait(START_S), self.log_text
+            assert self.url, self.log_text
         return self
 
     def _read(self, pipe: Any) -> None:
@@ -140,7 +140,7 @@ class ServedProgram:
         pipe.close()
 
     @property
-    def told(self) -> str:
+    def log_text(self) -> str:
         return "\n".join(self.log)
 
     @property
@@ -191,7 +191,7 @@ class ServedProgram:
             # I2, I4, I7: no process is left, and the log contains no key.
             path = self.folder / "state" / "polymux" / "local-key"
             keys = path.read_text().split()[:1] if path.exists() else ()
-            check_log(self.told, keys, defects=self.defects)
+            check_log(self.log_text, keys, defects=self.defects)
             assert comes_true(lambda: not self.family()), self.family()
 
     def family(self) -> list[int]:
@@ -230,9 +230,9 @@ class ServedProgram:
             answer = connection.getresponse()
             on_head()
             data = answer.read()
-            told = [f"{name}: {value}" for name, value in answer.getheaders()]
+            header_lines = [f"{name}: {value}" for name, value in answer.getheaders()]
             fields = {name.lower(): value for name, value in answer.getheaders()}
-            found = Answer(answer.status, fields, data, told)
+            found = Answer(answer.status, fields, data, header_lines)
             secrets = (own["Authorization"].removeprefix("Bearer "), str(self.store))
             check_answer(found, f"{method} {path}\r\n".encode() + (body or b""), secrets)
             return found

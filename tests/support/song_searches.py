@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polymux
-from servers import song_providers as said
+from servers.song_providers import RECORDING, RELEASE
 
 from support.polymux_server import PolymuxServer
 
@@ -22,8 +22,8 @@ ITUNES = {
 }
 MUSICBRAINZ = {
     "song_name": "An der schönen blauen Donau 0 - Johann Strauss & Vienna Philharmonic",
-    "songid_url": f"https://musicbrainz.org/recording/{said.RECORDING.format(0)}",
-    "song_image": f"https://coverartarchive.org/release/{said.RELEASE.format(0)}/front-500",
+    "songid_url": f"https://musicbrainz.org/recording/{RECORDING.format(0)}",
+    "song_image": f"https://coverartarchive.org/release/{RELEASE.format(0)}/front-500",
 }
 SHAZAM = {
     "song_name": "Blue Danube 0 - André Rieu",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 400
 #: A future version of the tables, made from the current ones.
 LATER = """
-    CREATE TABLE later (id TEXT PRIMARY KEY, told TEXT) STRICT;
+    CREATE TABLE later (id TEXT PRIMARY KEY, record TEXT) STRICT;
     INSERT INTO later SELECT id, record FROM jobs
 """
 _library = ctypes.CDLL(None)
@@ -66,8 +66,8 @@ class Steps:
         try:
             result = work()
         except PolymuxError as error:
-            told = described(error)
-            self.outcomes.append([name, told["code"], told["status"], True])
+            error_fields = described(error)
+            self.outcomes.append([name, error_fields["code"], error_fields["status"], True])
             return None
         except Exception as error:
             self.outcomes.append([name, f"{type(error).__name__}: {error}", 0, True])
@@ -137,12 +137,12 @@ def once(folder: Path, call: str, n: int, error: int, lasting: int, at: str) -> 
         except PolymuxError as failed:
             fired = _library.has_failed()
             disarm()
-            told = str(failed)
+            message = str(failed)
             again = Store(folder)
             steps = Steps(again)
             steps.job()
             again.close()
-            return {"n": n, "fired": fired, "opened": told, "steps": [], "again": steps.outcomes,
+            return {"n": n, "fired": fired, "opened": message, "steps": [], "again": steps.outcomes,
                     **found(folder, steps)}  # fmt: skip
         fired = _library.has_failed()
         disarm()
@@ -183,12 +183,12 @@ def killed(folder: Path, call: str, n: int) -> dict[str, Any]:
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
-        told = [line.split() for line in pipe]
+        records = [line.split() for line in pipe]
     status = os.waitpid(child, 0)[1]
     steps = Steps(None)
     # The last file is deleted, so it may be missing.
-    files = [one for one in told if len(one) == 2]
-    steps.jobs = [one[0] for one in told if len(one) == 1]
+    files = [one for one in records if len(one) == 2]
+    steps.jobs = [one[0] for one in records if len(one) == 1]
     steps.files = dict(files[:1])
     fired = os.WIFSIGNALED(status)
     assert fired or status == 0, status
@@ -251,12 +251,12 @@ def killed_with_results(folder: Path, before: Steps, call: str, n: int) -> dict[
     kept = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in places}
     copies = [whole(one, before) for one in folder.glob("catalogue.db.version-*.backup")]
     with closing(sqlite3.connect(folder / "catalogue.db")) as connection:
-        (told,) = connection.execute("SELECT count(*) FROM later").fetchone()
+        (migrated,) = connection.execute("SELECT count(*) FROM later").fetchone()
     again = Steps(Store(folder))
     again.job()
     again.store.close()
     return {"n": n, "fired": fired, "again": again.outcomes, **left, "copies": copies,
-            "files": kept == before.files, "told": told, "known": len(before.jobs),
+            "files": kept == before.files, "migrated": migrated, "known": len(before.jobs),
             "version": whole(folder / "catalogue.db", before)}  # fmt: skip
 
 

@@ -43,13 +43,13 @@ os.chdir(job["folder"])
 os.environ.clear()
 os.environ.update(job["environment"])
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-os.dup2(said, 1)
-os.dup2(said, 2)
+output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+os.dup2(output, 1)
+os.dup2(output, 2)
 # Both streams end in one file, in the order in which they were written.
 sys.stdout.reconfigure(line_buffering=True)
 code = compile(job["code"], "<example>", "exec")
-del child, gc, job, json, line, os, said, sys, warnings
+del child, gc, job, json, line, os, output, sys, warnings
 exec(code)
 """
 
@@ -79,22 +79,22 @@ class WarmPython:
         self,
         code: str,
         folder: Path,
-        said: Path,
+        output: Path,
         environment: Mapping[str, str] = os.environ,
         status: int = 0,
     ) -> str:
         """Run code in a folder and return what it prints.
 
-        The file `said` keeps the output, which is shown if the code fails.
+        `output` is a file for what it prints, which is shown if the code fails.
         """
         job = {
             "code": code,
             "folder": str(folder),
-            "said": str(said),
+            "output": str(output),
             "environment": {**environment},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
-        assert self._process.stdout.readline() == f"{status}\n", said.read_text()
-        return said.read_text()
+        assert self._process.stdout.readline() == f"{status}\n", output.read_text()
+        return output.read_text()

@@ -48,8 +48,8 @@ def expected(body: bytes) -> list[tuple[Any, ...]]:
             choice = (json.loads(raw)["choices"] or [{}])[0]
             delta = choice.get("delta", {})
             texts = delta.get("content") or "", delta.get("reasoning") or ""
-            said = choice.get("finish_reason"), delta.get("role"), choice.get("index")
-            found.append((texts[0], *said, texts[1], raw))
+            details = choice.get("finish_reason"), delta.get("role"), choice.get("index")
+            found.append((texts[0], *details, texts[1], raw))
     return found
 
 
@@ -67,8 +67,8 @@ def test_the_account_of_an_answer(server: str) -> None:
     assert stream.finished
     assert stream.finish_reason == "stop"
     if server != "ollama":
-        told = body.split(b'"total_tokens":')[-1].split(b"}")[0].split(b",")[0]
-        assert stream.usage.total_tokens == json.loads(told)
+        total = body.split(b'"total_tokens":')[-1].split(b"}")[0].split(b",")[0]
+        assert stream.usage.total_tokens == json.loads(total)
 
 
 def test_the_async_twin_gives_the_same() -> None:

@@ -71,9 +71,9 @@ def test_every_row_of_every_table_is_in_the_contract(
         assert field.required == (row["Required"] == "yes"), field.name
         default = PLACEHOLDERS.get(row.get("Default", ""), row.get("Default", ""))
         if default:
-            said = field.default
-            assert (float(default) == said) if isinstance(said, float) else (
-                default == (str(said).lower() if isinstance(said, bool) else str(said))
+            value = field.default
+            assert (float(default) == value) if isinstance(value, float) else (
+                default == (str(value).lower() if isinstance(value, bool) else str(value))
             ), field.name  # fmt: skip
 
 

@@ -97,10 +97,10 @@ def test_settings_under_old_keys(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_new_key_counts_before_its_old_one() -> None:
-    told: list[str] = []
-    found = with_new_keys({"new": 1, "old": 2, "x": 3}, {"old": "new"}, told.append)
+    messages: list[str] = []
+    found = with_new_keys({"new": 1, "old": 2, "x": 3}, {"old": "new"}, messages.append)
     assert found == {"new": 1, "x": 3}
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
 def test_keys_of_version_0_1(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,9 +155,9 @@ def test_old_options(command: str, old: str, new: str, capsys: pytest.CaptureFix
 def test_old_option_of_request(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["request", "free-chat", "hi"]
     assert main([*words, "--show", "curl"]) == main([*words, "--format", "curl"]) == 0
-    told = capsys.readouterr()
-    assert len(set(told.out.splitlines())) == 1
-    assert "--show is deprecated" in told.err
+    captured = capsys.readouterr()
+    assert len(set(captured.out.splitlines())) == 1
+    assert "--show is deprecated" in captured.err
 
 
 @pytest.mark.parametrize(

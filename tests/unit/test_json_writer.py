@@ -146,7 +146,7 @@ def test_two_hundred_levels_and_no_more(around: Any) -> None:
         _core.write_json(around(value))
 
 
-def test_cycles_are_told_from_depth() -> None:
+def test_cycles_are_distinguished_from_depth() -> None:
     messages: list[Any] = [{"content": "x"}]
     messages[0]["self"] = messages
     bag = Bag({})

@@ -72,8 +72,8 @@ def test_the_schema_is_as_strict_as_the_contract(
         request = read(operation, given)
         assert (request.operation, request.variant) == (operation.name, variant.id)
         assert field.name in request.values
-    told = json.dumps(TOOLS[operation.name].schema["properties"][field.name])
-    assert json.dumps(field.doc)[1:-1] in told
+    schema = json.dumps(TOOLS[operation.name].schema["properties"][field.name])
+    assert json.dumps(field.doc)[1:-1] in schema
     for value, _ in requests.refused(field):
         given = arguments(variant, requests.with_field(variant, field, value))
         with pytest.raises(InvalidRequestError) as caught:

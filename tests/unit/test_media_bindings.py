@@ -48,14 +48,14 @@ def busy(gate: threading.Event) -> list[_media.Conversion]:
     return [start(waiting(gate)) for _ in range(_media.available_cores())]
 
 
-def test_progress_is_told_in_the_waiting_thread_and_ends_complete(long_wav: bytes) -> None:
-    told: list[tuple[int, float, dict[str, Any]]] = []
+def test_progress_is_reported_in_the_waiting_thread_and_ends_complete(long_wav: bytes) -> None:
+    reports: list[tuple[int, float, dict[str, Any]]] = []
     content = long_wav[: len(long_wav) // 20]
-    start(content).wait(lambda p: told.append((threading.get_ident(), time.monotonic(), p)))
-    assert {thread for thread, _, _ in told} == {threading.get_ident()}
-    times = [moment for _, moment, _ in told[:-1]]
+    start(content).wait(lambda p: reports.append((threading.get_ident(), time.monotonic(), p)))
+    assert {thread for thread, _, _ in reports} == {threading.get_ident()}
+    times = [moment for _, moment, _ in reports[:-1]]
     assert all(b - a > 0.09 for a, b in itertools.pairwise(times))
-    last = told[-1][2]
+    last = reports[-1][2]
     assert last["position_s"] == last["duration_s"] > 0
     assert last["bytes_written"] > 0
 
@@ -98,16 +98,16 @@ def test_on_done_sees_the_end_and_its_own_failure_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reported: list[object] = []
-    told = threading.Event()
+    called = threading.Event()
 
     def hook(unraisable: Any) -> None:
         reported.append(unraisable.exc_type)
-        told.set()
+        called.set()
 
     monkeypatch.setattr(sys, "unraisablehook", hook)
     conversion = start(SHORT, on_done=lambda: 1 // 0)
     conversion.wait()
-    assert told.wait(PATIENCE_S)
+    assert called.wait(PATIENCE_S)
     assert reported == [ZeroDivisionError]
 
 

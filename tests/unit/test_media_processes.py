@@ -136,7 +136,7 @@ def test_the_interpreter_exits_while_a_daemon_thread_waits(work: str, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_forked_child_is_told_and_can_convert_itself(tmp_path: Path) -> None:
+def test_a_forked_child_gets_an_error_and_can_convert(tmp_path: Path) -> None:
     process = launch(
         """
         import warnings

@@ -164,8 +164,8 @@ FILES: list[Any] = [
 
 @pytest.mark.parametrize(
     ("fields", "files", "error", "named"),
-    [([field], [], *told) for field, *told in FIELDS]
-    + [([], [("f", file)], *told) for file, *told in FILES],
+    [([field], [], *rest) for field, *rest in FIELDS]
+    + [([], [("f", file)], *rest) for file, *rest in FILES],
 )
 def test_what_cannot_be_sent(
     fields: list[Any], files: list[Any], error: type[Exception], named: str
@@ -243,25 +243,25 @@ def test_sources_that_lie_about_their_length() -> None:
         read(body)
 
 
-def test_progress_is_told_now_and_then_and_at_the_end() -> None:
-    told: list[tuple[int, int | None]] = []
+def test_progress_is_reported_now_and_then_and_at_the_end() -> None:
+    reports: list[tuple[int, int | None]] = []
 
     def progress(sent: int, total: int | None) -> None:
-        told.append((sent, total))
+        reports.append((sent, total))
 
     body = multipart_body([], [("f", os.urandom(1_000_000))], on_progress=progress)
     calls = len(read(body, 1000)) // 1000
-    assert told[-1] == (body.length_bytes, body.length_bytes)
-    assert told == sorted(set(told))
-    assert 2 <= len(told) < calls / 2
+    assert reports[-1] == (body.length_bytes, body.length_bytes)
+    assert reports == sorted(set(reports))
+    assert 2 <= len(reports) < calls / 2
     body.rewind()
-    told.clear()
+    reports.clear()
     body.on_progress = None
     read(body)
-    assert told == []
+    assert reports == []
     body = multipart_body([], [("f", iter([b"x"]))], on_progress=progress)
     read(body)
-    assert told[-1] == (body.sent_bytes, None)
+    assert reports[-1] == (body.sent_bytes, None)
 
 
 class Sparse(io.RawIOBase):

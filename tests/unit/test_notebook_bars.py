@@ -22,7 +22,7 @@ def job(status: str) -> polymux.Prediction:
 
 
 HALF = (polymux.Progress(30.0, 60.0, 5, 1.0),)
-TOLD: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
+REPORTS: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
     "conversion": (HALF, 0.5, "0:30 1:00"),
     "endless conversion": ((polymux.Progress(30.0, None, 5, 1.0),), None, "0:30"),
     "upload": ((500, 1000), 0.5, "500 B 1.0 kB"),
@@ -36,11 +36,11 @@ TOLD: dict[str, tuple[tuple[Any, ...], float | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", REPORTS)
 def test_it_takes_what_calls_tell(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told, fraction, values = TOLD[name]
+    arguments, fraction, values = REPORTS[name]
     bar = progress("working")
-    bar(*told)
+    bar(*arguments)
     assert bar.fraction == fraction
     assert {*values.split(" ")} <= {*bar.note.split(" ")}
     bar.close()

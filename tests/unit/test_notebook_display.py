@@ -286,10 +286,10 @@ def test_a_batch_shows_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (inputs / "broken <b>.wav").write_bytes(b"no sound")
     (inputs / "tone.wav").write_bytes(wav(0.2))
     report = polymux.batch("convert_to_mp3", inputs, output_dir=tmp_path / "out")
-    told = checked(report._repr_html_())
-    assert "total2done1failed1" in told
-    assert "broken <b>.wav" in told
-    assert "unsupported_media" in told
+    shown = checked(report._repr_html_())
+    assert "total2done1failed1" in shown
+    assert "broken <b>.wav" in shown
+    assert "unsupported_media" in shown
     assert str(tmp_path) not in report._repr_html_()
     done, failed = sorted(report.items(), key=lambda one: one.state)
     assert 'href="out/' in done._repr_html_()

@@ -78,7 +78,7 @@ def test_a_notebook_shows_one_answer_that_grows(
         ("", " \n", "question"),
     ],
 )
-def test_what_is_wrong_is_said(shell: InteractiveShell, line: str, cell: str, word: str) -> None:
+def test_what_is_wrong_is_named(shell: InteractiveShell, line: str, cell: str, word: str) -> None:
     with pytest.raises(UsageError, match=word) as caught:
         shell.run_cell_magic("polymux", line, cell)
     assert "--server URL" in str(caught.value)

@@ -156,14 +156,14 @@ def test_fields_come_before_files() -> None:
 
 
 def test_progress_is_that_of_the_body() -> None:
-    told: list[tuple[int, int | None]] = []
+    reports: list[tuple[int, int | None]] = []
     request = build_request(
         "identify_song",
         {"file": io.BytesIO(SOUND * 1000)},
-        on_progress=lambda sent, total: told.append((sent, total)),
+        on_progress=lambda sent, total: reports.append((sent, total)),
     )
     body = whole_body(request)
-    assert told[-1] == (len(body), len(body))
+    assert reports[-1] == (len(body), len(body))
 
 
 def test_lengths_that_are_not_known() -> None:

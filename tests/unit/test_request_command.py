@@ -136,7 +136,7 @@ def test_messages_that_only_look_like_something_else(
         (["transcribe", "x.wav", "--url", "http://media.example/x"], "audio"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_shown(
+def test_what_is_wrong_is_reported_and_nothing_is_shown(
     words: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["request", *words]) == 2

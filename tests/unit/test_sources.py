@@ -130,7 +130,7 @@ def connecting(source: Source) -> set[str]:
     return found - ({"_core.Session"} if "core.Session" in found else set())
 
 
-def test_the_clients_of_yt_dlp_are_told_a_limit_and_ask_nothing() -> None:
+def test_the_clients_of_yt_dlp_get_a_limit_and_ask_nothing() -> None:
     used = sources()[SETS_REDIRECTS].attributes
     found = {one for one in used if one.startswith(("urllib.request.", "sessions.", "requests."))}
     assert found == {

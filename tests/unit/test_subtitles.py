@@ -60,7 +60,7 @@ def test_texts_that_would_end_a_cue_or_be_markup() -> None:
     assert vtt(spoken).endswith("\na --&gt; &lt;b&gt; &amp; c\n\n")
 
 
-def test_nothing_was_said() -> None:
+def test_nothing_was_spoken() -> None:
     assert srt([]) == ""
     assert vtt([]) == "WEBVTT\n\n"
 

@@ -64,10 +64,10 @@ def test_who_names_a_case_stands_in_its_row() -> None:
     claims = []
     for path in (ROOT / "tests").rglob("test_*.py"):
         for function in path.read_text().split("\ndef ")[1:]:
-            told = re.match(r'(test_\w+)\([^"]*\) -> None:\n    """(.*?)"""', function, re.DOTALL)
-            if told:
-                reference = f"`{path.relative_to(ROOT)}::{told[1]}`"
-                claims += [(one, reference) for one in re.findall(r"\b[A-Z]\d\d\b", told[2])]
+            match = re.match(r'(test_\w+)\([^"]*\) -> None:\n    """(.*?)"""', function, re.DOTALL)
+            if match:
+                reference = f"`{path.relative_to(ROOT)}::{match[1]}`"
+                claims += [(one, reference) for one in re.findall(r"\b[A-Z]\d\d\b", match[2])]
     wanted = [(one, reference) for one, reference in claims if one in known]
     assert len({one for one, _ in wanted}) > 200
     assert [(one, test) for one, test in wanted if test not in known[one]] == []

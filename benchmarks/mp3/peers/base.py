@@ -92,7 +92,7 @@ def serve(load: Callable[[], Convert]) -> None:
     memory["loaded"] = memory_bytes()
     loaded, cpu_loaded_s = time.perf_counter(), cpu_s()
     try:
-        told = convert(source, destination, mode)  # type: ignore[arg-type]
+        extra_facts = convert(source, destination, mode)  # type: ignore[arg-type]
     except NotOfferedError as error:
         sys.exit(str(error))
     memory["done"] = memory_bytes()
@@ -101,6 +101,6 @@ def serve(load: Callable[[], Convert]) -> None:
         "wall_s": time.perf_counter() - loaded,
         "cpu_s": cpu_s() - cpu_loaded_s,
         "memory": memory,
-        **(told or {}),
+        **(extra_facts or {}),
     }
     print(json.dumps(facts))

@@ -134,11 +134,11 @@ def test_one_batch_at_a_time(tmp_path: Path, inputs: Path) -> None:
 def test_an_exception_of_the_caller_ends_it_and_nothing_is_lost(
     tmp_path: Path, inputs: Path
 ) -> None:
-    told: list[int] = []
+    ids: list[int] = []
 
     def stop(item: polymux.BatchItem) -> None:
-        told.append(item.id)
-        if len(told) == 1:
+        ids.append(item.id)
+        if len(ids) == 1:
             raise ZeroDivisionError
 
     out = tmp_path / "out"

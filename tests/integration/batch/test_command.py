@@ -133,10 +133,10 @@ def test_an_interruption_lets_what_has_begun_come_to_its_end(folder: Path) -> No
         first = process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         # Read from the same buffer, which may already contain more than the first line.
-        told = process.stdout.read()
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 143, said.decode()
-    done = {json.loads(line)["id"] for line in [first, *told.splitlines()]}
+        rest = process.stdout.read()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors.decode()
+    done = {json.loads(line)["id"] for line in [first, *rest.splitlines()]}
     *items, summary = lines(call("batch", "--show", "out/polymux-batch.db", "--json", cwd=folder))
     assert {one["id"] for one in items if one["status"] == "done"} == done
     assert 0 < summary["done"] < 103
@@ -188,7 +188,7 @@ def test_a_terminal_sees_how_far_it_is(folder: Path) -> None:
 
 def test_help_of_every_operation(tmp_path: Path) -> None:
     for command in COMMANDS:
-        told = call("batch", command.name, "--help", cwd=tmp_path).stdout.decode()
-        options = set(re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE))
+        help_text = call("batch", command.name, "--help", cwd=tmp_path).stdout.decode()
+        options = set(re.findall(r"^  (--[a-z-]+)", help_text, re.MULTILINE))
         assert {"--output-dir", "--resume", "--server"} <= options
         assert "--stream" not in options

@@ -75,8 +75,8 @@ def test_killed_at_a_step(
 ) -> None:
     rounds = BatchKills(tmp_path, 8)
     code = CHILD.format(((*step[:3], moment, step[3]), [*BATCH, "-q"]))
-    said = tmp_path / "said"
-    python.run(code, tmp_path, said, environment(tmp_path), status=-signal.SIGKILL)
+    output = tmp_path / "output"
+    python.run(code, tmp_path, output, environment(tmp_path), status=-signal.SIGKILL)
     rounds.check()
     call(*BATCH, "--resume", "-q", cwd=tmp_path, code=1)
     rounds.check()

@@ -52,7 +52,7 @@ def test_outputs_beside_their_inputs(tmp_path: Path, inputs: Path) -> None:
     assert (pattern.total, pattern.done) == (5, 4)
 
 
-def test_a_folder_that_cannot_be_read_is_told_and_asked_for_again(
+def test_a_folder_that_cannot_be_read_is_reported_and_asked_for_again(
     tmp_path: Path, inputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scan = os.scandir
@@ -90,7 +90,7 @@ def test_files_of_others_are_never_replaced_unasked(tmp_path: Path, inputs: Path
     assert (out / "1.mp3").read_bytes() == plain.read()
 
 
-def test_names_that_would_be_the_same_are_told_apart_for_good(tmp_path: Path) -> None:
+def test_names_that_would_be_the_same_are_kept_apart_for_good(tmp_path: Path) -> None:
     for number, name in enumerate(("one", "two")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.wav").write_bytes(noise(number))

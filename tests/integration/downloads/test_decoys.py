@@ -35,7 +35,7 @@ def test_nobody_was_reached(found: dict[str, Any]) -> None:
     assert len(found["knocks"]) > 20, "the decoys cannot be reached at all"
     assert found["hits"] == {}
     assert found["requests"] >= 8 * len(SAMPLE)
-    assert found["good"] == dict.fromkeys(REQUESTS, "succeeded"), found["said"]
+    assert found["good"] == dict.fromkeys(REQUESTS, "succeeded"), found["errors"]
     assert set(SAMPLE) <= set(urls())
 
 
@@ -47,13 +47,13 @@ def test_all_was_refused(found: dict[str, Any], field: str) -> None:
     direct = [code for url, code in found[field].items() if url or code != "succeeded"]
     assert len(direct) >= len(SAMPLE) - 1
     assert direct.count("url_refused") > 0.7 * len(direct)
-    assert set(direct) <= REFUSED, (set(direct), found["said"])
+    assert set(direct) <= REFUSED, (set(direct), found["errors"])
 
 
 @pytest.mark.parametrize("field", LED_FIELDS)
 def test_nobody_is_led_there(found: dict[str, Any], field: str) -> None:
     """Every redirect was sent and its target rejected or invalid."""
-    record, output = found[f"{field} redirected"], found["said"]
+    record, output = found[f"{field} redirected"], found["errors"]
     led = record["led"]
     sample = SAMPLE[::PAGES_STEP] if field in PAGES else SAMPLE
     assert len(led) == len(sample)

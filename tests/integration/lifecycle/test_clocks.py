@@ -89,7 +89,7 @@ class TimeOfDay:
         self.program.start(environment=self.program.environment | own)
 
     def start_again(self) -> None:
-        assert self.program.stop() == 0, self.program.told
+        assert self.program.stop() == 0, self.program.log_text
         self.start()
 
 
@@ -150,4 +150,4 @@ def test_the_clock_is_set_and_set_right_again(program: ServedProgram, clock: Tim
     assert program.request("GET", link).status == 200
     assert program.stop() == 0
     lines = [one for one in program.log if re.search(r"WARNING polymux\.service: .*\d{8} s", one)]
-    assert len(lines) == 2, program.told
+    assert len(lines) == 2, program.log_text

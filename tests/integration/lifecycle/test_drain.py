@@ -126,11 +126,11 @@ def test_streams_calls_jobs_and_queues(tmp_path: Path, pool: ThreadPoolExecutor)
         assert program.request("GET", f"{JOBS}/{jobs[0]}").json()["status"] == "processing"
         assert all(one.result(60).status == 200 for one in short)
         assert all(is_refused(one.result(60)) for one in (*long, *waiting, *blocked))
-        assert program.wait() == 0, program.told
+        assert program.wait() == 0, program.log_text
         took = time.monotonic() - began
         assert GRACE_S - 0.2 < took < GRACE_S + SLACK_S
         assert program.family() == []
-        assert "Traceback" not in program.told, program.told[-3000:]
+        assert "Traceback" not in program.log_text, program.log_text[-3000:]
         assert list((program.store / "drafts").iterdir()) == []
         assert list((program.store / "media").glob("*/*")) == []
         program.start()
@@ -165,12 +165,12 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecuto
         assert program.process.poll() is None
         began = time.monotonic()
         program.signal(signal.SIGINT)
-        assert program.wait() == 130, program.told
+        assert program.wait() == 130, program.log_text
         assert time.monotonic() - began < SLACK_S
         until(lambda: not program.family(), 30)
         for one in calls:
             one.result(30)
-        assert "Traceback" not in program.told, program.told[-3000:]
+        assert "Traceback" not in program.log_text, program.log_text[-3000:]
         program.start()
         assert program.request("GET", f"{JOBS}/{job}").json()["status"] == "failed"
 
@@ -202,7 +202,7 @@ def test_uploads_under_way(tmp_path: Path) -> None:
         assert time.monotonic() - began < 2 + SLACK_S
         stuck.close()
         assert list(drafts.iterdir()) == []
-        assert "Traceback" not in program.told, program.told[-3000:]
+        assert "Traceback" not in program.log_text, program.log_text[-3000:]
 
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
 
         made = one.submit(convert)
         assert half.wait(60)
-        assert program.stop() == 0, program.told
+        assert program.stop() == 0, program.log_text
         stopped.set()
         program.start(port=program.port)
         assert made.result(120) == polymux.convert_to_mp3(data).read()

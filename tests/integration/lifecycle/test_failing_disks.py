@@ -113,7 +113,7 @@ def test_killed_while_tables_are_brought_up_to_date(library: Path, place: Path, 
         check(one)
         assert one["files"], one
         assert one["version"] == len(MIGRATIONS) + 1, one
-        assert one["told"] == one["known"] == 3, one
+        assert one["migrated"] == one["known"] == 3, one
         assert 1 in one["copies"], one
         assert 0 not in one["copies"], one
         versions.update(one["copies"])

@@ -72,7 +72,7 @@ def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
     answer = program.convert(sound(0.2, 1))
     assert answer.status == 200, answer.body
     assert program.stop() == 0
-    assert "Traceback" not in program.told, program.told[-3000:]
+    assert "Traceback" not in program.log_text, program.log_text[-3000:]
 
 
 EXPIRED = """
@@ -138,7 +138,7 @@ def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
         assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
     assert list(seen(program, program.store / "drafts").iterdir()) == []
     assert [one for one in seen(program, media).rglob("*") if one.is_file()] == []
-    assert "cross-device" in program.told.lower()
+    assert "cross-device" in program.log_text.lower()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.served import until
 from support.serving import ServedProgram
-from support.strangers import anybody
+from support.unprivileged import anybody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
         assert program.chat("echo x").status == 200
         yield program
         assert program.stop() == 0
-        assert "Traceback" not in program.told
+        assert "Traceback" not in program.log_text
 
 
 def status_of(pid: int, name: str) -> int:
@@ -127,7 +127,7 @@ def test_few_threads(program: ServedProgram) -> None:
         assert {one.status for one in answers} <= {200, 503}, [one.body for one in answers]
         assert 503 in {one.status for one in answers}
     recovers(program)
-    assert "Traceback" not in program.told, program.told[-3000:]
+    assert "Traceback" not in program.log_text, program.log_text[-3000:]
 
 
 def test_little_memory(program: ServedProgram) -> None:

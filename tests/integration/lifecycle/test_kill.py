@@ -28,7 +28,7 @@ def test_rounds_under_load(tmp_path: Path, count: int) -> None:
     try:
         rounds.run(count)
     finally:
-        print(rounds.program.told[-5000:])
+        print(rounds.program.log_text[-5000:])
     assert rounds.known.succeeded
 
 

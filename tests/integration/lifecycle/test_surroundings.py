@@ -18,7 +18,7 @@ from support import programs
 from support.kill_rounds import JOBS, path_of, sound
 from support.served import until
 from support.serving import START_S
-from support.strangers import anybody
+from support.unprivileged import anybody
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ def test_a_plain_environment(program: ServedProgram) -> None:
     answer = program.convert(sound(0.1, 1), file_name="x")
     assert answer.status in (200, 400)
     assert program.stop() == 0
-    assert "Traceback" not in program.told
+    assert "Traceback" not in program.log_text
 
 
 def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
@@ -128,16 +128,16 @@ def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgra
     assert (answer.status, answer.json()["code"]) == (503, "store_failed"), answer.body
     serves(program)
     assert program.stop() == 0
-    assert "Traceback" not in program.told
+    assert "Traceback" not in program.log_text
 
 
 def outcome(program: ServedProgram, **options: Any) -> str:
     """The single line that a server prints if it cannot start."""
     program.start(ready=False, **options)
     assert program.wait() not in (0, None)
-    assert "Traceback" not in program.told
-    assert len(program.log) == 1, program.told
-    return program.told
+    assert "Traceback" not in program.log_text
+    assert len(program.log) == 1, program.log_text
+    return program.log_text
 
 
 def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,4 +189,4 @@ def test_a_root_that_is_read_only(program: ServedProgram) -> None:
     program.start(before=before if mounts else (), environment=environment, cwd="/")
     serves(program)
     assert program.stop() == 0
-    assert "Traceback" not in program.told
+    assert "Traceback" not in program.log_text

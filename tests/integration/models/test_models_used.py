@@ -59,7 +59,7 @@ def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
     finally:
         assert server.process is not None
         server.process.terminate()
-        assert server.process.wait(30) == 0, server.told
+        assert server.process.wait(30) == 0, server.log_text
 
 
 def test_local_without_settings(folder: ModelsFolder, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def begun(cluster: RayCluster, folder: Path, *words: str | Path) -> subprocess.P
 
 
 def ended(process: subprocess.Popen[bytes], code: int) -> list[dict[str, Any]]:
-    out, told = process.communicate(timeout=MAX_S)
-    assert process.returncode == code, told.decode()
+    out, errors = process.communicate(timeout=MAX_S)
+    assert process.returncode == code, errors.decode()
     return [json.loads(line) for line in out.splitlines()]
 
 
@@ -92,12 +92,12 @@ def test_batch_is_the_batch_of_one_machine_though_workers_are_killed(
     words = ("convert-to-mp3", inputs, "--output-dir", "out", "--bitrate", "64k", "--workers", "2")
     process = begun(cluster, tmp_path, *words)
     assert process.stdout is not None
-    told = json.loads(process.stdout.readline())
+    first = json.loads(process.stdout.readline())
     workers = cluster.workers("BatchWorker")
     assert workers
     for pid in workers:
         os.kill(pid, signal.SIGKILL)
-    *items, summary = [told, *ended(process, 1)]
+    *items, summary = [first, *ended(process, 1)]
     assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
     assert digests(tmp_path / "out") == digests(tmp_path / "local")
     [failed] = [one for one in items if one["status"] == "failed"]
@@ -113,13 +113,13 @@ def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path
     words = ("convert-to-mp3", inputs, "--output-dir", "out")
     process = begun(cluster, tmp_path, *words)
     assert process.stdout is not None
-    told = json.loads(process.stdout.readline())
+    first = json.loads(process.stdout.readline())
     process.kill()
     process.communicate(timeout=MAX_S)
     before = digests(tmp_path / "out")
     *items, summary = ended(begun(cluster, tmp_path, *words, "--resume"), 1)
     assert (summary["done"], summary["failed"]) == (FILES + 1, 1)
-    assert told["id"] not in [one["id"] for one in items]
+    assert first["id"] not in [one["id"] for one in items]
     after = digests(tmp_path / "out")
     assert before.items() <= after.items()
     # Resuming converts nothing twice and restores the deleted output.
@@ -144,11 +144,11 @@ class Served(ServedProgram):
         names = ("RAY_TMPDIR", "RAY_USAGE_STATS_ENABLED", "RAY_BACKEND_LOG_LEVEL")
         return super().environment | {name: self.cluster.environment[name] for name in names}
 
-    def opened(self, said: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def opened(self, prompt: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Start a streamed chat and read its first chunk."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=MAX_S)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        connection.request("POST", CHAT, asking(said, stream=True), headers)
+        connection.request("POST", CHAT, asking(prompt, stream=True), headers)
         answer = connection.getresponse()
         assert answer.status == 200
         line = answer.readline()
@@ -161,12 +161,12 @@ class Served(ServedProgram):
         """The process ID of the chat engine. May wait until a replica starts."""
         headers = [("Content-Type", "application/json")]
         answer = self.request("POST", CHAT, asking("echo x"), headers, timeout_s=MAX_S)
-        told: int = answer.json()["pid"]
-        return told
+        pid: int = answer.json()["pid"]
+        return pid
 
 
-def asking(said: str, **more: Any) -> bytes:
-    value = {"model": "default", "messages": [{"role": "user", "content": said}], **more}
+def asking(prompt: str, **more: Any) -> bytes:
+    value = {"model": "default", "messages": [{"role": "user", "content": prompt}], **more}
     return json.dumps(value).encode()
 
 
@@ -174,7 +174,7 @@ def asking(said: str, **more: Any) -> bytes:
 def served(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(cluster, tmp_path_factory.mktemp("served")).start() as made:
         yield made
-        assert made.stop() == 0, made.told
+        assert made.stop() == 0, made.log_text
 
 
 def is_alive(pid: int) -> bool:
@@ -264,8 +264,8 @@ def test_killed_replica_ends_its_stream(served: Served, cluster: RayCluster) -> 
     [replica] = cluster.workers("ServeReplica:polymux-chat")
     os.kill(replica, signal.SIGKILL)
     with closing(connection):
-        told = answer.read().decode()
-    assert "engine_failed" in told.splitlines()[-2], told[-500:]
-    assert "[DONE]" not in told
+        text = answer.read().decode()
+    assert "engine_failed" in text.splitlines()[-2], text[-500:]
+    assert "[DONE]" not in text
     # The engine ends together with its replica.
     assert comes_true(lambda: not is_alive(engine), 60)

@@ -170,15 +170,15 @@ def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
         for number, (text, words) in enumerate([*BAD_SETTINGS, gone], 1):
             program.settings.write_text(text)
             program.signal(signal.SIGHUP)
-            wait_until(lambda wanted=number: program.told.count(" ERROR ") == wanted)
+            wait_until(lambda wanted=number: program.log_text.count(" ERROR ") == wanted)
             assert words in program.log[-1], program.log[-1]
         assert program.request("GET", "/api/v1/operations").status == 200
         assert program.key == key
-        assert "Traceback" not in program.told
-        assert CANARY not in program.told
+        assert "Traceback" not in program.log_text
+        assert CANARY not in program.log_text
         program.settings.write_text("")
         program.signal(signal.SIGHUP)
-        wait_until(lambda: " INFO polymux.server: " in program.told)
+        wait_until(lambda: " INFO polymux.server: " in program.log_text)
 
 
 def test_a_file_of_keys_that_cannot_be_read(tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]
 
 def read_again(program: ServedProgram, settings: str, message: str = READ_AGAIN) -> None:
     """Reload the settings and wait until the server logs the result."""
-    before = program.told.count(message)
+    before = program.log_text.count(message)
     program.settings.write_text(settings)
     program.signal(signal.SIGHUP)
-    until(lambda: program.told.count(message) > before, 60)
+    until(lambda: program.log_text.count(message) > before, 60)
 
 
 def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
@@ -68,7 +68,7 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
         assert answer.headers["access-control-allow-origin"] == PAGE[1]
         # If the settings are invalid, the old ones stay in effect.
         read_again(program, f"nonsense = 1\n{plain}", STAYED)
-        assert "nonsense" in program.told
+        assert "nonsense" in program.log_text
         assert statuses() == [200, 200, 403, 200]
         read_again(program, f'allowed_origins = ["{OTHER_PAGE[1]}"]\n{plain}')
         assert statuses() == [200, 403, 200, 421]
@@ -88,7 +88,7 @@ def test_a_reload_before_it_serves(tmp_path: Path) -> None:
         handled = f"/proc/{program.process.pid}/status"  # type: ignore[union-attr]
         until(lambda: int(_caught(handled), 16) >> (signal.SIGHUP - 1) & 1, 60)
         program.signal(signal.SIGHUP)
-        until(lambda: READ_AGAIN in program.told, 60)
+        until(lambda: READ_AGAIN in program.log_text, 60)
         until(lambda: program.url, 60)
         assert program.request("GET", OPERATIONS).status == 200
 
@@ -114,7 +114,7 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
     assert asked[1][1].headers["x-request-id"] == "mine-1"
     ids = [answer.headers["x-request-id"] for _, answer, _ in asked]
     assert len(set(ids)) == len(ids)
-    until(lambda: all(f"id={one}" in program.told for one in ids), 60)
+    until(lambda: all(f"id={one}" in program.log_text for one in ids), 60)
     for (method, answer, path), name in zip(asked, ids, strict=True):
         (line,) = (one for one in program.log if one.endswith(f"id={name}"))
         regex = rf".* INFO polymux\.access: {method} {path} {answer.status} [\d.]+ ms key=(\S+) id="
@@ -124,7 +124,7 @@ def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> Non
         assert re.fullmatch(r"[0-9a-f]{8}", found[1]) if knows else found[1] == "-"
         if answer.status != 200:
             assert answer.json()["request_id"] == name
-    assert program.key not in program.told
+    assert program.key not in program.log_text
 
 
 def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
         with closing(odd):
             odd.request("GET", "/now%0A%22here", headers={"Authorization": f"Bearer {key}"})
             name = odd.getresponse().headers["x-request-id"]
-        until(lambda: name in program.told, 60)
+        until(lambda: name in program.log_text, 60)
         assert program.stop() == 0
         lines = [json.loads(one) for one in program.log if one.startswith("{")]
         for line in lines:
@@ -164,4 +164,4 @@ def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
         assert re.fullmatch(r"[0-9a-f]{8}", asked["key"])
         assert asked["duration_ms"] >= 0
         assert (nowhere["status"], nowhere["level"]) == (404, "info")
-        assert key not in program.told
+        assert key not in program.log_text

@@ -124,7 +124,7 @@ def test_a_configuration_that_is_wrong_keeps_nobody_from_other_work(
 
 
 @pytest.mark.parametrize("statement", ["", "PRAGMA application_id = 7"])
-def test_its_owner_is_told_what_is_wrong_with_it(
+def test_its_owner_sees_what_is_wrong_with_it(
     filled: Path, snippets: list[Path], statement: str
 ) -> None:
     place = filled.rename(filled.with_name("place-7"))

@@ -91,13 +91,13 @@ def test_the_command_says_it(doubtful: Doubtful, tmp_path: Path) -> None:
     place = ("--song-index", str(doubtful.index))
     asked = ("identify-song", str(doubtful.refused))
     call(*asked, *place, cwd=tmp_path, code=5)
-    told = call(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
-    assert told.startswith(b"song\t")
+    output = call(*asked, *place, "--min-confidence", "0.5", cwd=tmp_path).stdout
+    assert output.startswith(b"song\t")
     refused = call(*asked, *place, "--min-confidence", "1", cwd=tmp_path, code=2).stderr
     assert b"0.99" in refused
     # A server has its own setting, so the option would have no effect.
-    told = call(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
-    assert b"--min-confidence" in told
+    error = call(*asked, "--min-confidence", "0.5", cwd=tmp_path, code=2).stderr
+    assert b"--min-confidence" in error
 
 
 @pytest.mark.parametrize("wrong", [0.49, 1.0, float("nan"), "0.9", True])

@@ -103,21 +103,21 @@ def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:
     assert b"empty" in done.stderr
 
 
-def test_folders_that_cannot_be_read_are_told(
+def test_folders_that_cannot_be_read_are_reported(
     tmp_path: Path, music: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A path may be too long for the system or not readable."""
     deep(music)
-    told: list[AddProgress] = []
+    progress: list[AddProgress] = []
     with polymux.SongIndex(tmp_path / "index") as index:
-        report = index.add(music, on_progress=told.append)
+        report = index.add(music, on_progress=progress.append)
         assert report.added == 4
         (failed,) = report.failed
         assert isinstance(failed.error, polymux.InputUnreadableError)
         assert "too long" in str(failed.error)
-        assert [one.outcome for one in told].count("failed") == 1
-        assert {one.total for one in told} == {5}
-        assert told[-1].done == 5
+        assert [one.outcome for one in progress].count("failed") == 1
+        assert {one.total for one in progress} == {5}
+        assert progress[-1].done == 5
         # Every rescan reports the folder. Songs added from it before remain.
         assert len(index.rescan().failed) == 1
         (music / "locked").mkdir()

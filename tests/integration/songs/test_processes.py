@@ -94,9 +94,9 @@ def kill_rounds(folder: Path, music: Path, rounds: int, seed: int) -> None:
                     break
             threading.Event().wait(delay_s)
             process.send_signal(signal.SIGKILL)
-            told = process.communicate(timeout=60)[0]
+            out = process.communicate(timeout=60)[0]
             acknowledged |= {
-                line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added ")
+                line.split(" ", 1)[1] for line in out.splitlines() if line.startswith("added ")
             }
         check_whole(folder, acknowledged)
         with polymux.SongIndex(folder) as index:
@@ -135,10 +135,10 @@ def test_a_full_disk(tmp_path: Path, many: Path, library: str, size_kib: int) ->
     )
     before = (programs.find("unshare"), *user, "--mount", "/bin/sh", "-c", script, "sh")
     with adding(folder / "index", many, *before, library=library) as process:
-        told, said = process.communicate(timeout=120)
-    acknowledged = {line.split(" ", 1)[1] for line in told.splitlines() if line.startswith("added")}
+        out, errors = process.communicate(timeout=120)
+    acknowledged = {line.split(" ", 1)[1] for line in out.splitlines() if line.startswith("added")}
     if process.returncode != 0:
-        assert "storage_full" in said or "is full" in said, said
+        assert "storage_full" in errors or "is full" in errors, errors
     else:
         assert len(acknowledged) == 12
     if size_kib == 60:
@@ -220,17 +220,17 @@ def test_an_empty_database_begins_anew(filled: Path, music: Path, snippets: list
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "expected"),
     [
         ("PRAGMA application_id = 7", "index"),
         ("PRAGMA user_version = 99", "99"),
     ],
 )
 def test_another_program_s_database_and_a_newer_one_are_refused(
-    filled: Path, statement: str, told: str
+    filled: Path, statement: str, expected: str
 ) -> None:
     with sqlite3.connect(filled / "songs.sqlite3") as connection:
         connection.execute(statement)
     connection.close()
-    with pytest.raises(polymux.SongIndexError, match=told):
+    with pytest.raises(polymux.SongIndexError, match=expected):
         polymux.SongIndex(filled)

@@ -94,7 +94,7 @@ def test_without_segments_the_index_is_in_memory(filled: Path, snippets: list[Pa
 
 
 @pytest.mark.parametrize("library", ["apsw", "sqlite3"])
-def test_what_a_killed_writer_left_is_read_or_told(
+def test_what_a_killed_writer_left_is_read_or_reported(
     filled: Path, tmp_path: Path, snippets: list[Path], library: str
 ) -> None:
     """Committed songs are in the write-ahead log, useless without its shared memory file."""

@@ -142,8 +142,8 @@ def test_what_is_played_otherwise_is_found_as_such(rows: list[Row], change: str)
     found = [row for row in asked if row.basis is not None and row.basis.change == change]
     assert len(found) >= 0.8 * len(asked)
     expected = [BY_NAME[row.condition].stretch for row in found] if change == "tempo" else []
-    told = [row.basis.tempo for row in found if row.basis is not None]
-    assert told[: len(expected)] == pytest.approx(expected, abs=0.011)
+    tempos = [row.basis.tempo for row in found if row.basis is not None]
+    assert tempos[: len(expected)] == pytest.approx(expected, abs=0.011)
 
 
 @pytest.mark.slow
@@ -163,9 +163,9 @@ def test_siblings_with_the_same_drum_samples_are_hardly_ever_named(rows: list[Ro
 )
 def test_every_text_query_finds_its_song(titles: int, count: int, seed: int) -> None:
     """Typos, word order, artists and diacritics: all seeded queries among thousands of titles."""
-    told = text_search.run(titles, count, seed)
-    assert (told["queries"], told["found"]) == (count, count), told["missed"]
-    assert told["missed"] == []
+    result = text_search.run(titles, count, seed)
+    assert (result["queries"], result["found"]) == (count, count), result["missed"]
+    assert result["missed"] == []
 
 
 @pytest.mark.slow

@@ -149,11 +149,11 @@ def test_arguments_of_other_types() -> None:
         _media.play_picture(bytes(512), 1, 512, 1, -1, None, None)
 
 
-def test_progress_is_told_and_may_end_the_work() -> None:
-    told: list[float] = []
-    _media.play_picture(bytes(512 * 400), 400, 512, 1, 1, None, told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+def test_progress_is_reported_and_may_end_the_work() -> None:
+    progress: list[float] = []
+    _media.play_picture(bytes(512 * 400), 400, 512, 1, 1, None, progress.append)
+    assert progress == sorted(progress)
+    assert progress[-1] == 1.0
 
     def stop(done: float) -> None:
         raise KeyError(done)
@@ -178,11 +178,11 @@ def test_others_run_meanwhile() -> None:
 
 _PLAYS = """
 from polymux._native import _media
-told = []
-def tell(done):
-    told.append(done) or len(told) > 1 or print("works", flush=True)
+progress = []
+def report(done):
+    progress.append(done) or len(progress) > 1 or print("works", flush=True)
 try:
-    _media.play_picture(bytes(512 * 20_000), 20_000, 512, 1, 1, None, tell)
+    _media.play_picture(bytes(512 * 20_000), 20_000, 512, 1, 1, None, report)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

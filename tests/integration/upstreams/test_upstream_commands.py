@@ -80,5 +80,5 @@ def test_served(tmp_path: Path) -> None:
             assert program.chat("Hi", model="fast").status == 200
             assert program.chat("Hi", model="fast").status == 502
             assert upstream.requests[0].header("authorization") == f"Bearer {CANARY}"
-        assert CANARY not in program.told
-        assert "fastllm/chatcompletion" in program.told
+        assert CANARY not in program.log_text
+        assert "fastllm/chatcompletion" in program.log_text

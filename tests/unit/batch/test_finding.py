@@ -142,7 +142,7 @@ def test_lists_keep_their_tree_and_stay_below_the_folder(tmp_path: Path) -> None
     assert stems(find(tmp_path, listed(lines))) == [b"data/x/a", b"b", b"c/d"]
 
 
-def test_long_names_are_cut_and_told_apart(tmp_path: Path) -> None:
+def test_long_names_are_cut_and_kept_apart(tmp_path: Path) -> None:
     names = ["é" * 120 + end for end in ("1", "2")]
     tree(tmp_path, *(f"in/{name}.wav" for name in names))
     found = stems(find(tmp_path, tmp_path / "in"))

@@ -36,7 +36,7 @@ def test_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "polymux[download]" in health.lines(found)[0]
 
 
-def test_what_bounds_it_is_told() -> None:
+def test_what_bounds_it_is_reported() -> None:
     found = health.downloads()
     assert found["way_out"] == "network namespace"
     assert len(health.lines(found | {"way_out": "open", "javascript": False, "old": True})) == 4

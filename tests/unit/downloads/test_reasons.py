@@ -6,7 +6,7 @@ from polymux.downloads.engine import _failure
 from yt_dlp.utils import DownloadError, ExtractorError
 
 
-def told(words: str) -> errors.APIStatusError:
+def failure_of(words: str) -> errors.APIStatusError:
     inner = ExtractorError(words, expected=True)
     found = _failure(DownloadError(f"ERROR: {words}", (ExtractorError, inner, None)))
     assert isinstance(found, errors.APIStatusError)
@@ -28,18 +28,18 @@ def told(words: str) -> errors.APIStatusError:
 )
 def test_what_a_site_says(words: str, status: int, code: str) -> None:
     """A private or removed video is `gone`; any other refusal is the site's failure."""
-    error = told(words)
+    error = failure_of(words)
     assert (error.status, error.code, error.param) == (status, code, "url")
     assert words.partition(": ")[2][:20] in str(error)
 
 
 def test_words_of_any_length_and_kind() -> None:
-    error = told("[site] a1: \x1b[31m" + "no\u202e" * 1000)
+    error = failure_of("[site] a1: \x1b[31m" + "no\u202e" * 1000)
     assert len(str(error)) < 400
     assert str(error).isprintable()
     assert error.status == 502
 
 
-def test_what_was_refused_within_is_told_as_it_is() -> None:
+def test_what_was_refused_within_is_raised_as_it_is() -> None:
     inner = errors.RequestTooLargeError("too long")
     assert _failure(DownloadError("ERROR: too long", (type(inner), inner, None))) is inner

@@ -38,7 +38,7 @@ def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.M
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
-    told = {}
+    progress = {}
     for stream in (False, True):
         sink = HeardSink(tmp_path)
         request = Request("chat", "", "m", {"stream": stream}, frozenset())
@@ -48,5 +48,5 @@ def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.M
             reading = {"prompt_progress": {"total": 9}} if number < 4 else {}
             delta = {"content": None if reading else "a"}
             conversation.take({"choices": [{"index": 0, "delta": delta}], **reading})
-        told[stream] = sink.progress
-    assert told == {False: [0.0, 0.0, 0.2, 0.4], True: [0.0, 0.0]}
+        progress[stream] = sink.progress
+    assert progress == {False: [0.0, 0.0, 0.2, 0.4], True: [0.0, 0.0]}

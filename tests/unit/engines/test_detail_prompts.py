@@ -51,7 +51,7 @@ def test_networks_are_named_and_no_words() -> None:
     assert prompt.left_out == ()
 
 
-def test_what_nothing_here_does_is_said() -> None:
+def test_what_nothing_here_does_is_reported() -> None:
     prompt = parsed("<hypernet:anime:1> (bad) JuggernautNegative-neg, easynegative, badhandv42")
     assert [line.partition(":")[0] for line in prompt.left_out] == [
         "<hypernet", "JuggernautNegative-neg", "easynegative",
@@ -86,7 +86,7 @@ def test_brackets_beyond_the_sixteenth_are_words() -> None:
     assert "((" in "".join(one.text for one in parsed("(" * 18 + "a").parts[0])
 
 
-def test_what_is_beyond_50000_characters_is_said() -> None:
+def test_what_is_beyond_50000_characters_is_reported() -> None:
     prompt = parsed("a" * 50_000 + "<lora:b:1>")
     assert prompt.loras == ()
     assert ["50000" in one for one in prompt.left_out] == [True]

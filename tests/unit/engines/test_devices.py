@@ -39,7 +39,7 @@ def chat(
     def load(*devices: str, **options: Any) -> tuple[Any, Any]:
         made: list[Any] = []
         library = ModuleType("xllamacpp")
-        told = {
+        attributes = {
             "CommonParams": lambda: SimpleNamespace(
                 model=SimpleNamespace(), mmproj=SimpleNamespace(),
                 cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(),
@@ -52,7 +52,7 @@ def chat(
                 GGML_BACKEND_DEVICE_TYPE_IGPU=INTEGRATED,
             ),
         }  # fmt: skip
-        for name, value in told.items():
+        for name, value in attributes.items():
             setattr(library, name, value)
         monkeypatch.setitem(sys.modules, "xllamacpp", library)
         facts = ChatEngine().load({"model": str(model), **options})
@@ -88,9 +88,7 @@ def test_a_chat_takes_the_gpu_that_is_there_and_wanted(
     assert parameters.n_batch == parameters.n_ubatch == (512 if device == "gpu" else 64)
 
 
-def test_layers_and_batches_that_are_told_of_are_kept(
-    chat: Callable[..., tuple[Any, Any]],
-) -> None:
+def test_configured_layers_and_batches_are_kept(chat: Callable[..., tuple[Any, Any]]) -> None:
     _, parameters = chat(CPU, GPU, gpu_layers=12, batch=128)
     assert parameters.n_gpu_layers == 12
     assert parameters.n_batch == parameters.n_ubatch == 128
@@ -99,7 +97,7 @@ def test_layers_and_batches_that_are_told_of_are_kept(
 
 
 @pytest.mark.parametrize("device", [None, "auto", "cpu", "cuda"])
-def test_speech_leaves_the_choice_to_its_library_unless_it_is_told(
+def test_speech_leaves_the_choice_to_its_library_unless_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str | None
 ) -> None:
     """With `auto`, CTranslate2 uses a GPU if it finds one."""

@@ -138,8 +138,8 @@ def test_invalid_schemas_are_refused(name: str) -> None:
 
 
 def answered(content: str | None, *calls: tuple[str, str], reason: str = "stop") -> Any:
-    told = [{"function": {"name": name, "arguments": text}} for name, text in calls]
-    return [{"finish_reason": reason, "message": {"content": content, "tool_calls": told}}]
+    tool_calls = [{"function": {"name": name, "arguments": text}} for name, text in calls]
+    return [{"finish_reason": reason, "message": {"content": content, "tool_calls": tool_calls}}]
 
 
 PERSON = {

@@ -47,7 +47,7 @@ def test_a_very_long_pause_begins_a_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "spoken"),
+    ("times", "spoken"),
     [
         ((1.0, 3.0), (1, 3)),
         ((0.2, 3.9), (1, 3)),  # reaches into the pauses around it
@@ -59,7 +59,7 @@ def test_a_very_long_pause_begins_a_window() -> None:
     ],
 )
 def test_sentences_are_where_speech_is(
-    told: tuple[float, float], spoken: tuple[float, float]
+    times: tuple[float, float], spoken: tuple[float, float]
 ) -> None:
     found = made((1, 3), (7, 8), duration_s=10)
-    assert found.spoken(*told) == pytest.approx(spoken)
+    assert found.spoken(*times) == pytest.approx(spoken)

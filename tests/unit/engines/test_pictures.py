@@ -42,8 +42,8 @@ def pages_of(
 
 
 def loaded(folder: Path, data: bytes, mode: str = "any") -> tuple[NDArray[Any], list[str]]:
-    (page,), told = pages_of(folder, data, mode)
-    return page, told
+    (page,), lines = pages_of(folder, data, mode)
+    return page, lines
 
 
 def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
@@ -79,10 +79,10 @@ def tiff(samples: NDArray[np.uint16], orientation: int, grey: int = 1) -> bytes:
     height, width, channels = samples.shape
     data = samples.astype("<u2").tobytes()
     bits = struct.pack(f"<{channels}H", *[16] * channels)
-    told = len(bits) > 4
+    by_offset = len(bits) > 4
     entries = [
         (256, 3, 1, width), (257, 3, 1, height),
-        (258, 3, channels, 8 + len(data) if told else 16),
+        (258, 3, channels, 8 + len(data) if by_offset else 16),
         (259, 3, 1, 1), (262, 3, 1, 2 if channels == 3 else grey), (273, 4, 1, 8),
         (274, 3, 1, orientation), (277, 3, 1, channels), (278, 3, 1, height),
         (279, 4, 1, len(data)), (284, 3, 1, 1),
@@ -109,10 +109,10 @@ def upright(samples: NDArray[np.uint16], orientation: int) -> NDArray[np.uint16]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_of_all_kinds(tmp_path: Path, kind: str) -> None:
-    found, told = loaded(tmp_path, saved(Image.new("RGB", (40, 30), (250, 10, 90)), kind))
+    found, lines = loaded(tmp_path, saved(Image.new("RGB", (40, 30), (250, 10, 90)), kind))
     assert found.shape == (30, 40, 3)
     assert np.abs(found.astype(int) - (250, 10, 90)).max() <= 3
-    assert told == []
+    assert lines == []
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -123,9 +123,9 @@ def test_pictures_of_16_bits_are_turned_once(
     samples = slope(channels)
     exif = turned(orientation).tobytes().removeprefix(b"Exif\0\0")
     of_form = {"PNG": png(samples, chunk(b"eXIf", exif)), "TIFF": tiff(samples, orientation)}
-    found, told = loaded(tmp_path, of_form[form])
+    found, lines = loaded(tmp_path, of_form[form])
     assert np.array_equal(found, upright(samples, orientation))
-    assert told == []
+    assert lines == []
     is_small(tmp_path, of_form[form], found)
 
 
@@ -136,9 +136,9 @@ def test_grey_of_which_0_is_white(tmp_path: Path, orientation: int, compression:
     samples = slope(1)
     data = tiff(samples, orientation, grey=0)
     if compression != "none":
-        told = {262: 0, 274: orientation}
+        tags = {262: 0, 274: orientation}
         plane = Image.fromarray(samples[:, :, 0])
-        data = saved(plane, "TIFF", tiffinfo=told, compression=compression)
+        data = saved(plane, "TIFF", tiffinfo=tags, compression=compression)
     found, _ = loaded(tmp_path, data)
     assert np.array_equal(found, WHITE - upright(samples, orientation))
     is_small(tmp_path, data, found)
@@ -156,12 +156,12 @@ def test_grey_of_8_bits_is_turned_once(tmp_path: Path, orientation: int) -> None
 def test_a_colour_that_is_transparent_stays_so(tmp_path: Path, channels: int) -> None:
     samples = slope(channels)
     data = png(samples, chunk(b"tRNS", samples[2, 3].astype(">u2").tobytes()))
-    found, told = loaded(tmp_path, data)
+    found, lines = loaded(tmp_path, data)
     assert found.dtype == np.uint16
     assert np.array_equal(found[:, :, :3], np.broadcast_to(samples, (*SIZE, 3)))
     assert np.argwhere(found[:, :, 3] != WHITE).tolist() == [[2, 3]]
     assert found[2, 3, 3] == 0
-    assert told == []
+    assert lines == []
     if channels == 1:
         # In 8-bit RGB a transparent color is white.
         small, _ = loaded(tmp_path, data, "rgb")
@@ -194,9 +194,9 @@ def test_what_is_no_picture(tmp_path: Path, data: bytes) -> None:
 def test_of_what_moves_the_first_picture_is_taken(tmp_path: Path, kind: str) -> None:
     first, second = Image.new("RGB", (40, 30), "red"), Image.new("RGB", (40, 30), "blue")
     data = saved(first, kind, save_all=True, append_images=[second])
-    (page,), told = pages_of(tmp_path, data, "rgb", 200)
+    (page,), lines = pages_of(tmp_path, data, "rgb", 200)
     assert page[0, 0].argmax() == 0
-    assert len(told) == 1
+    assert len(lines) == 1
 
 
 def test_floats_for_colours_are_named(tmp_path: Path) -> None:
@@ -245,9 +245,9 @@ FLAT = Image.new("RGB", (16, 16), RED)
 def test_colours_of_a_profile(tmp_path: Path, kind: str, mode: str) -> None:
     more = {"quality": 100} if kind == "JPEG" else {}
     data = saved(FLAT, kind, icc_profile=display_p3(), **more)
-    samples, told = loaded(tmp_path, data, mode)
+    samples, lines = loaded(tmp_path, data, mode)
     assert np.abs(samples[8, 8].astype(int) - PURE_RED).max() <= 4
-    assert told == []
+    assert lines == []
 
 
 def test_colours_of_a_profile_with_transparency_or_a_palette(tmp_path: Path) -> None:

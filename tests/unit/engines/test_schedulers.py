@@ -90,7 +90,7 @@ for _name, (_class, _, *_rest) in list(OF_DETAIL.items()):
 REFUSED = {"DPM fast", "DPM adaptive", "DPM++ 2S a", "DPM++ 2S a Karras", "Restart"}
 
 
-def told(scheduler: Any) -> tuple[Any, ...]:
+def settings_of(scheduler: Any) -> tuple[Any, ...]:
     import inspect
 
     taken = inspect.signature(type(scheduler).__init__).parameters
@@ -107,19 +107,19 @@ def choices(operation: str, variant: str) -> set[str]:
 
 @pytest.mark.parametrize("name", OF_SDXL)
 def test_schedulers_of_pictures(name: str) -> None:
-    assert told(schedulers.of_pictures(name, SDXL)) == OF_SDXL[name]
+    assert settings_of(schedulers.of_pictures(name, SDXL)) == OF_SDXL[name]
     assert not schedulers.is_foreign(name, SDXL)
 
 
 @pytest.mark.parametrize("name", OF_PLAYGROUND)
-def test_schedulers_of_a_network_that_is_told_noise_otherwise(name: str) -> None:
+def test_schedulers_of_a_network_with_edm_noise(name: str) -> None:
     made = schedulers.of_pictures(name, EDM)
-    assert told(made) == OF_PLAYGROUND[name]
+    assert settings_of(made) == OF_PLAYGROUND[name]
     is_made_for_it = OF_PLAYGROUND[name][0].startswith("EDM")
     assert schedulers.is_foreign(name, EDM) is not is_made_for_it
     if is_made_for_it:
-        told_of = [made.config[one] for one in ("sigma_min", "sigma_max", "sigma_data", "rho")]
-        assert told_of == [0.002, 80.0, 0.5, 7.0]
+        values = [made.config[one] for one in ("sigma_min", "sigma_max", "sigma_data", "rho")]
+        assert values == [0.002, 80.0, 0.5, 7.0]
     else:
         assert made.config["beta_schedule"] == "scaled_linear"
         assert made.config["clip_sample"] is False, "latents are larger than 1"
@@ -128,7 +128,7 @@ def test_schedulers_of_a_network_that_is_told_noise_otherwise(name: str) -> None
 @pytest.mark.parametrize("name", OF_DETAIL)
 def test_schedulers_of_detail(name: str) -> None:
     made = upscale_schedulers.Solver(name, SD15, 18, 6, "cpu")._scheduler
-    assert told(made) == OF_DETAIL[name]
+    assert settings_of(made) == OF_DETAIL[name]
     assert made.config.get("use_exponential_sigmas", False) is name.endswith("Exponential")
     assert made.config["steps_offset"] == 1
 

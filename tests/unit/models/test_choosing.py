@@ -76,7 +76,7 @@ def test_a_file_of_the_current_folder_comes_second(
         ("chat", {"model": "net"}, "upscale"),
     ],
 )
-def test_what_is_said_where_there_is_none(
+def test_what_is_reported_where_there_is_none(
     folder: ModelsFolder, family: str, options: dict[str, str], words: str
 ) -> None:
     found = selection.chosen(family, options)

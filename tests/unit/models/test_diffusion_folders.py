@@ -48,7 +48,7 @@ def test_a_pipeline_is_known_by_its_index(tmp_path: Path) -> None:
         ({"unet": "diffusion_pytorch_model.bf16.safetensors"}, "bf16"),
     ],
 )
-def test_the_variant_that_a_loader_is_told(
+def test_the_variant_that_a_loader_gets(
     tmp_path: Path, named: dict[str, str], variant: str | None
 ) -> None:
     files = pipeline(named)

@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelsFolder:
     return made
 
 
-def told(torch: str, *, cuda: bool = False) -> torch_device.Device:
+def fake_device(torch: str, *, cuda: bool = False) -> torch_device.Device:
     names = ("NVIDIA Quick",) if cuda else ()
     return torch_device.Device(
         torch, cuda, names, "bfloat16" if cuda else "float32", "none is seen"
@@ -31,7 +31,7 @@ def told(torch: str, *, cuda: bool = False) -> torch_device.Device:
 
 
 def test_roles_models_and_device(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "device", lambda: told("2.13.0", cuda=True))
+    monkeypatch.setattr(health, "device", lambda: fake_device("2.13.0", cuda=True))
     found = health.generation({"music": "sdxl-base-1.0"})
     assert json.loads(json.dumps(found))["ok"] is True
     assert found["operations"] == ["generate_image B", "generate_music"]
@@ -46,7 +46,7 @@ def test_roles_models_and_device(folder: ModelsFolder, monkeypatch: pytest.Monke
 def test_without_models_and_without_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "device", lambda: told("2.13.0+cpu"))
+    monkeypatch.setattr(health, "device", lambda: fake_device("2.13.0+cpu"))
     found = health.generation(folder=ModelsFolder(tmp_path / "none"))
     assert (found["ok"], found["operations"]) == (False, [])
     lines = health.lines(found)

@@ -76,11 +76,11 @@ def test_its_wheels_are_those_that_the_tests_install() -> None:
     assert named == {project: pinned.get(project) for project in named}
     # invisible-watermark is installed only for a comparison with polymux's own watermark.
     assert set(pinned) - set(named) <= {"invisible-watermark"}
-    told = [one for file in FILES for one in tomllib.loads(file.read_text())["source"].values()]
+    entries = [one for file in FILES for one in tomllib.loads(file.read_text())["source"].values()]
     whole = {one.sha256 for one in sources if not one.repository}
-    assert {one["sha256"] for one in told if "sha256" in one} == whole
+    assert {one["sha256"] for one in entries if "sha256" in one} == whole
     repositories = {name for one in MODELS.values() for name in one.repositories}
-    assert {one["repository"] for one in told if "repository" in one} == repositories
+    assert {one["repository"] for one in entries if "repository" in one} == repositories
 
 
 def test_each_role_has_a_model() -> None:

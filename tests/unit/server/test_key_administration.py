@@ -96,7 +96,7 @@ def test_who_may(server: PolymuxServer, method: str, path: str, body: bytes) -> 
     assert server.ask(method, target, body, JSON, key=other).status in (200, 201, 204)
 
 
-def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_shown_once(server: PolymuxServer, caplog: pytest.LogCaptureFixture) -> None:
     """Only the answer that creates or rotates a key contains it; no later answer or log does."""
     limits = {"requests_per_minute": 60, "concurrent": 2, "max_estimate_s": 1.5}
     [maker] = server.keys.keys()
@@ -116,8 +116,8 @@ def test_a_key_is_told_once(server: PolymuxServer, caplog: pytest.LogCaptureFixt
         assert found["key"] not in text
         assert rotated["key"] not in text
     assert "sha256" not in later[0] + later[1] + later[3]
-    told = [one for one in caplog.messages if found["id"] in one and PATH not in one]
-    assert sum(maker.id in one for one in told) == 3
+    messages = [one for one in caplog.messages if found["id"] in one and PATH not in one]
+    assert sum(maker.id in one for one in messages) == 3
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_a_key_counts_when_its_owner_has_it(tmp_path: Path) -> None:
         file.add("local", before=fail)
     assert file.keys() == ()
     assert not left.exists()
-    told: list[str] = []
-    text, _ = file.add("local", before=told.append)
-    assert told == [text]
+    received: list[str] = []
+    text, _ = file.add("local", before=received.append)
+    assert received == [text]
 
 
 def test_an_engine_is_unloaded_when_it_does_not_work(server: PolymuxServer) -> None:
@@ -275,7 +275,7 @@ def test_an_engine_is_unloaded_when_it_does_not_work(server: PolymuxServer) -> N
         assert server.ask("POST", f"{PATH}/engines/{name}/unload").status == 404
 
 
-def told(server: PolymuxServer) -> dict[str, Any]:
+def state_of(server: PolymuxServer) -> dict[str, Any]:
     answer = server.ask("GET", PATH)
     assert answer.status == 200
     found: dict[str, Any] = answer.json()
@@ -283,7 +283,7 @@ def told(server: PolymuxServer) -> dict[str, Any]:
 
 
 def test_engines_and_upstreams(server: PolymuxServer) -> None:
-    found = told(server)
+    found = state_of(server)
     [engine], [upstream] = found["engines"], found["upstreams"]
     assert engine["name"] == "scripted"
     assert (engine["max_concurrency"], engine["running"], engine["waiting"]) == (4, 0, 0)
@@ -294,7 +294,7 @@ def test_engines_and_upstreams(server: PolymuxServer) -> None:
     )  # fmt: skip
 
 
-def test_keys_are_told_by_what_they_may(server: PolymuxServer) -> None:
+def test_keys_are_listed_without_secrets(server: PolymuxServer) -> None:
     text, _ = server.keys.add("site", scopes=("chat",), requests_per_minute=60.0, concurrent=2)
     for _ in range(2):
         server.json(CHAT, HELLO, key=text)

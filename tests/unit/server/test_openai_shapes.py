@@ -33,7 +33,7 @@ def chunks(*given: tuple[str, Any, Any]) -> list[TranscriptChunk]:
 
 
 @pytest.mark.parametrize(
-    ("told", "status", "error"),
+    ("failure", "status", "error"),
     [
         ({"status": 401, "code": "unauthorized"}, 401,
          ("invalid_request_error", "invalid_api_key")),
@@ -44,16 +44,16 @@ def chunks(*given: tuple[str, Any, Any]) -> list[TranscriptChunk]:
         ({"status": 501, "code": "no_backend"}, 501, ("server_error", "no_backend")),
     ],
 )  # fmt: skip
-def test_errors(told: dict[str, Any], status: int, error: tuple[str, str]) -> None:
-    found, body = error_of(told | {"message": "words"})
+def test_errors(failure: dict[str, Any], status: int, error: tuple[str, str]) -> None:
+    found, body = error_of(failure | {"message": "words"})
     assert found == status
     kind, code = error
     assert body == {"error": {"message": "words", "type": kind, "param": None, "code": code}}
 
 
 def test_missing_times_are_found() -> None:
-    told = chunks((" a", None, 1), (" b", None, None), (" c", 3, None), (" d", 5, 2))
-    assert spans(told, 9.0) == [
+    pieces = chunks((" a", None, 1), (" b", None, None), (" c", 3, None), (" d", 5, 2))
+    assert spans(pieces, 9.0) == [
         Span(0.0, 1.0, " a"), Span(1.0, 3.0, " b"), Span(3.0, 5.0, " c"), Span(5.0, 5.0, " d"),
     ]  # fmt: skip
     assert spans(chunks(("a", 1, None)), 9.0) == [Span(1.0, 9.0, "a")]
@@ -70,7 +70,7 @@ def test_no_time_is_missing_and_nothing_is_lost(given: list[tuple[str, Any, Any]
 
 
 @pytest.mark.parametrize(
-    ("output", "asked", "told"),
+    ("output", "asked", "language"),
     [
         ({"language": "de"}, None, "german"),
         ({"language": "German"}, None, "german"),
@@ -79,13 +79,13 @@ def test_no_time_is_missing_and_nothing_is_lost(given: list[tuple[str, Any, Any]
         ({}, None, "unknown"),
     ],
 )
-def test_languages_of_answers(output: dict[str, Any], asked: str | None, told: str) -> None:
+def test_languages_of_answers(output: dict[str, Any], asked: str | None, language: str) -> None:
     whole = {"text": "Ja.", "chunks": [{"text": " Ja.", "timestamp": [0, 1]}]} | output
     job = Prediction({"status": "succeeded", "output": whole, "metrics": {"audio_seconds": 2.5}})
     made = Transcript(job, False, False, frozenset(("segment",)), asked)
     kind, body = made.answer("verbose_json")
     assert kind == b"application/json"
-    assert f'"language":"{told}"'.encode() in body
+    assert f'"language":"{language}"'.encode() in body
     assert b'"duration":2.5' in body
     translated = Transcript(job, True, False, frozenset(("segment",)), asked)
     assert b'"language":"english"' in translated.answer("verbose_json")[1]
@@ -112,9 +112,9 @@ def test_any_form_is_understood_or_refused(fields: list[tuple[str, Any]]) -> Non
         try:
             wanted = make()
         except APIStatusError as error:
-            told = described(error)
-            assert told["status"] in (400, 404)
-            assert told["param"]
+            error_fields = described(error)
+            assert error_fields["status"] in (400, 404)
+            assert error_fields["param"]
         else:
             operation = contract.operation(wanted.request.operation)
             known = {one.name for variant in operation.variants for one in variant.fields}

@@ -45,5 +45,5 @@ def test_no_field_takes_long(piece: str) -> None:
 
 
 def test_what_a_server_left_out_is_read_where_it_is_whole() -> None:
-    told = {"polymux-warnings": '"a \\"b\\"", "c\\\\", "not the end'}
-    assert warnings_of(told) == ['a "b"', "c\\"]
+    headers = {"polymux-warnings": '"a \\"b\\"", "c\\\\", "not the end'}
+    assert warnings_of(headers) == ['a "b"', "c\\"]

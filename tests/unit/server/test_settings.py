@@ -29,10 +29,10 @@ def test_a_file_that_begins_with_the_mark_of_its_order(tmp_path: Path) -> None:
     assert read_settings(written(tmp_path, "\ufeffport = 1234\r\n")).port == 1234
 
 
-DOORS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
+COMPAT_PATHS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("api", COMPAT_PATHS)
 @pytest.mark.parametrize(
     ("text", "there"),
     [
@@ -43,13 +43,13 @@ DOORS = {"openai": "/v1/models", "replicate": "/replicate/v1/predictions"}
         ("public_url = 'https://tools.example'\n[compat]\n%s = true\n", True),
     ],
 )
-def test_doors(tmp_path: Path, door: str, text: str, there: bool) -> None:
+def test_compatible_apis(tmp_path: Path, api: str, text: str, there: bool) -> None:
     """By default these APIs are on only for a local server without `public_url`."""
-    settings = read_settings(written(tmp_path, text.replace("%s", door)))
+    settings = read_settings(written(tmp_path, text.replace("%s", api)))
     settings = replace(settings, store=StoreSettings(tmp_path / "s"))
-    assert getattr(settings, f"{door}_compat") is there
+    assert getattr(settings, f"{api}_compat") is there
     paths = {route.path for route in create_app(settings).routes}  # type: ignore[attr-defined]
-    assert (DOORS[door] in paths) is there
+    assert (COMPAT_PATHS[api] in paths) is there
 
 
 OPTIONS = [
@@ -60,12 +60,12 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("family", "line", "told"), OPTIONS)
+@pytest.mark.parametrize(("family", "line", "pattern"), OPTIONS)
 def test_options_of_engines_that_are_none(
-    tmp_path: Path, family: str, line: str, told: str
+    tmp_path: Path, family: str, line: str, pattern: str
 ) -> None:
     text = f"[engines.own]\nfamily = '{family}'\n[engines.own.options]\n{line}\n"
-    with pytest.raises(InvalidRequestError, match=rf"engines\.own\.options\.{told}"):
+    with pytest.raises(InvalidRequestError, match=rf"engines\.own\.options\.{pattern}"):
         read_settings(written(tmp_path, text))
 
 
@@ -203,8 +203,8 @@ def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixtur
         for name in ("chat", "speech", "upscale")
     )
     settings = read_settings(written(tmp_path, text))
-    told = missing_files(settings.engines or {})
-    assert [one.partition("=")[0] for one in told] == [
+    missing = missing_files(settings.engines or {})
+    assert [one.partition("=")[0] for one in missing] == [
         "engines.chat.options.model", "engines.speech.options.model",
         "engines.upscale.options.model",
     ]  # fmt: skip

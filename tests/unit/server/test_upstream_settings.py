@@ -28,7 +28,7 @@ def read(folder: Path, text: str) -> ServerSettings:
     return read_settings(path)
 
 
-def test_everything_that_can_be_said(tmp_path: Path) -> None:
+def test_everything_that_can_be_configured(tmp_path: Path) -> None:
     text = f"""
 [upstreams.groq]
 {GROQ}key_file = "~/groq.key"
@@ -65,7 +65,7 @@ models = ["one", "two"]
     assert attic.models == {"one": "one", "two": "two"}
 
 
-def test_what_the_documentation_names_can_be_said() -> None:
+def test_what_the_documentation_names_can_be_configured() -> None:
     """The documented table and the settings class have the same names."""
     text = (Path(__file__).parents[3] / "docs/integrations/upstreams.md").read_text()
     table = text.partition("| setting | meaning | default |")[2].partition("\n\n")[0]
@@ -75,7 +75,7 @@ def test_what_the_documentation_names_can_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "pattern"),
     [
         (f'{GROQ}key = "{CANARY}"', r"upstreams\.x\.key\b"),
         (f'{GROQ}api_key = "{CANARY}"', "key_environment"),
@@ -100,10 +100,10 @@ def test_what_the_documentation_names_can_be_said() -> None:
         (f"{BASE}models = {{ '{ESRGAN}' = 'me/e:latest' }}", "owner/name:version"),
     ],
 )  # fmt: skip
-def test_what_is_wrong(tmp_path: Path, lines: str, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told) as wrong:
+def test_what_is_wrong(tmp_path: Path, lines: str, pattern: str) -> None:
+    with pytest.raises(InvalidRequestError, match=pattern) as wrong:
         read(tmp_path, f"[upstreams.x]\n{lines}\n")
-    assert CANARY not in str(wrong.value) or told == CANARY
+    assert CANARY not in str(wrong.value) or pattern == CANARY
 
 
 def test_upstreams_that_are_no_tables(tmp_path: Path) -> None:

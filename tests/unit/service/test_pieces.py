@@ -159,7 +159,7 @@ def no_draft(_: int) -> TempFile:
     raise AssertionError
 
 
-def test_the_last_preview_is_shown_and_told_of() -> None:
+def test_the_last_preview_is_shown_and_reported() -> None:
     changes = []
     sink = ProgressSink(lambda: changes.append(1), no_draft)
     assert sink.preview_url is None

@@ -58,7 +58,7 @@ async def test_a_job_from_begin_to_end(tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_a_failure_is_kept_and_a_defect_is_not_told(tmp_path: Path) -> None:
+async def test_a_failure_is_kept_and_a_defect_is_not_shown(tmp_path: Path) -> None:
     backend = Scripted()
     async with running(tmp_path / "s", backend) as service:
         backend.failure = engine_failed("the engine broke")
@@ -276,7 +276,7 @@ async def test_who_is_cancelled_by_the_server_s_end_has_not_given_up(tmp_path: P
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("how", ["cancel", "close"])
 @on_a_loop
-async def test_nobody_is_told_of_an_end_before_it_is_written_down(
+async def test_no_end_is_reported_before_it_is_stored(
     tmp_path: Path, how: str, fails: bool
 ) -> None:
     """An end is reported only after it is stored, however often the job is canceled meanwhile."""
@@ -340,12 +340,12 @@ async def test_freellm_has_its_own_deadline(tmp_path: Path) -> None:
 @on_a_loop
 async def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, streamed: bool) -> None:
     """The deadline covers the whole answer, including the time in the queue."""
-    backend, told = Scripted(), list[int]()
+    backend, starts = Scripted(), list[int]()
     backend.gate.clear()
     backend.chunks = [{"response": "x"}]
 
     async def started() -> None:
-        told.append(1)
+        starts.append(1)
 
     async with running(tmp_path / "s", backend) as service:
         busy = asyncio.create_task(service.call(chat_of()))
@@ -357,7 +357,7 @@ async def test_the_deadline_of_freellm_holds_in_the_queue(tmp_path: Path, stream
             await (anext(stream) if streamed else service.call(work))
         assert (late.value.status, late.value.code) == (504, "upstream_timeout")
         assert 0.9 < asyncio.get_running_loop().time() - began < 4
-        assert (service.places["scripted"].waiting, told) == (0, [])
+        assert (service.places["scripted"].waiting, starts) == (0, [])
         backend.gate.set()
         await busy
         assert len(backend.began) == 1
@@ -395,9 +395,9 @@ def test_an_operation_that_the_configuration_leads_nowhere() -> None:
         lambda: routes.check_operation("free_chat"),
         lambda: routes.backends_of(replace(chat_of(), operation="free_chat")),
     ):
-        with pytest.raises(errors.NoBackendError, match=r"routes\.free_chat\b") as told:
+        with pytest.raises(errors.NoBackendError, match=r"routes\.free_chat\b") as caught:
             ask()
-        assert "install" not in str(told.value)
+        assert "install" not in str(caught.value)
 
 
 def test_a_model_that_nothing_has() -> None:

@@ -292,8 +292,8 @@ def test_a_second_process_is_refused(tmp_path: Path, opened: Opener) -> None:
         "except StoreError as error: print(error)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert str(os.getpid()) in told
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert str(os.getpid()) in output
     store.close()
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
 

@@ -53,7 +53,7 @@ def test_the_first_that_knows_the_song() -> None:
     assert Recognising(first, second).recognise() is None
 
 
-def test_what_is_told_where_all_fail() -> None:
+def test_what_is_reported_where_all_fail() -> None:
     """`tests/unit/song_search/test_song_order.py` tests other failures."""
     sources = Scripted("first"), Scripted("second")
     sources[0].trouble, sources[1].trouble = FAILED, LATE

@@ -40,7 +40,7 @@ def test_only_an_address_that_the_operator_gives_may_lead_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"providers": ("acoustid",)}, "providers=('acoustid',)"),
         ({"providers": ("shazam", "shazam")}, "providers="),
@@ -52,10 +52,10 @@ def test_only_an_address_that_the_operator_gives_may_lead_anywhere() -> None:
         ({"shazam_url": "https://a:b@c"}, "shazam_url: 'https://***@c'"),
     ],
 )
-def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_named(given: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         SongRecognitionSettings(**given)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 class Counting(Recogniser):

@@ -85,7 +85,7 @@ ASKS_FOR_TIME = ProviderError(ErrorKind.FAILED, "it answered with status 503", 7
         ((FAILED, ASKS_FOR_TIME), InternalServerError, 502, "upstream_failed", "8"),
     ],
 )
-def test_what_is_told_where_all_fail(
+def test_what_is_reported_where_all_fail(
     troubles: tuple[ProviderError, ProviderError],
     kind: type[APIStatusError],
     status: int,
@@ -159,11 +159,11 @@ def test_who_leaves_has_the_next_ask() -> None:
     async def work() -> Any:
         asked = asyncio.Event()
 
-        async def told() -> None:
+        async def block() -> None:
             asked.set()
             await asyncio.sleep(0 if len(only.asked) > 1 else 60)
 
-        only.before = told
+        only.before = block
         first, second = (asyncio.ensure_future(scene.made.search("x", 5)) for _ in range(2))
         await asked.wait()
         first.cancel()
@@ -208,7 +208,7 @@ def test_failures_are_not_kept_and_lead_to_a_pause() -> None:
     assert scene.made.resting() == ""
 
 
-def test_a_pause_of_all_is_told_with_its_length() -> None:
+def test_a_pause_of_all_is_reported_with_its_length() -> None:
     only = Scripted()
     only.trouble = FAILED
     scene = Searching(only)

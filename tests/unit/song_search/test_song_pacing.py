@@ -36,7 +36,7 @@ def test_so_many_at_once_and_the_others_one_after_the_other() -> None:
     assert times == pytest.approx([0, 0, 0, 2, 4, 6], abs=1e-5)
 
 
-def test_who_would_wait_too_long_is_told_at_once_and_takes_no_turn() -> None:
+def test_who_would_wait_too_long_is_refused_at_once_and_takes_no_turn() -> None:
     """The unused turn goes to the next request."""
 
     async def asked() -> None:

@@ -46,7 +46,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ('providers = ["deezer"]', "song_search.providers=['deezer']"),
         ('providers = ["itunes", "itunes"]', "song_search.providers="),
@@ -58,11 +58,11 @@ def test_settings_are_read(tmp_path: Path) -> None:
         ('allowed_proxies = ["proxy.example"]', "song_search.allowed_proxies=['proxy.example']"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, given: str, said: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, given: str, expected: str) -> None:
     (tmp_path / "polymux.toml").write_text(f"[song_search]\n{given}\n")
     with pytest.raises(InvalidRequestError) as caught:
         read_settings(tmp_path / "polymux.toml")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 @pytest.mark.parametrize(

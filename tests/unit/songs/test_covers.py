@@ -27,7 +27,7 @@ def song(title: str = "Title", artist: str = "", cover: str | None = None) -> In
         (b"", None),
     ],
 )
-def test_pictures_are_told_by_their_bytes(data: bytes, kind: str | None) -> None:
+def test_pictures_are_recognized_by_their_bytes(data: bytes, kind: str | None) -> None:
     assert picture_type(data) == kind
 
 

@@ -34,7 +34,7 @@ def vtt(*cues: str) -> str:
     )
 
 
-def test_what_is_not_said_is_left_out() -> None:
+def test_what_is_not_spoken_is_left_out() -> None:
     data = (
         "\ufeffWEBVTT - a title\nKind: captions\n\nSTYLE\n::cue { color: red }\n\n"
         "NOTE 00:00 said\n\n"
@@ -56,7 +56,7 @@ def test_captions_of_no_language_have_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cues", "told"),
+    ("cues", "expected"),
     [
         (["so this is", "so this is\nthe first line", "the first line\nand another",
           "and another one that goes on", "something else", "so this is"],
@@ -69,16 +69,16 @@ def test_captions_of_no_language_have_one() -> None:
         (["오늘", "오늘은"], ["오늘", "오늘은"]),
     ],
 )  # fmt: skip
-def test_lines_that_roll_up_are_told_once(cues: list[str], told: list[str]) -> None:
+def test_lines_that_roll_up_are_kept_once(cues: list[str], expected: list[str]) -> None:
     """Sites show live captions line by line: each cue repeats the last line and adds words.
 
     In scripts without spaces any text may continue a line; in others only a whole word.
     """
-    assert texts(vtt(*cues)) == told
+    assert texts(vtt(*cues)) == expected
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (f"WEBVTT\n\n{T1}\n \nhello\n\n{T2}\n\t\n\nlost", ["hello"]),
         (f"1\n{T1}\nOne\n2\n{T2}\nTwo\n3 men\n{T3}\nThree", ["One", "Two 3 men", "Three"]),
@@ -90,10 +90,10 @@ def test_lines_that_roll_up_are_told_once(cues: list[str], told: list[str]) -> N
     ],
     ids=["blank", "no empty lines", "no numbers", "blanks between", "before", "silent", "note"],
 )
-def test_where_cues_end(data: str, told: list[str]) -> None:
+def test_where_cues_end(data: str, expected: list[str]) -> None:
     """A cue ends at an empty line, not at blanks (WebVTT, 6.1). Old files have no empty lines."""
-    assert texts(data) == told
-    assert texts(data.replace("\n", "\r\n")) == told
+    assert texts(data) == expected
+    assert texts(data.replace("\n", "\r\n")) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,23 +146,23 @@ def test_nothing_is_lost_and_nothing_is_too_long() -> None:
         )
 
     for _ in range(100):
-        said = [SpokenText(float(n), words()) for n in range(choose.randint(0, 30))]
+        transcript = [SpokenText(float(n), words()) for n in range(choose.randint(0, 30))]
         chapters = [Chapter(float(choose.randint(0, 30)), f"c{n}") for n in range(3)]
         longest = choose.randint(10, 200)
-        parts = parts_of(said, chapters, longest)
-        whole, found = ("".join(one.text for one in all_of) for all_of in (said, parts))
+        parts = parts_of(transcript, chapters, longest)
+        whole, found = ("".join(one.text for one in all_of) for all_of in (transcript, parts))
         assert found.replace(" ", "") == whole.replace(" ", "")
         assert all(0 < len(part.text) <= longest for part in parts)
         assert [part.start_s for part in parts] == sorted(part.start_s for part in parts)
 
 
 def test_parts_end_with_sentences_and_chapters() -> None:
-    said = [SpokenText(0.0, "One two three four. Five six seven eight nine")]
-    assert [part.text for part in parts_of(said, [], 26)] == [
+    transcript = [SpokenText(0.0, "One two three four. Five six seven eight nine")]
+    assert [part.text for part in parts_of(transcript, [], 26)] == [
         "One two three four.", "Five six seven eight nine",
     ]  # fmt: skip
-    said = [SpokenText(float(n), f"{n}.") for n in range(6)]
-    parts = parts_of(said, [Chapter(3.0, "Later"), Chapter(0.0, "Begin")], 100)
+    transcript = [SpokenText(float(n), f"{n}.") for n in range(6)]
+    parts = parts_of(transcript, [Chapter(3.0, "Later"), Chapter(0.0, "Begin")], 100)
     assert [(part.title, part.text, part.start_s) for part in parts] == [
         ("Begin", "0. 1. 2.", 0.0), ("Later", "3. 4. 5.", 3.0),
     ]  # fmt: skip
@@ -173,6 +173,6 @@ def test_cues_of_very_many_lines() -> None:
     lines = 60_000
     cues = ["\n".join(f"{name}{number}" for number in range(lines)) for name in "ab"]
     began = time.monotonic()
-    told = texts(vtt(*cues))
+    found = texts(vtt(*cues))
     assert time.monotonic() - began < _SOON_S
-    assert [one.count(" ") for one in told] == [lines - 1, lines - 1]
+    assert [one.count(" ") for one in found] == [lines - 1, lines - 1]

@@ -55,8 +55,8 @@ def taken(chat: dict[str, Any]) -> int:
 )
 def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentence: str) -> None:
     writer = Writer(SummaryOptions(words=words, max_parts=10_000), "A river", window)
-    said = [SpokenText(float(n), sentence) for n in range(4000)]
-    parts = writer.parts(said, [])
+    transcript = [SpokenText(float(n), sentence) for n in range(4000)]
+    parts = writer.parts(transcript, [])
     assert len(parts) > 1
     chats = [writer.part(part, number, len(parts)) for number, part in enumerate(parts, 1)]
     assert max(map(taken, chats)) <= window
@@ -75,21 +75,21 @@ def test_all_that_is_asked_fits_into_the_window(window: int, words: int, sentenc
     assert rounds < 12
 
 
-def said_often(times: int) -> list[SpokenText]:
+def sentences(times: int) -> list[SpokenText]:
     return [SpokenText(float(n), "The river carries every stone.") for n in range(times)]
 
 
 def test_a_transcript_that_fits_is_read_at_once() -> None:
-    said = said_often(500)
+    transcript = sentences(500)
     chapters = [Chapter(100.0, "Stones"), Chapter(300.0, "Sand")]
-    assert len(Writer(SummaryOptions(), "", 32_768).parts(said, chapters)) == 1
-    assert len(Writer(SummaryOptions(), "").parts(said, chapters)) > 1
+    assert len(Writer(SummaryOptions(), "", 32_768).parts(transcript, chapters)) == 1
+    assert len(Writer(SummaryOptions(), "").parts(transcript, chapters)) > 1
 
 
 def test_what_the_operator_says_is_not_exceeded_where_more_would_fit() -> None:
     for characters, window, most in ((900, 32_768, 900), (200_000, 2048, 3 * 2048)):
         options = SummaryOptions(part_characters=characters)
-        parts = Writer(options, "", window).parts(said_often(500), [])
+        parts = Writer(options, "", window).parts(sentences(500), [])
         assert max(len(part.text) for part in parts) < most + 1
 
 
@@ -97,9 +97,9 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
     """An obvious excess fails before the text is cut. The error names the setting."""
     writer = Writer(SummaryOptions(part_characters=500, max_parts=2), "")
     with pytest.raises(RequestTooLargeError, match=r"\b3\b.*\b2\b.*max_parts") as caught:
-        writer.parts(said_often(40), [])
+        writer.parts(sentences(40), [])
     assert (caught.value.status, caught.value.code) == (413, "too_large")
-    assert len(writer.parts(said_often(30), [])) == 2
+    assert len(writer.parts(sentences(30), [])) == 2
     cut = []
 
     class Watched(str):
@@ -109,9 +109,9 @@ def test_more_parts_than_the_operator_has_read_are_refused() -> None:
             cut.append(given)
             return str(self).split(*given)
 
-    said = [SpokenText(0.0, Watched("The river carries every stone."))] * 4000
+    transcript = [SpokenText(0.0, Watched("The river carries every stone."))] * 4000
     with pytest.raises(RequestTooLargeError, match=r"\b248\b"):
-        writer.parts(said, [])
+        writer.parts(transcript, [])
     assert cut == []
 
 
@@ -122,11 +122,11 @@ def test_chapters_cost_no_more_than_the_operator_has_read(most: int, titles: lis
     """A page may list hundreds of chapters."""
     chapters = [Chapter(float(n), f"c{n}") for n in range(40)]
     options = SummaryOptions(part_characters=500, max_parts=most)
-    assert [part.title for part in Writer(options, "").parts(said_often(40), chapters)] == titles
+    assert [part.title for part in Writer(options, "").parts(sentences(40), chapters)] == titles
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (" A boat sinks. ", "A boat sinks."),
         ("<think>\nIt is about\n\na boat.</think>\n\nA boat sinks.", "A boat sinks."),
@@ -138,5 +138,5 @@ def test_chapters_cost_no_more_than_the_operator_has_read(most: int, titles: lis
         ("It tells of <think> and </think>.", "It tells of <think> and </think>."),
     ],
 )
-def test_what_a_model_thinks_is_no_summary(text: str, told: str) -> None:
-    assert spoken(text) == told
+def test_what_a_model_thinks_is_no_summary(text: str, expected: str) -> None:
+    assert spoken(text) == expected

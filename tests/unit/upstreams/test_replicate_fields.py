@@ -74,18 +74,18 @@ def test_what_is_given_arrives(operation: str, variant: Variant) -> None:
     """Every supported field is sent with its value; the log names the others."""
     model = MODELS[variant.model or ""]
     given = {one.name: a_value(one) for one in variant.fields}
-    told = sink()
-    sent = input_of(a_work(operation, variant, **given), told)
+    log = sink()
+    sent = input_of(a_work(operation, variant, **given), log)
     assert sent == {theirs: given[ours] for ours, theirs in model.fields.items()}
-    assert [line.partition(":")[0] for line in told.lines] == list(model.unknown)
+    assert [line.partition(":")[0] for line in log.lines] == list(model.unknown)
 
 
 @pytest.mark.parametrize(("operation", "variant"), VARIANTS, ids=lambda one: str(one)[:40])
 def test_what_the_interface_says_when_nobody_does(operation: str, variant: Variant) -> None:
     """polymux's defaults are sent, because the model's differ; those of extensions are not."""
     model = MODELS[variant.model or ""]
-    told = sink()
-    sent = input_of(a_work(operation, variant), told)
+    log = sink()
+    sent = input_of(a_work(operation, variant), log)
     assert sent == {
         model.fields[one.name]: one.default
         for one in variant.fields
@@ -93,7 +93,7 @@ def test_what_the_interface_says_when_nobody_does(operation: str, variant: Varia
         and one.name in model.fields
         and (not one.extension or one.name in model.always_sent)
     }
-    assert told.lines == []
+    assert log.lines == []
 
 
 def test_names_that_differ() -> None:
@@ -148,7 +148,7 @@ def test_what_is_no_model(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operations", "models", "told"),
+    ("operations", "models", "pattern"),
     [
         (["chat"], {}, "chat"),
         (["transcribe"], {MUSIC: MUSIC}, "transcribe"),
@@ -157,15 +157,15 @@ def test_what_is_no_model(text: str) -> None:
     ],
 )
 def test_what_cannot_be_an_upstream(
-    operations: list[str], models: dict[str, str], told: str
+    operations: list[str], models: dict[str, str], pattern: str
 ) -> None:
     server = ReplicateServer("replicate", "https://api.replicate.example/v1")
-    with pytest.raises(errors.InvalidRequestError, match=told):
+    with pytest.raises(errors.InvalidRequestError, match=pattern):
         ReplicateUpstream(server, operations, models)
 
 
 @pytest.mark.parametrize(
-    ("start", "told"),
+    ("start", "expected"),
     [
         (media.png(2, 2), "image/png"), (media.mp4(), "video/mp4"), (media.wav(), "audio/wav"),
         (media.mp3(), "audio/mpeg"), (b"ID3\x04", "audio/mpeg"),
@@ -177,5 +177,5 @@ def test_what_cannot_be_an_upstream(
         (b"<html>", ""), (b"", ""), (b"\xff", ""), (b"RIFF1234AVI ", ""),
     ],
 )  # fmt: skip
-def test_files_by_their_first_bytes(start: bytes, told: str) -> None:
-    assert media_type(start[:64]) == told
+def test_files_by_their_first_bytes(start: bytes, expected: str) -> None:
+    assert media_type(start[:64]) == expected
