@@ -257,7 +257,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(
-        "ok       server" if found["server"] else "absent   server (run: pip install 'polymux[server]')"
+        "ok       server"
+        if found["server"]
+        else "absent   server (run: pip install 'polymux[server]')"
     )
     lines.append(
         "ok       Model Context Protocol: 'polymux mcp', and /mcp of servers"

@@ -113,6 +113,7 @@ def test_an_engine_that_cannot_be_loaded(
         health = backend.health()
         assert (health.state, bool(health.detail)) == ("failed", True)
         assert "canary" not in f"{failed.value} {health.detail}"
+        assert ("canary" in caplog.text) == (fault == "defect")
         assert any("faulty" in one and str(failed.value) in one for one in caplog.messages)
         assert service.places["faulty"].running == 0
 
