@@ -18,7 +18,7 @@ from support.video_site import Site
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.web import Server
+    from support.http_server import Server
 
 #: Family to a small model that is downloaded if the family has no model.
 LIGHT_MODELS = {

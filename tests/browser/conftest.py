@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.house import House
+from browser.live_server import House
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
-from support.hosted import HostedServer
+from support.hosted_server import HostedServer
 from support.services import Scripted
 
-from browser.pictures import check_picture
+from browser.screenshots import check_picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from browser.conftest import Opened
-    from browser.house import House
+    from browser.live_server import House
 
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
     from browser.conftest import Opened
-    from browser.house import House
+    from browser.live_server import House
 
 
 #: Operation to the filled fields, the uploaded files, and the expected result.

@@ -21,7 +21,7 @@ from support import programs
 from support.commands import call
 from support.native_build import ROOT
 from support.polymux_server import PolymuxServer
-from support.served import ServedProcess, until
+from support.server_process import ServedProcess, until
 from support.services import Scripted
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from servers.reference import ReferenceServer
 from support import generated_songs, programs
 from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
-from support.served import ServedProcess
+from support.server_process import ServedProcess
 from support.warm_python import WarmPython
 
 if TYPE_CHECKING:

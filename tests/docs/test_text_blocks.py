@@ -23,7 +23,7 @@ NO_COMMANDS = {
     ("deploy/monitoring.md", '{"time"'): "a line of the log; test_serve_options.py reads them",
     ("deploy/monitoring.md", "2026-"): "a line of the log; test_serve_options.py reads them",
     ("deploy/monitoring.md", '{"status"'): "what /readyz returns",
-    ("deploy/web-ui.md", "default-src"): "the page's policy; test_page.py holds it",
+    ("deploy/web-ui.md", "default-src"): "the page's policy; test_webui.py holds it",
     ("explanation/architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("explanation/parallel-mp3.md", "encoder 0"): "a drawing of segments",
     ("guides/notebooks.md", "%"): "cells of a notebook",

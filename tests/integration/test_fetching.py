@@ -8,13 +8,13 @@ import pytest
 from polymux import errors
 from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy, fetch
 from support.fetches import answering, failure, got
+from support.http_server import Server
 from support.video_site import certified
-from support.web import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.http_server import Exchange, Script
 
 
 def test_an_answer_comes_as_it_was_sent() -> None:

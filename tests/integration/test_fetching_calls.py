@@ -17,10 +17,10 @@ from polymux import errors
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
 from support.fetches import OK, answering, failure, got, sending, wait_until
 from support.hostile_check import PATIENCE
-from support.web import Server
+from support.http_server import Server
 
 if TYPE_CHECKING:
-    from support.web import Exchange
+    from support.http_server import Exchange
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,12 +11,12 @@ import pytest
 from polymux import errors
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, fetch
 from support.fetches import OK, answering, failure, got, limit_of, sending
-from support.web import Server
+from support.http_server import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.http_server import Exchange, Script
 
 
 def compressed(encoding: str, data: bytes) -> bytes:

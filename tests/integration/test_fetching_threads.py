@@ -12,7 +12,7 @@ from polymux import errors
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch, ajudged
 from support.fetches import OK, limit_of, sending, wait_until
 from support.hostile_check import PATIENCE
-from support.web import Server
+from support.http_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from servers.forms import Body
-    from servers.wire import Wire
+    from servers.tcp_connection import Wire
 
 COMPLETION = "fastllm/chatcompletion"
 FREE = "freellm"

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from servers.records import Request
-from servers.wire import DisconnectedError
+from servers.tcp_connection import DisconnectedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from servers.wire import Wire
+    from servers.tcp_connection import Wire
 
 MAX_HEAD_BYTES = 16 << 20
 PIECE_BYTES = 1 << 18

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from servers import http1
 from servers.records import Log
-from servers.wire import DisconnectedError, Wire
+from servers.tcp_connection import DisconnectedError, Wire
 
 if TYPE_CHECKING:
     import ssl

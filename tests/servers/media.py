@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PIL import Image
-from support.waves import wave_file
+from support.wav_files import wave_file
 
 from servers.replies import RefusedError, Reply
 

@@ -21,7 +21,7 @@ from servers.records import Request
 from servers.steps import Stage, Step
 
 if TYPE_CHECKING:
-    from servers.wire import Wire
+    from servers.tcp_connection import Wire
 
 Script = tuple[Step, ...]
 

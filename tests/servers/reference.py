@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from servers.predictions import Job
     from servers.records import Request
-    from servers.wire import Wire
+    from servers.tcp_connection import Wire
 
 API = "/api/v1/"
 

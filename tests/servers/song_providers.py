@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from support.web import Exchange, Server
+from support.http_server import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

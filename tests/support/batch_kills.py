@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 
-from support.waves import wave_file
+from support.wav_files import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path

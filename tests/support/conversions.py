@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._native import _media
 
-from support.waves import wave_file
+from support.wav_files import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

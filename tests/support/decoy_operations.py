@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FILE = Upload(Path(os.devnull), "a.png", "image/png", 0)
 _PICTURE = {"type": "image_url", "image_url": {"url": "URL"}}
 _SAYING = [{"role": "user", "content": "x"}]
-#: Field, named like in `test_decoys`, to a request in which ``URL`` is replaced.
+#: Field, named like in `test_ssrf`, to a request in which ``URL`` is replaced.
 REQUESTS: dict[str, dict[str, Any]] = {
     "convert_to_mp3.url": {"url": "URL"},
     "transcribe.url": {"url": "URL"},

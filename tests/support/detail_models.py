@@ -10,9 +10,9 @@ from PIL import Image
 from polymux.engines.base import Output, Token
 from polymux.engines.diffusion.upscale import upscale
 
-from support import diffusing
+from support import diffusion
 from support.diffusion_models import stable_diffusion
-from support.lazy import diffusers, safetensors, torch
+from support.lazy_imports import diffusers, safetensors, torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Pixels = NDArray[numpy.uint8]
     #: `made` and `worked` for one engine and one folder.
     Paint = Callable[..., Pixels]
-    Work = Callable[..., tuple[Output, diffusing.HeardSink]]
+    Work = Callable[..., tuple[Output, diffusion.HeardSink]]
 
 #: The fastest settings that still generate: tiles of 128 pixels, two Euler steps.
 QUICK = {
@@ -151,13 +151,13 @@ def worked(
     pixels: Pixels,
     mask: Pixels | None = None,
     **values: Any,
-) -> tuple[Output, diffusing.HeardSink]:
+) -> tuple[Output, diffusion.HeardSink]:
     """The engine's result for an image with `QUICK` and these values, and its warnings."""
-    files = diffusing.picture("image", Image.fromarray(pixels), folder)
+    files = diffusion.picture("image", Image.fromarray(pixels), folder)
     if mask is not None:
-        files |= diffusing.picture("mask", Image.fromarray(mask), folder)
-    sink = diffusing.HeardSink(folder)
-    asked = diffusing.request("upscale_image", "A", **QUICK | values | files)
+        files |= diffusion.picture("mask", Image.fromarray(mask), folder)
+    sink = diffusion.HeardSink(folder)
+    asked = diffusion.request("upscale_image", "A", **QUICK | values | files)
     with engine.manager.lock:
         return upscale.make(engine.manager, asked, sink, Token()), sink
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from support.lazy import diffusers, torch, transformers
+from support.lazy_imports import diffusers, torch, transformers
 
 if TYPE_CHECKING:
     from pathlib import Path

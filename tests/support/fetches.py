@@ -15,7 +15,7 @@ from polymux.fetch.fetcher import Fetched, FetchPolicy, fetch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from support.web import Exchange, Script, Server
+    from support.http_server import Exchange, Script, Server
 
 ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f]*:")
 #: The first line of an answer.

@@ -12,7 +12,7 @@ import numpy
 from support import programs
 from support.cache import Cache, digest
 from support.corpus import Corpus
-from support.waves import wave_file
+from support.wav_files import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

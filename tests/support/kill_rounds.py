@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from support.served import until
-from support.serving import ServedProgram
-from support.waves import wave_file
+from support.serve_command import ServedProgram
+from support.server_process import until
+from support.wav_files import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

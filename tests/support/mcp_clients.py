@@ -13,7 +13,7 @@ import httpx2
 from polymux.service.model import OperationResult, Upload
 
 from support.commands import PROGRAM, environment
-from support.lazy import mcp
+from support.lazy_imports import mcp
 from support.services import Scripted
 
 if TYPE_CHECKING:

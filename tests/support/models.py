@@ -17,7 +17,7 @@ from unittest import mock
 from polymux.models import registry
 
 from support.commands import call, environment
-from support.web import Exchange, Server
+from support.http_server import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from support.http_server import Exchange, Server
 from support.models import sha256
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from support.web import Script
+    from support.http_server import Script
 
 COMMIT = "c0ffee" * 6 + "abcd"
 NAME = "owner/model"

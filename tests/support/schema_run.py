@@ -7,13 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from support.supervised import TESTS
+from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from support.served import ServedProcess
+    from support.server_process import ServedProcess
 
 #: Server error statuses that the API documents, beside which 5xx is a defect.
 _ALLOWED = '["2xx", "3xx", "4xx", "501", "503", "507"]'

@@ -9,7 +9,7 @@ from polymux.upstreams.song_search.cache import SongCache
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
 
-from support.moved_clock import MovedClock
+from support.fake_clock import MovedClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -12,7 +12,7 @@ from polymux.runtime.build import media_confinement
 from polymux.upstreams.song_recognition.backend import SongRecognitionBackend
 
 from support.polymux_server import PolymuxServer
-from support.waves import wave_file
+from support.wav_files import wave_file
 
 if TYPE_CHECKING:
     from pathlib import Path

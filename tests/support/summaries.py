@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.service.model import OperationRequest, ProgressSink
 
-    from support.web import Exchange, Server
+    from support.http_server import Exchange, Server
 
 SUMMARIZE = "/api/v1/videosummarization"
 

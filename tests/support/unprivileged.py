@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from support import programs
-from support.supervised import TESTS
+from support.supervised_engine import TESTS
 
 
 def anybody(folder: Path, number: int) -> tuple[str, ...]:

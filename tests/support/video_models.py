@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from support.diffusion_models import stable_diffusion_parts
-from support.lazy import diffusers, torch, transformers
+from support.lazy_imports import diffusers, torch, transformers
 
 if TYPE_CHECKING:
     from pathlib import Path

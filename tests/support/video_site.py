@@ -7,8 +7,8 @@ import subprocess
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from support.http_server import Exchange, Server
 from support.programs import find
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import Any
 import polymux
 import pytest
 from polymux.client.responses import media_url
-from support.answers import COMPLETION, PREDICTION, SONG, TOOL_CALLS, body, prediction
+from support.sample_responses import COMPLETION, PREDICTION, SONG, TOOL_CALLS, body, prediction
 
 
 def test_completion() -> None:

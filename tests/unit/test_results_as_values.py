@@ -8,7 +8,7 @@ from typing import Any
 import polymux
 import pytest
 from polymux.client import responses
-from support.answers import COMPLETION, SONG, TOOL_CALLS, body, prediction
+from support.sample_responses import COMPLETION, SONG, TOOL_CALLS, body, prediction
 
 WITH_CALLS = polymux.ChatCompletion.decode(body(TOOL_CALLS))
 ALL: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.polymux_server import PolymuxServer
-from support.replicate_door import closed_clients
+from support.replicate_compat import closed_clients
 from support.services import Scripted
 
 if TYPE_CHECKING:

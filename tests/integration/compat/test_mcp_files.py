@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lazy import mcp
+from support.lazy_imports import mcp
 from support.mcp_clients import (
     FILE,
     MODES,

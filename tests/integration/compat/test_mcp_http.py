@@ -16,7 +16,7 @@ import pytest
 from polymux.runtime.settings import EngineSettings
 from polymux.service.model import Estimate
 from support.conversions import wav
-from support.lazy import mcp
+from support.lazy_imports import mcp
 from support.mcp_clients import (
     FILE,
     MODES,
@@ -31,7 +31,7 @@ from support.mcp_clients import (
     text_of,
 )
 from support.polymux_server import PolymuxServer
-from support.served import until
+from support.server_process import until
 
 if TYPE_CHECKING:
     from pathlib import Path

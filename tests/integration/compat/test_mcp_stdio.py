@@ -15,7 +15,7 @@ import polymux
 import pytest
 from support.commands import PROGRAM, environment
 from support.conversions import wav
-from support.lazy import mcp, mcp_types
+from support.lazy_imports import mcp, mcp_types
 from support.mcp_clients import (
     MODES,
     code_of,
@@ -28,7 +28,7 @@ from support.mcp_clients import (
     run,
     text_of,
 )
-from support.served import until
+from support.server_process import until
 from support.services import Scripted, running
 
 if TYPE_CHECKING:

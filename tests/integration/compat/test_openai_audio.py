@@ -8,8 +8,8 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.lazy import openai
-from support.openai_door import ScriptedDoor, of, of_asyncio, real_speech
+from support.lazy_imports import openai
+from support.openai_compat import ScriptedDoor, of, of_asyncio, real_speech
 from support.polymux_server import form
 
 if TYPE_CHECKING:

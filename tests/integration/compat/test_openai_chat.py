@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
-from support.lazy import openai
-from support.openai_door import ScriptedDoor, of, of_asyncio, real_chat
-from support.served import until
+from support.lazy_imports import openai
+from support.openai_compat import ScriptedDoor, of, of_asyncio, real_chat
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from polymux.server.app import create_app
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.settings.settings import CompatSettings
 from polymux.service.errors import status_error
-from support.lazy import openai
-from support.openai_door import ScriptedDoor, of
+from support.lazy_imports import openai
+from support.openai_compat import ScriptedDoor, of
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer, form
 
 if TYPE_CHECKING:

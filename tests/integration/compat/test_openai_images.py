@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
-from support.lazy import openai
-from support.openai_door import PICTURE, ScriptedDoor, of, of_asyncio
+from support.lazy_imports import openai
+from support.openai_compat import PICTURE, ScriptedDoor, of, of_asyncio
 from support.polymux_server import PolymuxServer, form
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from polymux.runtime.settings import Limits
 from replicate.exceptions import ReplicateError
 from support.polymux_server import PolymuxServer, form
-from support.replicate_door import ScriptedModels, of
+from support.replicate_compat import ScriptedModels, of
 
 BASE = "/replicate/v1"
 CONVERT = "polymux/convert-to-mp3"

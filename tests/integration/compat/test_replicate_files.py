@@ -13,8 +13,8 @@ from replicate.exceptions import ModelError, ReplicateError
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import Box, PolymuxServer, form
-from support.replicate_door import MP3, PICTURE, ScriptedModels, of, scripted_door
-from support.served import until
+from support.replicate_compat import MP3, PICTURE, ScriptedModels, of, scripted_door
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from polymux import contract
 from polymux.server.compat.replicate.models import models
 from replicate.exceptions import ReplicateError
 from support.polymux_server import PolymuxServer
-from support.replicate_door import ScriptedModels, of
+from support.replicate_compat import ScriptedModels, of
 
 if TYPE_CHECKING:
     from pathlib import Path

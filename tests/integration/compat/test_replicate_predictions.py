@@ -10,8 +10,8 @@ from polymux.server.compat.replicate import predictions
 from polymux.service.model import Estimate
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import ScriptedModels, of, scripted_door
-from support.served import until
+from support.replicate_compat import ScriptedModels, of, scripted_door
+from support.server_process import until
 
 if TYPE_CHECKING:
     from pathlib import Path

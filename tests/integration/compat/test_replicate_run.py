@@ -15,8 +15,8 @@ from replicate.helpers import FileOutput
 from servers import media
 from servers.certificates import Authority
 from support.polymux_server import PolymuxServer
-from support.replicate_door import MP3, PICTURE, SONG, ScriptedModels, of
-from support.served import until
+from support.replicate_compat import MP3, PICTURE, SONG, ScriptedModels, of
+from support.server_process import until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from replicate.stream import ServerSentEvent
 from servers.certificates import Authority
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import (
+from support.replicate_compat import (
     PICTURE,
     ScriptedModels,
     of,

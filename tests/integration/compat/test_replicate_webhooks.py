@@ -22,8 +22,8 @@ from servers import steps
 from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_door import ScriptedModels, of, scripted_door
-from support.served import until
+from support.replicate_compat import ScriptedModels, of, scripted_door
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

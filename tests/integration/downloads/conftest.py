@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.web import Server
+    from support.http_server import Server
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ import polymux
 import pytest
 from polymux import Client, errors
 from polymux.downloads.settings import DownloadSettings
-from support.addressed_server import allowing, downloaders
 from support.fetches import answering, showing, wait_until
+from support.http_server import Exchange, Server
+from support.media_url_server import allowing, downloaders
 from support.polymux_server import CONVERT, PolymuxServer, form
 from support.video_site import PAGE
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import AddressedServer
 from support.fetches import showing
-from support.web import Server
+from support.http_server import Server
+from support.media_url_server import AddressedServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Script
+    from support.http_server import Script
 
 PARTS = "#EXTM3U\n#EXT-X-TARGETDURATION:3\n{more}#EXTINF:3,\n/part.ts\n"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=300000,RESOLUTION=192x144\n/live.m3u8\n"
@@ -80,7 +80,7 @@ def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
 
 
 def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path) -> None:
-    """A recording is downloaded without additional list requests. `test_pages` tests HLS."""
+    """A recording is downloaded without additional list requests. `test_media_pages` tests HLS."""
     path = "/static.mpd"
     part = (site_folder / "hls" / "list0.ts").read_bytes()
     with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:

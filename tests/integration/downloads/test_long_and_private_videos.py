@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.runtime.settings import EngineSettings, Limits
-from support.addressed_server import AddressedServer, allowing, fetched
+from support.http_server import Server
+from support.media_url_server import AddressedServer, allowing, fetched
 from support.polymux_server import PolymuxServer
 from support.video_site import Site
-from support.web import Server
 from support.weights import whisper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.http_server import Exchange, Script
 
 
 PAGE = "Content-Type: text/html; charset=utf-8"

@@ -10,14 +10,14 @@ import pytest
 from PIL import Image
 from polymux.downloads.engine import tags_of
 from support import programs
-from support.addressed_server import AddressedServer
+from support.media_url_server import AddressedServer
 from support.video_site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.web import Exchange, Server
+    from support.http_server import Exchange, Server
 
 PAGE = """<!doctype html><html><head><title>Blue &amp; Danube</title></head>
 <body><video controls poster="{poster}"><source src="/{file}" type="video/mp4"></video>

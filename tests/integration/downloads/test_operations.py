@@ -17,9 +17,9 @@ from polymux.engines.process.in_process import InProcessBackend
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.summaries.backend import SummaryBackend
 from polymux.summaries.settings import SummaryOptions
-from support.addressed_server import Writer, allowing
 from support.chat_model import model_path
 from support.commands import Shell, environment, run
+from support.media_url_server import Writer, allowing
 from support.polymux_server import PolymuxServer
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.backend import Backend
-    from support.web import Server
+    from support.http_server import Server
 
 
 def backends(site: Server, folder: Path) -> list[Backend]:

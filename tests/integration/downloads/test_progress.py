@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import AddressedServer
+from support.media_url_server import AddressedServer
 from support.polymux_server import form
 from support.video_site import Site
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.web import Exchange, Server
+    from support.http_server import Exchange, Server
 
 _MAX_S = 60.0
 

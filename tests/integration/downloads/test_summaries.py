@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.backend import Backend
-    from support.web import Server
+    from support.http_server import Server
 
 
 def test_captions_are_read_where_there_are_any(site: Server, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_summary_that_was_cut_is_not_kept(site: Server, tmp_path: Path) -> Non
 
 
 def test_speech_is_written_down_where_captions_are_not_wanted(site: Server, tmp_path: Path) -> None:
-    """`test_odd_captions` tests videos without captions."""
+    """`test_captions` tests videos without captions."""
     with Served(tmp_path, site, language="German", words=50, captions=False) as server:
         with Client(server.url, server.key) as client:
             assert client.summarize_video(site.url("/page/high.mp4")).text == "summary 1"

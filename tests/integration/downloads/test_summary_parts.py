@@ -15,8 +15,8 @@ from support.video_site import CAPTIONS
 
 if TYPE_CHECKING:
     from polymux.service.backend import Backend
+    from support.http_server import Server
     from support.summaries import ToldSite
-    from support.web import Server
 
 SENTENCE = "The river carries every stone down to the sea."
 LATER = [("Prefer", "respond-async")]

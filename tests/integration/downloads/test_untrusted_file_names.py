@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.addressed_server import AddressedServer, allowing
 from support.conversions import wav
 from support.fetches import showing
-from support.web import Server
+from support.http_server import Server
+from support.media_url_server import AddressedServer, allowing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.web import Exchange, Script
+    from support.http_server import Exchange, Script
 
 
 NAMES = [

@@ -10,7 +10,7 @@ import pytest
 from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import PolymuxServer
-from support.supervised import TESTS
+from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

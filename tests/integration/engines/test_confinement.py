@@ -18,7 +18,7 @@ from polymux.runtime.build import media_confinement, model_confinement
 from polymux.runtime.settings import StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support.programs import find
-from support.supervised import QUICK, TESTS, asked, served
+from support.supervised_engine import QUICK, TESTS, asked, served
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,9 @@ from polymux.server.settings.settings import ServerSettings
 from polymux.service.model import ProgressSink
 from polymux.service.routes import Route
 from support.chat_model import model_path
-from support.engines import FAMILY
+from support.faulty_engine import FAMILY
 from support.services import chat_of, running
-from support.supervised import alive, asked, in_loop, until
+from support.supervised_engine import alive, asked, in_loop, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -9,7 +9,7 @@ import numpy
 import polymux
 import pytest
 from polymux.engines.speech.engine import _chunk
-from support.openai_door import real_speech
+from support.openai_compat import real_speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ def test_words_of_samples_that_are_not_all_numbers(client: polymux.Client, talk:
 def test_sentences_do_not_run_over_pauses(
     client: polymux.Client, talk: Path, spoken: Callable[..., Path]
 ) -> None:
-    """`tests/unit/engines/test_pauses.py` tests longer ones."""
+    """`tests/unit/engines/test_silence.py` tests longer ones."""
     pause_s = 3
     first, second = (
         numpy.array(polymux.decode_audio(one).samples).reshape(-1) for one in (talk, spoken(LATER))

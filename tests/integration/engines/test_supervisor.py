@@ -18,7 +18,7 @@ from polymux.errors import (
     UnprocessableEntityError,
 )
 from polymux.service.model import OperationRequest, ProgressSink
-from support.supervised import QUICK, alive, asked, engine, in_loop, served, until
+from support.supervised_engine import QUICK, alive, asked, engine, in_loop, served, until
 
 if TYPE_CHECKING:
     from polymux.engines.process.supervisor import EngineBackend

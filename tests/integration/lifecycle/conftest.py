@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.serving import ServedProgram
-from support.supervised import TESTS
+from support.serve_command import ServedProgram
+from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

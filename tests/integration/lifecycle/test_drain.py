@@ -15,8 +15,8 @@ import pytest
 from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.polymux_server import CONVERT, Answer, begun, form
-from support.served import until
-from support.serving import ServedProgram
+from support.serve_command import ServedProgram
+from support.server_process import until
 
 if TYPE_CHECKING:
     import socket
@@ -31,19 +31,19 @@ SLOTS = """
 threads = 1
 max_concurrency = 1
 [engines.painter]
-family = "support.engines:FaultyEngine"
+family = "support.faulty_engine:FaultyEngine"
 operations = ["generate_image"]
 max_concurrency = 1
 threads = 1
 [engines.chat]
-family = "support.engines:FaultyEngine"
+family = "support.faulty_engine:FaultyEngine"
 operations = ["chat", "free_chat"]
 max_concurrency = 24
 threads = 1
 [engines.chat.options]
 max_concurrency = 24
 [engines.narrow]
-family = "support.engines:FaultyEngine"
+family = "support.faulty_engine:FaultyEngine"
 operations = ["free_chat"]
 max_concurrency = 1
 threads = 1

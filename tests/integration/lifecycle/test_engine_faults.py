@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from polymux.errors import InternalServerError
-from support.supervised import QUICK, alive, asked, engine, go, until
+from support.supervised_engine import QUICK, alive, asked, engine, go, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polymux.service.database import MIGRATIONS
 from support.preloads import compiled, preloaded
-from support.supervised import TESTS
+from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

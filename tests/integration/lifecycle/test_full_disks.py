@@ -17,11 +17,11 @@ import pytest
 from support import programs
 from support.kill_rounds import JOBS, path_of, sound
 from support.polymux_server import PolymuxServer
-from support.served import until
+from support.server_process import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from support.serving import ServedProgram
+    from support.serve_command import ServedProgram
 
 
 def mounted(*mounts: str) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from support.kill_rounds import JOBS, KillRounds, sound
 from support.polymux_server import CONVERT, begun, form
-from support.served import until
-from support.serving import ServedProgram
+from support.serve_command import ServedProgram
+from support.server_process import until
 
 
 @pytest.mark.slow

@@ -12,10 +12,10 @@ import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.errors import OperationCancelledError
-from support.engines import FAMILY
-from support.served import until
+from support.faulty_engine import FAMILY
+from support.server_process import until
 from support.services import Scripted
-from support.supervised import QUICK, alive
+from support.supervised_engine import QUICK, alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

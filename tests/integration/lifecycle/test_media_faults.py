@@ -15,16 +15,16 @@ from polymux.runtime.build import media_confinement
 from polymux.runtime.settings import StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from support import programs
-from support.engines import FAMILY
+from support.faulty_engine import FAMILY
 from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.polymux_server import CONVERT, PolymuxServer, form
-from support.served import until
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.serving import ServedProgram
+    from support.serve_command import ServedProgram
 
 LIMIT_BYTES = 2 << 30
 

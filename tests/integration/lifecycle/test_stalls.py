@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.errors import InternalServerError
-from support.supervised import QUICK, asked, engine, go
+from support.supervised_engine import QUICK, asked, engine, go
 
 if TYPE_CHECKING:
     from pathlib import Path

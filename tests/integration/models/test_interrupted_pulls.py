@@ -11,11 +11,11 @@ from polymux.errors import AnswerTooLargeError, ConnectionLostError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download, registry
 from support.commands import MAX_S, Shell
+from support.http_server import Server
 from support.models import Home, Registry, contents, file, sha256
-from support.ranges import Ranged
+from support.range_server import Ranged
 from support.repositories import COMMIT, NAME, described, hub, pipeline, safetensors
-from support.served import until
-from support.web import Server
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

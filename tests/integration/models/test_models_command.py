@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import repositories
 from support.commands import MAX_S, Shell
+from support.http_server import Exchange, Server
 from support.models import (
     GGUF,
     SPEECH,
@@ -23,7 +24,6 @@ from support.models import (
     sha256,
     speech_registry,
 )
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,10 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download
 from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
+from support.http_server import Exchange, Server
 from support.models import contents, sha256
-from support.ranges import Ranged
-from support.served import until
-from support.web import Exchange, Server
+from support.range_server import Ranged
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

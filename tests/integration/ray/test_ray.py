@@ -22,7 +22,7 @@ from support.batch_kills import noise
 from support.invariants import until as comes_true
 from support.polymux_server import CHAT, form
 from support.ray_cluster import RayCluster, ray_cluster
-from support.serving import ServedProgram
+from support.serve_command import ServedProgram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from support.moved_clock import BEGIN, MovedClock
+from support.fake_clock import BEGIN, MovedClock
 from support.polymux_server import Box, PolymuxServer
 from support.served_songs import made
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux import contract
-from support.hosted import HostedServer
+from support.hosted_server import HostedServer
 from support.hostile_check import PATIENCE
 from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, form, read_all, read_answer
 from support.services import Scripted

@@ -15,7 +15,7 @@ from polymux.runtime.settings import Limits
 from polymux.server.routes.sse import KEEP_ALIVE
 from polymux.service.errors import engine_failed
 from support.polymux_server import CHAT, CONVERT, HELLO, Box, PolymuxServer, form, read_answer
-from support.served import until
+from support.server_process import until
 from support.services import Scripted
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT
-from support.served import ServedProcess
+from support.server_process import ServedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import pytest
 import uvloop
 from polymux import AsyncClient, Client, errors
 from support.conversions import wav
-from support.hosted import HostedServer
+from support.hosted_server import HostedServer
 from support.polymux_server import CHAT, HELLO
 from support.services import Scripted
 

@@ -12,7 +12,7 @@ from polymux.server.app import create_app
 from polymux.server.openapi import openapi
 from polymux.server.settings.settings import ServerSettings
 from support import schema_run
-from support.served import ServedProcess
+from support.server_process import ServedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

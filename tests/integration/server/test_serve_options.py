@@ -15,8 +15,8 @@ import polymux
 import pytest
 from servers.certificates import Authority
 from support import commands
-from support.served import until
-from support.serving import ServedProgram
+from support.serve_command import ServedProgram
+from support.server_process import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

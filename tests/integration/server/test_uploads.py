@@ -10,7 +10,7 @@ import pytest
 from support import hostile_pictures as made
 from support.conversions import wav
 from support.polymux_server import CHAT, CONVERT, HELLO, form, read_answer
-from support.served import ServedProcess
+from support.server_process import ServedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT, HELLO
-from support.served import ServedProcess
+from support.server_process import ServedProcess
 
 if TYPE_CHECKING:
     import socket

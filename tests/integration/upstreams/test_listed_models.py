@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import listeners, steps
 from servers.misbehaving import MisbehavingServer
-from support.lazy import openai
+from support.lazy_imports import openai
 from support.upstreams import CANARY, MESSAGES, WHOLE, gateway, upstream
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.chat_model import model_path
 from support.polymux_server import CHAT, CONVERT, HELLO, PolymuxServer, form
-from support.served import until
+from support.server_process import until
 from support.services import Scripted
 from support.upstreams import FREE, MESSAGES, before_reference, events_of, gateway, upstream
 

@@ -19,7 +19,7 @@ from polymux.errors import (
 )
 from polymux.fetch.fetcher import FetchPolicy
 from servers import song_providers as answers
-from servers.song_recogniser import NO_MATCH, SONG, SongRecogniser
+from servers.song_recognizer import NO_MATCH, SONG, SongRecogniser
 from support.commands import run
 from support.polymux_server import form
 from support.song_recognitions import (
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.http_server import Exchange
     from support.polymux_server import Answer, PolymuxServer
-    from support.web import Exchange
 
 MUSIC = music()
 BACKEND = "polymux.upstreams.song_recognition.backend"

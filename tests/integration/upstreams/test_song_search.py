@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.http_server import Exchange
     from support.polymux_server import PolymuxServer
-    from support.web import Exchange
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from polymux.errors import (
 )
 from servers import song_providers as answers
 from servers.song_providers import SongProviders
-from support.served import until
+from support.server_process import until
 from support.song_searches import ITUNES, PATH, local, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.web import Exchange
+    from support.http_server import Exchange
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import steps
 from servers.misbehaving import MisbehavingServer
-from support.serving import ServedProgram
+from support.serve_command import ServedProgram
 from support.upstreams import CANARY, WHOLE
 
 if TYPE_CHECKING:

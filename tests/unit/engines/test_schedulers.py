@@ -8,7 +8,7 @@ from polymux import contract
 from polymux.engines.diffusion import schedulers
 from polymux.engines.diffusion.upscale import schedulers as upscale_schedulers
 from polymux.errors import BadRequestError
-from support.lazy import diffusers
+from support.lazy_imports import diffusers
 
 #: The scheduler configurations of the published models.
 SDXL = {

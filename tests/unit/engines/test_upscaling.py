@@ -9,7 +9,7 @@ from polymux.engines.media.backend import upscale_backend
 from polymux.errors import NoBackendError
 from polymux.service.model import OperationRequest, Upload
 from support.services import ALICE, Scripted, running
-from support.supervised import backend_context, in_loop
+from support.supervised_engine import backend_context, in_loop
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from polymux.models import torch_pickle
 from polymux.models.errors import ModelError
 from polymux.models.families import layout_of
 from polymux.models.torch_pickle import convert
-from support.lazy import safetensors, torch
+from support.lazy_imports import safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from polymux.server.routes.admin import PATH
 from polymux.server.routes.api_keys import KEYS
 from polymux.service.backend import Health
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer, read_answer
-from support.served import until
+from support.server_process import until
 from support.services import Scripted
 
 if TYPE_CHECKING:

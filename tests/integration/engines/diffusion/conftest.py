@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.engines.diffusion import calibration, steps
-from support import detail_models, diffusing, diffusion_models, video_models
-from support.lazy import torch
+from support import detail_models, diffusion, diffusion_models, video_models
+from support.lazy_imports import torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,12 +64,12 @@ def every(
 
 @pytest.fixture(scope="session")
 def engine(models: dict[str, Path]) -> DiffusionEngine:
-    return diffusing.engine(models)
+    return diffusion.engine(models)
 
 
 @pytest.fixture(scope="session")
 def detailing(detail: dict[str, Path]) -> DiffusionEngine:
-    return diffusing.engine(detail, previews=False)
+    return diffusion.engine(detail, previews=False)
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def paint(detailing: DiffusionEngine, tmp_path: Path) -> detail_models.Paint:
 
 
 @pytest.fixture
-def sink(tmp_path: Path) -> diffusing.HeardSink:
-    return diffusing.HeardSink(tmp_path)
+def sink(tmp_path: Path) -> diffusion.HeardSink:
+    return diffusion.HeardSink(tmp_path)
 
 
 @pytest.fixture

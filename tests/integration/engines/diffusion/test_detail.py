@@ -13,9 +13,9 @@ from polymux.engines.base import Cancelled, Token
 from polymux.engines.diffusion.upscale import tiled_diffusion
 from polymux.engines.diffusion.upscale.images import resized
 from polymux.engines.diffusion.upscale.schedulers import Solver
-from support import detail_models, diffusing
+from support import detail_models, diffusion
 from support.detail_models import ROLE, SMALL, difference, picture, worked
-from support.lazy import torch
+from support.lazy_imports import torch
 from support.weights import upscaler
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ def test_it_ends_at_the_next_tile(detailing: DiffusionEngine, tmp_path: Path, at
         if len(sink.progress) == at:
             token.cancel()
 
-    sink = diffusing.HeardSink(tmp_path, leave)
-    files = diffusing.picture("image", Image.fromarray(picture(90, 70)), tmp_path)
-    asked = diffusing.request("upscale_image", "A", **detail_models.QUICK | files)
+    sink = diffusion.HeardSink(tmp_path, leave)
+    files = diffusion.picture("image", Image.fromarray(picture(90, 70)), tmp_path)
+    asked = diffusion.request("upscale_image", "A", **detail_models.QUICK | files)
     with pytest.raises(Cancelled):
         detailing.run(asked, sink, token)
     assert len(sink.progress) == at
@@ -157,7 +157,7 @@ def test_what_is_white_in_the_mask_is_kept(paint: Paint) -> None:
 
 
 def test_a_network_enlarges_where_there_is_one(detail: dict[str, Path], tmp_path: Path) -> None:
-    enlarging = diffusing.engine(
+    enlarging = diffusion.engine(
         detail, upscaler=str(upscaler()), upscaler_factor=2, previews=False
     )
     output, sink = worked(enlarging, tmp_path, SMALL, creativity=0)
@@ -175,7 +175,7 @@ def test_what_nothing_here_does_is_refused(work: Work) -> None:
 
 
 def test_too_much_is_refused_before_work(detail: dict[str, Path], tmp_path: Path) -> None:
-    engine = diffusing.engine(detail, max_detail_pixels=10_000)
+    engine = diffusion.engine(detail, max_detail_pixels=10_000)
     with pytest.raises(errors.RequestTooLargeError, match="120 x 100") as caught:
         worked(engine, tmp_path, SMALL)
     assert caught.value.status == 413

@@ -12,10 +12,10 @@ from polymux import errors
 from polymux.contract import operation
 from polymux.engines.base import Cancelled, Token
 from polymux.engines.diffusion.upscale.schedulers import Solver, calls
-from support import detail_models, diffusing, diffusion_models
+from support import detail_models, diffusion, diffusion_models
 from support.detail_models import ROLE, SMALL, difference, made, worked
-from support.diffusing import upload
-from support.lazy import diffusers, safetensors, torch
+from support.diffusion import upload
+from support.lazy_imports import diffusers, safetensors, torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def test_two_with_different_solvers_do_not_mix(detailing: DiffusionEngine, tmp_p
 
 
 def test_lora_weights_count_and_leave_nothing(detail: dict[str, Path], tmp_path: Path) -> None:
-    engine = diffusing.engine(detail, previews=False)
+    engine = diffusion.engine(detail, previews=False)
     unet = engine.manager.parts(ROLE)["unet"]
     path = detail_models.lora(tmp_path / "weights", unet)
     engine.manager.options["loras"] = {"more": str(path)}
@@ -115,11 +115,11 @@ def test_lora_weights_count_and_leave_nothing(detail: dict[str, Path], tmp_path:
     assert numpy.array_equal(paint("<lora:more:0.5><lora:more:0.5>"), whole)
     assert numpy.array_equal(paint(lora_links_file=upload(path)), whole)
     token = Token()
-    sink = diffusing.HeardSink(tmp_path, lambda _: token.cancel())
-    files = diffusing.picture("image", Image.fromarray(SMALL), tmp_path)
+    sink = diffusion.HeardSink(tmp_path, lambda _: token.cancel())
+    files = diffusion.picture("image", Image.fromarray(SMALL), tmp_path)
     values = detail_models.QUICK | files | {"lora_links_file": upload(path)}
     with pytest.raises(Cancelled):
-        engine.run(diffusing.request("upscale_image", "A", **values), sink, token)
+        engine.run(diffusion.request("upscale_image", "A", **values), sink, token)
     assert {*before} == {*unet.state_dict()}
     assert all(torch.equal(one, before[name]) for name, one in unet.state_dict().items())
     assert numpy.array_equal(paint(), plain)
@@ -169,7 +169,7 @@ def test_what_is_no_weights(work: Work, tmp_path: Path, field: str, content: byt
 @pytest.mark.parametrize("missing", [ROLE, "detail:controlnet"])
 def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missing: str) -> None:
     pulled = {ROLE: "juggernaut-reborn", "detail:controlnet": "control-v11f1e-sd15-tile"}[missing]
-    engine = diffusing.engine({role: one for role, one in detail.items() if role != missing})
+    engine = diffusion.engine({role: one for role, one in detail.items() if role != missing})
     with pytest.raises(errors.NoBackendError, match=f"polymux models pull {pulled}") as caught:
         worked(engine, tmp_path, SMALL)
     assert caught.value.status == 501
@@ -177,7 +177,7 @@ def test_a_missing_model_is_named(detail: dict[str, Path], tmp_path: Path, missi
 
 @pytest.mark.usefixtures("previews_at_once")
 def test_previews_change_nothing(paint: Paint, detail: dict[str, Path], tmp_path: Path) -> None:
-    output, sink = worked(diffusing.engine(detail), tmp_path, SMALL)
+    output, sink = worked(diffusion.engine(detail), tmp_path, SMALL)
     # One preview after each step except the last, which the image itself follows.
     assert len(sink.previews) == 1
     with Image.open(output.value[0].path) as opened:

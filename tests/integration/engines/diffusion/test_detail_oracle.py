@@ -9,9 +9,9 @@ import pytest
 from polymux.engines.diffusion.prompts import encoded, parsed
 from polymux.engines.diffusion.schedulers import made as scheduler_of
 from polymux.engines.diffusion.upscale.schedulers import named
-from support import diffusing
+from support import diffusion
 from support.detail_models import ROLE, made, picture
-from support.lazy import torch
+from support.lazy_imports import torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def engine(detail: dict[str, Path]) -> DiffusionEngine:
     # Compared digit by digit, so the device and precision are fixed.
-    return diffusing.engine(detail, previews=False, device="cpu", dtype="float32")
+    return diffusion.engine(detail, previews=False, device="cpu", dtype="float32")
 
 
 def by_diffusers(engine: DiffusionEngine, pixels: Any, scheduler: str) -> Any:

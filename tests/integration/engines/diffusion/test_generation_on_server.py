@@ -23,9 +23,9 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.media.video import write_video
 from polymux.runtime.settings import EngineSettings, Limits
 from support import diffusion_models
+from support.http_server import Exchange, Server
 from support.polymux_server import PolymuxServer
 from support.video_files import drawn, facts_of
-from support.web import Exchange, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,8 @@ from polymux import errors
 from polymux._native import _media
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import seed_spectrograms
-from support import diffusing, diffusion_models
-from support.diffusing import HeardSink, request
+from support import diffusion, diffusion_models
+from support.diffusion import HeardSink, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,13 +47,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(folder: Path) -> DiffusionEngine:
-    return diffusing.engine({"music": folder})
+    return diffusion.engine({"music": folder})
 
 
 @pytest.fixture
 def make(engine: DiffusionEngine, sink: HeardSink) -> Make:
     return lambda **given: engine.run(
-        request("generate_music", "", **QUICK | given), sink, diffusing.token()
+        request("generate_music", "", **QUICK | given), sink, diffusion.token()
     )
 
 
@@ -132,7 +132,7 @@ def test_cancelling_ends_within_a_step(
     engine: DiffusionEngine, make: Make, tmp_path: Path, steps: int, at: float
 ) -> None:
     """Also during the conversion to audio."""
-    token = diffusing.token()
+    token = diffusion.token()
     sink = HeardSink(tmp_path, lambda done: token.cancel() if done >= at else None)
     asked = request("generate_music", "", **QUICK | {"num_inference_steps": steps})
     before = audio(make())
@@ -177,10 +177,10 @@ def test_refusals(make: Make, tmp_path: Path) -> None:
 
 def test_a_model_of_another_shape(models: dict[str, Path], sink: HeardSink) -> None:
     def run(engine: DiffusionEngine) -> None:
-        engine.run(request("generate_music", "", **QUICK), sink, diffusing.token())
+        engine.run(request("generate_music", "", **QUICK), sink, diffusion.token())
 
-    other = diffusing.engine({"music": models["picture:B"]})
+    other = diffusion.engine({"music": models["picture:B"]})
     with pytest.raises(errors.NoBackendError, match="StableDiffusionXLPipeline"):
         run(other)
     with pytest.raises(errors.NoBackendError, match="music"):
-        run(diffusing.engine({}))
+        run(diffusion.engine({}))

@@ -16,8 +16,8 @@ from polymux.engines.base import Cancelled, Request, Token
 from polymux.engines.diffusion import steps, video
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
 from polymux.engines.diffusion.pipelines import PipelineManager
-from support import diffusing
-from support.diffusing import HeardSink
+from support import diffusion
+from support.diffusion import HeardSink
 from support.video_files import drawn, facts_of, frames_of, likeness
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def request(model: str, **given: Any) -> Request:
         "prompt": "waves on a beach", "video_model": model, "width": WIDTH, "height": HEIGHT,
         "num_frames": 5, "num_inferences_steps": 2, "guidance_scale": 3.0, "fps": 10, "seed": 7,
     }  # fmt: skip
-    return diffusing.request("generate_video", **asked | given)
+    return diffusion.request("generate_video", **asked | given)
 
 
 def begun_with(
@@ -62,11 +62,11 @@ def begun_with(
     path = folder / f"frames-{count}-{width}-{height}-{negative}"
     path.write_bytes((255 - frames if negative else frames).tobytes())
     facts = {"frames": count, "width": width, "height": height, "fps": 10}
-    return {"init_video" + SAMPLES: diffusing.upload(path), "init_video" + FACTS: facts}
+    return {"init_video" + SAMPLES: diffusion.upload(path), "init_video" + FACTS: facts}
 
 
 def made_by(manager: PipelineManager, asked: Request, sink: HeardSink) -> list[Path]:
-    output = video.make(manager, asked, sink, diffusing.token())
+    output = video.make(manager, asked, sink, diffusion.token())
     assert [one.content_type for one in output.value] == ["video/mp4"] * len(output.value)
     return [one.path for one in output.value]
 
@@ -89,7 +89,7 @@ def test_each_pipeline_makes_an_mp4(manager: PipelineManager, sink: HeardSink, m
     around = len(tokenizer("").input_ids)
     words = "x" * 2000
     asked = request(model, num_frames=6, fps=7, prompt=words)
-    output = video.make(manager, asked, sink, diffusing.token())
+    output = video.make(manager, asked, sink, diffusion.token())
     (file,) = output.value
     assert file.file_name == "video-1.mp4"
     codec, *facts = facts_of(file.path)

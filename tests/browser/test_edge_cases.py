@@ -1,0 +1,113 @@
+"""Unexpected use: odd URLs and keys, haste, endless texts."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import expect
+
+from browser.test_chat_and_jobs import begin, choose, released, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Route
+
+    from browser.conftest import Opened
+    from browser.live_server import House
+
+
+#: Each repeats one character, as a model in a loop may do.
+ENDLESS = {
+    "quotes": "'>'.repeat(4000) + 'a'",
+    "lists in lists": "Array.from({length: 400}, (_, n) => ' '.repeat(n) + '- a').join('\\n')",
+    "a title of blanks": "'# ' + ' '.repeat(20000) + 'x'",
+    "brackets": "'[a]('.repeat(5000)",
+    "stars": "'**a'.repeat(5000)",
+    "a line of a table": "'a|b\\n|' + ' '.repeat(20000) + 'x'",
+}
+
+
+def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, house: House) -> None:
+    with opened("songs") as page:
+        for place in ("%", "%E0%A4%A", "__proto__", "playground/%", ""):
+            page.goto(f"{house.url}/page/#/songs")
+            expect(page.get_by_label("Song", exact=True)).to_be_visible()
+            page.goto(f"{house.url}/page/#/{place}")
+            expect(page.get_by_role("heading", name="Playground", level=1)).to_be_visible()
+            expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_what_no_key_can_be_is_reported_as_that(opened: Opened, house: House) -> None:
+    """The message does not say that the server is unreachable."""
+    with opened(key="") as page:
+        page.get_by_role("button", name="Enter API key").click()
+        dialog = page.get_by_role("dialog", name="API key for this server")
+        for text in ("ключ", "two words", f"{house.key}…"):
+            dialog.get_by_label("API key", exact=True).fill(text)
+            page.keyboard.press("Enter")
+            expect(dialog.get_by_role("alert")).to_contain_text("key")
+        dialog.get_by_label("API key", exact=True).fill(f"  {house.key}\t")
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_hidden()
+
+
+def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, house: House) -> None:
+    with opened("chat") as page:
+        choose(page, "stub")
+        expect(say(page, "endless")).to_contain_text("word3 ")
+        page.get_by_role("button", name="New chat").click()
+        house.until_at_work("stub", 0)
+        expect(page.get_by_role("button", name="Send")).to_be_visible()
+        # The model answers with the roles of all messages: only the user's.
+        expect(say(page, "roles").locator(".prose")).to_have_text("user")
+
+
+def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, house: House) -> None:
+    refused: list[str] = []
+
+    def once(route: Route) -> None:
+        if refused:
+            route.fallback()
+            return
+        refused.append(route.request.url)
+        route.fulfill(status=429, body='{"error": "too many requests", "code": "rate_limited"}')
+
+    with opened("playground/generate_image") as page:
+        page.context.route("**/predictions/*/events", once)
+        job = begin(page, "held")
+        expect(job).to_contain_text("Running, ")
+        with released(house):
+            expect(job).to_contain_text("Done")
+        assert refused
+
+
+def test_a_file_that_changed_after_it_was_chosen(opened: Opened, tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    file.write_bytes(b"RIFF" * 1000)
+    with opened("playground/convert_to_mp3") as page:
+        page.locator("[name=file]").set_input_files(file)
+        file.write_bytes(b"something else" * 1000)
+        # Browsers compare whole seconds.
+        os.utime(file, (time.time() + 10, time.time() + 10))
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".result").get_by_role("alert")).to_contain_text("changed")
+
+
+def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:
+    with opened("chat") as page:
+        expect(page.get_by_label("Message", exact=True)).to_be_visible()
+        for name, signs in ENDLESS.items():
+            took_ms: Any = page.evaluate(f"""async () => {{
+                const {{ block, blocks }} = await import("/page/markdown.js");
+                const text = {signs};
+                const before = performance.now();
+                const made = blocks(text).flatMap(block);
+                const took = performance.now() - before;
+                if (!made.length) throw new Error("nothing was made");
+                return took;
+            }}""")
+            # In milliseconds. A quadratic algorithm takes minutes.
+            assert took_ms < 5000, name
