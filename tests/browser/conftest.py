@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.live_server import House
+from browser.live_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,8 +38,8 @@ _WAIT_MS = 60_000
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with House(tmp_path_factory.mktemp("house")) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -98,19 +98,19 @@ class Guard:
 
 
 @pytest.fixture
-def opened(house: House, browser: Browser) -> Opened:
+def opened(server: Server, browser: Browser) -> Opened:
     """Open the page in a new window with a key. The end of the test checks the guard."""
 
     @contextmanager
     def opening(
         place: str = "", *, key: str | None = None, origin: str = "", **options: Any
     ) -> Iterator[Page]:
-        url = origin or house.url
+        url = origin or server.url
         # The processor would redraw animations constantly.
         plain = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
         context = browser.new_context(**{**plain, **options})
         guard = Guard(context, url)
-        shown = house.key if key is None else key
+        shown = server.key if key is None else key
         context.add_init_script(f"sessionStorage.getItem('polymux.key') ?? {_keep(shown)}")
         page = context.new_page()
         page.guard = guard  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ def opened(house: House, browser: Browser) -> Opened:
         page.goto(f"{url}/page/#/{place}")
         try:
             yield page
-            guard.check(page, house.key)
+            guard.check(page, server.key)
         finally:
             context.close()
 

@@ -33,7 +33,7 @@ SPOKEN = (
 )
 
 
-class House:
+class Server:
     """Runs ``polymux serve`` with every operation. The end of the context stops it.
 
     Args:

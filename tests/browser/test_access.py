@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from browser.conftest import Opened
-    from browser.live_server import House
+    from browser.live_server import Server
 
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -85,9 +85,9 @@ def test_a_view_is_for_everybody(view: str, opened: Opened) -> None:
         check_view(view, page)
 
 
-def test_a_view_of_a_transcription_is_for_everybody(opened: Opened, house: House) -> None:
+def test_a_view_of_a_transcription_is_for_everybody(opened: Opened, server: Server) -> None:
     with opened("playground/transcribe", color_scheme="light") as page:
-        page.locator("[name=audio]").set_input_files(house.samples.speech)
+        page.locator("[name=audio]").set_input_files(server.samples.speech)
         page.get_by_role("button", name="Run").click()
         shown = page.get_by_role("region", name="Result", exact=True)
         expect(shown).to_contain_text("afternoon")
@@ -123,7 +123,7 @@ def check_axe(page: Page) -> None:
     assert not violations, "\n".join(violations)
 
 
-def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, house: House) -> None:
+def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, server: Server) -> None:
     with opened("chat", key=" ") as page:
         page.evaluate("sessionStorage.setItem('polymux.key', 'pmx_wrong')")
         page.reload()
@@ -134,14 +134,14 @@ def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, house: Ho
         page.keyboard.press("Enter")
         expect(field).to_have_attribute("aria-invalid", "true")
         assert page.evaluate("sessionStorage.getItem('polymux.key')") == "pmx_wrong"
-        field.fill(house.key)
+        field.fill(server.key)
         page.keyboard.press("Enter")
         expect(dialog).to_be_hidden()
         expect(page.get_by_label("Message", exact=True)).to_be_visible()
         kept = page.evaluate(
             "[sessionStorage.getItem('polymux.key'), JSON.stringify(localStorage)]"
         )
-        assert kept == [house.key, "{}"]
+        assert kept == [server.key, "{}"]
         assert page.evaluate("document.cookie") == ""
         page.get_by_role("button", name="Key: change or sign out").click()
         dialog.get_by_role("button", name="Sign out").click()
@@ -149,14 +149,14 @@ def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, house: Ho
         assert page.evaluate("sessionStorage.getItem('polymux.key')") is None
 
 
-def test_what_a_key_may_not_see_is_not_offered(opened: Opened, house: House) -> None:
-    with opened("admin", key=house.chat_key) as page:
+def test_what_a_key_may_not_see_is_not_offered(opened: Opened, server: Server) -> None:
+    with opened("admin", key=server.chat_key) as page:
         expect(page.locator(".empty")).to_contain_text("administration")
         expect(page.get_by_role("link", name="Chat", exact=True)).to_be_visible()
         expect(page.get_by_role("link", name="Server", exact=True)).to_have_count(0)
 
 
-def test_the_server_at_a_glance(opened: Opened, house: House) -> None:
+def test_the_server_at_a_glance(opened: Opened, server: Server) -> None:
     with opened() as page:
         page.get_by_role("link", name="Server", exact=True).click()
         for title in ("Engines", "Upstreams", "Models", "Requests since start"):
@@ -165,7 +165,7 @@ def test_the_server_at_a_glance(opened: Opened, house: House) -> None:
         expect(keys).to_contain_text("Ada's laptop")
         expect(keys).to_contain_text("4 concurrent")
         expect(page.get_by_role("region", name="Engines")).to_contain_text("smollm2")
-        assert house.key not in page.content()
+        assert server.key not in page.content()
 
 
 def test_everything_by_keyboard(opened: Opened) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
     from browser.conftest import Opened
-    from browser.live_server import House
+    from browser.live_server import Server
 
 
 HELLO = {
@@ -51,21 +51,21 @@ def made(page: Page, name: str, *scopes: str, at_once: str = "") -> str:
     return text
 
 
-def status_of(house: House, key: str) -> int:
+def status_of(server: Server, key: str) -> int:
     try:
-        house.ask("api/v1/operations", key=key)
+        server.ask("api/v1/operations", key=key)
     except urllib.error.HTTPError as error:
         return error.code
     return 200
 
 
-def test_the_life_of_a_key(opened: Opened, house: House) -> None:
+def test_the_life_of_a_key(opened: Opened, server: Server) -> None:
     """A key is shown once. Changes apply immediately and affect no other key."""
     with opened("admin", viewport=PHONE) as page:
         first = made(page, "Radio", "chat", "transcribe", at_once="3")
         row = keys_of(page).get_by_role("row").filter(has_text="Radio")
         expect(row).to_contain_text("3 concurrent")
-        keys = {one["name"]: one for one in house.ask("api/v1/administration")["keys"]}
+        keys = {one["name"]: one for one in server.ask("api/v1/administration")["keys"]}
         assert set(keys["Radio"]["scopes"]) == {"chat", "transcribe"}
         assert first not in page.content()
         row.get_by_role("button", name="Change").click()
@@ -84,26 +84,26 @@ def test_the_life_of_a_key(opened: Opened, house: House) -> None:
         expect(row).to_contain_text("90 per minute")
         expect(row).not_to_contain_text("concurrent")
         expect(row.get_by_role("button", name="Change")).to_be_focused()
-        assert status_of(house, first) == 200
+        assert status_of(server, first) == 200
         row.get_by_role("button", name="Rotate").click()
         page.get_by_role("dialog", name="Rotate Radio").get_by_role("button", name="Rotate").click()
         second = page.get_by_label("API key", exact=True).input_value()
         page.get_by_role("button", name="Done").click()
-        assert (status_of(house, first), status_of(house, second)) == (401, 200)
+        assert (status_of(server, first), status_of(server, second)) == (401, 200)
         row.get_by_role("button", name="Revoke").click()
         page.keyboard.press("Escape")
         expect(page.locator("dialog[open]")).to_have_count(0)
-        assert status_of(house, second) == 200
+        assert status_of(server, second) == 200
         row.get_by_role("button", name="Revoke").click()
         page.get_by_role("dialog", name="Revoke Radio").get_by_role("button", name="Revoke").click()
         expect(row).to_have_count(0)
-        assert (status_of(house, second), status_of(house, house.chat_key)) == (401, 200)
-    log = house.log.read_text()
+        assert (status_of(server, second), status_of(server, server.chat_key)) == (401, 200)
+    log = server.log.read_text()
     assert first not in log
     assert second not in log
 
 
-def test_the_page_s_own_key(opened: Opened, house: House) -> None:
+def test_the_page_s_own_key(opened: Opened, server: Server) -> None:
     """The page cannot revoke its own key, and continues with the new one after a rotation."""
     with opened("admin") as page:
         mine = made(page, "Mine")
@@ -117,21 +117,21 @@ def test_the_page_s_own_key(opened: Opened, house: House) -> None:
         page.get_by_role("button", name="Done").click()
         expect(row).to_contain_text("Mine")
         assert page.evaluate("sessionStorage.getItem('polymux.key')") == new
-        assert status_of(house, mine) == 401
+        assert status_of(server, mine) == 401
     with opened("admin") as page:
         page.get_by_role("button", name="Revoke Mine").click()
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         expect(page.get_by_role("button", name="Revoke Mine")).to_have_count(0)
 
 
-def test_an_engine_gives_its_memory_back(opened: Opened, house: House) -> None:
-    house.ask("api/v1/fastllm/chatcompletion", HELLO)
+def test_an_engine_gives_its_memory_back(opened: Opened, server: Server) -> None:
+    server.ask("api/v1/fastllm/chatcompletion", HELLO)
     with opened("admin") as page:
         row = page.get_by_role("region", name="Engines").get_by_role("row", name="assistant")
         expect(row).to_contain_text("ready")
         row.get_by_role("button", name="Unload assistant").click()
         expect(row).to_contain_text("idle")
         expect(row.get_by_role("button")).to_have_count(0)
-        engines = house.ask("api/v1/administration")["engines"]
+        engines = server.ask("api/v1/administration")["engines"]
         assert not next(one["loaded"] for one in engines if one["name"] == "assistant")
-    house.ask("api/v1/fastllm/chatcompletion", HELLO)
+    server.ask("api/v1/fastllm/chatcompletion", HELLO)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
     from browser.conftest import Opened
-    from browser.live_server import House
+    from browser.live_server import Server
 
 
 def choose(page: Page, model: str) -> None:
@@ -53,22 +53,22 @@ def test_an_answer_is_shown_as_markdown_and_runs_nothing(opened: Opened) -> None
         assert page.evaluate("navigator.clipboard.readText()") == 'print("<b>no markup</b>")'
 
 
-def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, house: House) -> None:
+def test_stopping_an_answer_ends_the_server_s_work(opened: Opened, server: Server) -> None:
     """Leaving the view does the same. Nothing on the page moves while an answer streams."""
     with opened("chat", reduced_motion="no-preference") as page:
         choose(page, "stub")
         page.evaluate("seen.shifts = []")
         answer = say(page, "endless")
         expect(answer).to_contain_text("word60 ")
-        house.until_at_work("stub", 1)
+        server.until_at_work("stub", 1)
         page.get_by_role("button", name="Stop").click()
         expect(answer).to_contain_text("Stopped")
         assert sum(page.evaluate("seen.shifts")) < 0.01
-        house.until_at_work("stub", 0)
+        server.until_at_work("stub", 0)
         expect(say(page, "roles")).to_contain_text("user assistant user")
         expect(say(page, "endless")).to_contain_text("word3 ")
         page.get_by_role("link", name="Songs").click()
-        house.until_at_work("stub", 0)
+        server.until_at_work("stub", 0)
 
 
 def test_a_real_model_hears_the_system_prompt(opened: Opened) -> None:
@@ -106,7 +106,7 @@ def begin(page: Page, prompt: str) -> Locator:
     return page.locator(".job")
 
 
-def test_a_job_shows_how_it_goes_and_is_cancelled(opened: Opened, house: House) -> None:
+def test_a_job_shows_how_it_goes_and_is_cancelled(opened: Opened, server: Server) -> None:
     with opened("playground/generate_image") as page:
         job = begin(page, "held")
         expect(job).to_contain_text("Running, ")
@@ -116,11 +116,11 @@ def test_a_job_shows_how_it_goes_and_is_cancelled(opened: Opened, house: House) 
         expect(page.locator("#places .count")).to_have_text("1 running")
         job.get_by_role("button", name="Cancel").click()
         expect(job).to_contain_text("Canceled")
-        house.until_at_work("stub", 0)
+        server.until_at_work("stub", 0)
         expect(page.locator("#places .count")).to_have_count(0)
 
 
-def test_a_job_outlives_a_reload(opened: Opened, house: House) -> None:
+def test_a_job_outlives_a_reload(opened: Opened, server: Server) -> None:
     with opened("playground/generate_image") as page:
         expect(begin(page, "held")).to_contain_text("Running, ")
         page.reload()
@@ -129,29 +129,29 @@ def test_a_job_outlives_a_reload(opened: Opened, house: House) -> None:
         job = page.locator(".job").first
         expect(job).to_contain_text("Image generation")
         expect(job).to_contain_text("Running, ")
-        with released(house):
+        with released(server):
             expect(job).to_contain_text("Done")
         expect(job.get_by_role("img", name="held")).to_be_visible()
         expect(page.locator("#places .count")).to_have_count(0)
 
 
 @contextmanager
-def released(house: House) -> Iterator[None]:
+def released(server: Server) -> Iterator[None]:
     """Release held jobs."""
-    file = house.samples.folder / RELEASE
+    file = server.samples.folder / RELEASE
     file.touch()
     yield
     file.unlink()
 
 
-def test_a_job_is_removed_with_its_files(opened: Opened, house: House) -> None:
+def test_a_job_is_removed_with_its_files(opened: Opened, server: Server) -> None:
     with opened("playground/generate_image") as page:
         job = begin(page, "gone soon")
         expect(job).to_contain_text("Done")
         id_ = job.get_attribute("data-job")
         job.get_by_role("button", name="Delete").click()
         expect(job).to_have_text("Deleted.")
-        assert id_ not in {one["id"] for one in house.ask("api/v1/predictions")["results"]}
+        assert id_ not in {one["id"] for one in server.ask("api/v1/predictions")["results"]}
 
 
 def test_the_songs(opened: Opened) -> None:

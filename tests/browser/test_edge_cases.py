@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Route
 
     from browser.conftest import Opened
-    from browser.live_server import House
+    from browser.live_server import Server
 
 
 #: Each repeats one character, as a model in a loop may do.
@@ -30,42 +30,42 @@ ENDLESS = {
 }
 
 
-def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, house: House) -> None:
+def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, server: Server) -> None:
     with opened("songs") as page:
         for place in ("%", "%E0%A4%A", "__proto__", "playground/%", ""):
-            page.goto(f"{house.url}/page/#/songs")
+            page.goto(f"{server.url}/page/#/songs")
             expect(page.get_by_label("Song", exact=True)).to_be_visible()
-            page.goto(f"{house.url}/page/#/{place}")
+            page.goto(f"{server.url}/page/#/{place}")
             expect(page.get_by_role("heading", name="Playground", level=1)).to_be_visible()
             expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_what_no_key_can_be_is_reported_as_that(opened: Opened, house: House) -> None:
+def test_what_no_key_can_be_is_reported_as_that(opened: Opened, server: Server) -> None:
     """The message does not say that the server is unreachable."""
     with opened(key="") as page:
         page.get_by_role("button", name="Enter API key").click()
         dialog = page.get_by_role("dialog", name="API key for this server")
-        for text in ("ключ", "two words", f"{house.key}…"):
+        for text in ("ключ", "two words", f"{server.key}…"):
             dialog.get_by_label("API key", exact=True).fill(text)
             page.keyboard.press("Enter")
             expect(dialog.get_by_role("alert")).to_contain_text("key")
-        dialog.get_by_label("API key", exact=True).fill(f"  {house.key}\t")
+        dialog.get_by_label("API key", exact=True).fill(f"  {server.key}\t")
         page.keyboard.press("Enter")
         expect(dialog).to_be_hidden()
 
 
-def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, house: House) -> None:
+def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, server: Server) -> None:
     with opened("chat") as page:
         choose(page, "stub")
         expect(say(page, "endless")).to_contain_text("word3 ")
         page.get_by_role("button", name="New chat").click()
-        house.until_at_work("stub", 0)
+        server.until_at_work("stub", 0)
         expect(page.get_by_role("button", name="Send")).to_be_visible()
         # The model answers with the roles of all messages: only the user's.
         expect(say(page, "roles").locator(".prose")).to_have_text("user")
 
 
-def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, house: House) -> None:
+def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, server: Server) -> None:
     refused: list[str] = []
 
     def once(route: Route) -> None:
@@ -79,7 +79,7 @@ def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, house:
         page.context.route("**/predictions/*/events", once)
         job = begin(page, "held")
         expect(job).to_contain_text("Running, ")
-        with released(house):
+        with released(server):
             expect(job).to_contain_text("Done")
         assert refused
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
     from browser.conftest import Opened
-    from browser.live_server import House
+    from browser.live_server import Server
 
 
 #: Operation to the filled fields, the uploaded files, and the expected result.
@@ -63,12 +63,12 @@ def test_all_of_them_are_there(opened: Opened) -> None:
         expect(page.get_by_role("heading", name="Conversion to MP3", level=1)).to_be_visible()
 
 
-def run(page: Page, house: House, fields: dict[str, str], files: dict[str, str]) -> Locator:
+def run(page: Page, server: Server, fields: dict[str, str], files: dict[str, str]) -> Locator:
     """Fill in a form and send it; return the locator of its result."""
     for field, text in fields.items():
         page.locator(f"[name={field}]").fill(text)
     for field, sample in files.items():
-        page.locator(f"[name={field}]").set_input_files(getattr(house.samples, sample))
+        page.locator(f"[name={field}]").set_input_files(getattr(server.samples, sample))
     page.get_by_role("button", name="Run").click()
     return page.get_by_role("region", name="Result", exact=True)
 
@@ -83,7 +83,7 @@ def check_result(shown: Locator, wanted: str) -> None:
     loads(made.locator({"image": "img"}.get(wanted, wanted)), wanted)
 
 
-def test_each_operation(opened: Opened, house: House) -> None:
+def test_each_operation(opened: Opened, server: Server) -> None:
     """All on one page, one after another."""
     with opened() as page:
         # The real engine loads slowly, and this test is about the page.
@@ -92,15 +92,15 @@ def test_each_operation(opened: Opened, house: House) -> None:
         )
         for operation in contract.operations():
             fields, files, wanted = CASES[operation.name]
-            page.goto(f"{house.url}/page/#/playground/{operation.name}")
+            page.goto(f"{server.url}/page/#/playground/{operation.name}")
             heading = page.get_by_role("heading", name=operation.title, exact=True, level=1)
             expect(heading).to_be_visible()
             if operation.name == "upscale_image":
                 page.get_by_role("radio", name="nightmareai/real-esrgan").check()
-            check_result(run(page, house, fields, files), wanted)
+            check_result(run(page, server, fields, files), wanted)
 
 
-def test_each_further_model_of_an_operation(opened: Opened, house: House) -> None:
+def test_each_further_model_of_an_operation(opened: Opened, server: Server) -> None:
     """The model gets an image and a mask for inpainting, and all filled fields."""
     # Fails for a new model, and for a form without values in VARIANTS.
     of_cases = {"upscale_image": "nightmareai/real-esrgan"}
@@ -113,7 +113,7 @@ def test_each_further_model_of_an_operation(opened: Opened, house: House) -> Non
             page.get_by_role("radio", name=model).check()
             for fold in page.locator("form summary").all():
                 fold.click()
-            shown = run(page, house, fields, files)
+            shown = run(page, server, fields, files)
             made = shown.locator("figure[data-kind=image]")
             expect(made).to_have_count(int(fields.get("num_outputs", 1)))
             loads(made.first.locator("img"), "image")
@@ -122,11 +122,11 @@ def test_each_further_model_of_an_operation(opened: Opened, house: House) -> Non
             expect(log).to_contain_text(f"for {model} with {arrived}\n")
 
 
-def test_a_mask_without_its_picture_is_refused(opened: Opened, house: House) -> None:
+def test_a_mask_without_its_picture_is_refused(opened: Opened, server: Server) -> None:
     with opened("playground/generate_image") as page:
         page.get_by_role("radio", name="lorenzomarines/astra").check()
         expect(page.locator("li", has_text=re.compile(r"\bmask\b.*\bimage\b"))).to_be_visible()
-        run(page, house, {"prompt": "a red roof"}, {"mask": "mask"})
+        run(page, server, {"prompt": "a red roof"}, {"mask": "mask"})
         expect(page.locator("[data-field=mask] .field-error")).to_contain_text("image")
 
 
@@ -216,15 +216,15 @@ def test_what_the_server_refuses_stands_at_its_field(opened: Opened) -> None:
         expect(result(page).get_by_role("alert")).to_contain_text("resolution")
 
 
-def test_stopping_what_does_not_stream_ends_the_work(opened: Opened, house: House) -> None:
+def test_stopping_what_does_not_stream_ends_the_work(opened: Opened, server: Server) -> None:
     with opened("playground/chat") as page:
         page.locator("[name=messages]").fill("endless")
         page.locator("[name=model]").fill("stub")
         page.get_by_role("button", name="Run").click()
-        house.until_at_work("stub", 1)
+        server.until_at_work("stub", 1)
         page.get_by_role("button", name="Stop").click()
         expect(result(page)).to_contain_text("Stopped")
-        house.until_at_work("stub", 0)
+        server.until_at_work("stub", 0)
 
 
 def test_a_chat_streams_in_the_playground_too(opened: Opened) -> None:

@@ -21,7 +21,7 @@ from support import programs
 from support.commands import call
 from support.native_build import ROOT
 from support.polymux_server import PolymuxServer
-from support.server_process import ServedProcess, until
+from support.server_process import ServerProcess, until
 from support.services import Scripted
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def test_a_copy_of_a_store_at_work_is_whole(tmp_path: Path) -> None:
     live, copy = tmp_path / "live", tmp_path / "copy"
     sound = tmp_path / "a.wav"
     programs.ffmpeg("-f", "lavfi", "-i", "sine=duration=1", sound)
-    with ServedProcess(live) as server, polymux.Client(server.url, server.key) as client:
+    with ServerProcess(live) as server, polymux.Client(server.url, server.key) as client:
         first = client.convert_to_mp3(sound)
         (job,) = client.predictions.list()
         copy.mkdir(mode=0o700)

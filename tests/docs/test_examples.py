@@ -31,7 +31,7 @@ from servers.reference import ReferenceServer
 from support import generated_songs, programs
 from support.commands import environment
 from support.native_build import ROOT, installed_prefix, run
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 from support.warm_python import WarmPython
 
 if TYPE_CHECKING:
@@ -151,13 +151,13 @@ def folder(
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    with ServedProcess(tmp_path_factory.mktemp("served")) as made:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("served")) as made:
         yield made
 
 
 @pytest.fixture
-def compat_environment(served: ServedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def compat_environment(served: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the packages openai and replicate ask."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{served.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", served.key)

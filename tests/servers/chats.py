@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from servers.forms import Body
-    from servers.tcp_connection import Wire
+    from servers.tcp_connection import TcpConnection
 
 COMPLETION = "fastllm/chatcompletion"
 FREE = "freellm"
@@ -32,7 +32,7 @@ class Chats:
         #: If set, a stream breaks off after this number of events, without an error event.
         self.ends_after: int | None = None
 
-    def answer(self, path: str, body: Body, wire: Wire) -> Reply:
+    def answer(self, path: str, body: Body, wire: TcpConnection) -> Reply:
         given = body.values
         messages = given.get("messages")
         if not isinstance(messages, list) or not messages:
@@ -49,7 +49,9 @@ class Chats:
             return json_reply({"response": text, "received": given})
         return json_reply(_completion(given, text))
 
-    async def _stream(self, values: Iterator[dict[str, Any]], wire: Wire) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, values: Iterator[dict[str, Any]], wire: TcpConnection
+    ) -> AsyncIterator[bytes]:
         for number, value in enumerate(values):
             if number == self.fails_after:
                 error = {"message": "the model went away", "type": "server_error", "code": "502"}

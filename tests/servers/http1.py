@@ -12,7 +12,7 @@ from servers.tcp_connection import DisconnectedError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from servers.tcp_connection import Wire
+    from servers.tcp_connection import TcpConnection
 
 MAX_HEAD_BYTES = 16 << 20
 PIECE_BYTES = 1 << 18
@@ -21,7 +21,7 @@ Headers = list[tuple[bytes, bytes]]
 HeaderFields = Iterable[tuple[str | bytes, str | bytes | int]]
 
 
-async def read_head(wire: Wire) -> Request:
+async def read_head(wire: TcpConnection) -> Request:
     """The next request of a connection, without its body."""
     head = await wire.read_until(b"\r\n\r\n", MAX_HEAD_BYTES)
     arrived_at = time.monotonic()
@@ -59,7 +59,7 @@ def keeps_alive(request: Request) -> bool:
 
 
 async def body_pieces(
-    wire: Wire, request: Request, max_bytes: int = PIECE_BYTES
+    wire: TcpConnection, request: Request, max_bytes: int = PIECE_BYTES
 ) -> AsyncIterator[bytes]:
     """The body's bytes in arriving pieces, with chunks decoded."""
     if not is_chunked(request):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from servers import http1
 from servers.records import Log
-from servers.tcp_connection import DisconnectedError, Wire
+from servers.tcp_connection import DisconnectedError, TcpConnection
 
 if TYPE_CHECKING:
     import ssl
@@ -27,7 +27,7 @@ JOIN_TIMEOUT_S = 10
 class Exchange:
     """One request, and the wire for its answer."""
 
-    def __init__(self, server: LoopbackServer, wire: Wire, request: Request) -> None:
+    def __init__(self, server: LoopbackServer, wire: TcpConnection, request: Request) -> None:
         self.server = server
         self.wire = wire
         self.request = request
@@ -103,7 +103,7 @@ class LoopbackServer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
-        self._wires: dict[Connection, Wire] = {}
+        self._wires: dict[Connection, TcpConnection] = {}
         self._failures: list[str] = []
 
     @property
@@ -141,7 +141,7 @@ class LoopbackServer:
         self.log.wait_for(lambda: connection.closed_at is not None, timeout_s, what)
         return connection
 
-    async def connected(self, wire: Wire) -> None:
+    async def connected(self, wire: TcpConnection) -> None:
         """Runs before the first request of a connection is read."""
 
     async def answer(self, exchange: Exchange) -> None:
@@ -210,7 +210,7 @@ class LoopbackServer:
             task.add_done_callback(functools.partial(_close_if_cancelled, peer))
 
     async def _connection(self, peer: socket.socket, record: Connection) -> None:
-        wire = Wire(self.log, record, self._tls is not None)
+        wire = TcpConnection(self.log, record, self._tls is not None)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: wire,
@@ -232,7 +232,7 @@ class LoopbackServer:
             wire.abort()
             del self._wires[record]
 
-    async def _conversation(self, wire: Wire) -> None:
+    async def _conversation(self, wire: TcpConnection) -> None:
         await self.connected(wire)
         while True:
             request = await http1.read_head(wire)

@@ -21,7 +21,7 @@ from servers.records import Request
 from servers.steps import Stage, Step
 
 if TYPE_CHECKING:
-    from servers.tcp_connection import Wire
+    from servers.tcp_connection import TcpConnection
 
 Script = tuple[Step, ...]
 
@@ -70,7 +70,7 @@ class MisbehavingServer(LoopbackServer):
         """Add a script for one connection, played before a request is read."""
         self._add(self._on_connect, play, times)
 
-    async def connected(self, wire: Wire) -> None:
+    async def connected(self, wire: TcpConnection) -> None:
         script = self._on_connect.next()
         if script is not None:
             nothing = Request(wire.record, -1, wire.record.accepted_at, "", "", "", [])

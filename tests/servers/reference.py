@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from servers.predictions import Job
     from servers.records import Request
-    from servers.tcp_connection import Wire
+    from servers.tcp_connection import TcpConnection
 
 API = "/api/v1/"
 
@@ -112,7 +112,7 @@ class ReferenceServer(LoopbackServer):
             reply = error.reply
         await self._send(exchange, reply)
 
-    async def _reply(self, request: Request, wire: Wire) -> Reply:
+    async def _reply(self, request: Request, wire: TcpConnection) -> Reply:
         fault = self._fault(request)
         if fault is not None:
             return fault
@@ -136,7 +136,7 @@ class ReferenceServer(LoopbackServer):
                 return fault.reply
         return None
 
-    async def _operation(self, request: Request, wire: Wire) -> Reply:
+    async def _operation(self, request: Request, wire: TcpConnection) -> Reply:
         path = request.path.removeprefix(API)
         operation = OPERATIONS.get(path)
         if not request.path.startswith(API) or (not operation and path not in (COMPLETION, FREE)):

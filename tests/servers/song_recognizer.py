@@ -75,7 +75,7 @@ class Asked:
 
 
 @dataclass
-class SongRecogniser:
+class SongRecognizer:
     answer: Mapping[str, Any] = field(default_factory=lambda: MATCH)
     instead: Said | None = None
     asked: list[Asked] = field(default_factory=list)

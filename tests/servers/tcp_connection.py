@@ -20,7 +20,7 @@ class DisconnectedError(Exception):
     """The peer closed the connection, or sent invalid HTTP."""
 
 
-class Wire(asyncio.Protocol):
+class TcpConnection(asyncio.Protocol):
     """Bytes to and from the peer; `closed` is set when it has closed or reset.
 
     Reading stops while more data is buffered than requested: a server that does not read then fills

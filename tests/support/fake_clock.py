@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BEGIN = 1_800_000_000.0
 
 
-class MovedClock:
+class FakeClock:
     """Seconds from 0; `now` may be set. `run` runs coroutines that wait with `sleep`."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@
 - I6: memory grows by `MORE_BYTES` at most.
 - I7: no coroutine or exception is left unawaited, and no sanitizer reports an error.
 
-`PolymuxServer`, `ServedProcess` and `ServedProgram` check them automatically.
+`PolymuxServer`, `ServerProcess` and `ServeCommand` check them automatically.
 `test_hostile_bodies.py` also checks that health probes return within 250 ms.
 """
 

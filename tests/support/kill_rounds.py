@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.server_process import until
 from support.wav_files import wave_file
 
@@ -64,7 +64,7 @@ class KillRounds:
         self.expected = [
             hashlib.sha256(polymux.convert_to_mp3(one).read()).hexdigest() for one in self.inputs
         ]
-        self.program = ServedProgram(folder)
+        self.program = ServeCommand(folder)
         self.known = Ledger()
         self.over = threading.Event()
         self.failures: list[BaseException] = []

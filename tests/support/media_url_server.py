@@ -69,7 +69,7 @@ class Writer(Backend):
         return OperationResult({"choices": [{"index": 0, "message": message}]})
 
 
-class AddressedServer(PolymuxServer):
+class MediaUrlServer(PolymuxServer):
     """Downloads from local sites. Media conversion is real; every other operation is scripted."""
 
     answer_within_s = 120.0
@@ -153,7 +153,7 @@ def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
 
     Args:
         named: Text that the command line must contain. The default matches every engine; an
-            `AddressedServer` has only downloaders.
+            `MediaUrlServer` has only downloaders.
     """
     found = [os.getpid()]
     for pid in found:

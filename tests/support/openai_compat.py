@@ -59,7 +59,7 @@ def of_asyncio(server: Asked, **options: Any) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=f"{server.url}/v1", **given)
 
 
-class ScriptedDoor(Scripted):
+class ScriptedModels(Scripted):
     """Returns the scripted `message` for chats, `output` for speech, and images."""
 
     def __init__(self, name: str = "scripted", *operations: str, **more: Any) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Ranged:
+class RangeServer:
     """A file, the way to send it, and a record of requests.
 
     Attributes:

@@ -99,7 +99,7 @@ class ScriptedModels(Scripted):
 
 
 @contextmanager
-def scripted_door(
+def scripted_server(
     folder: Path,
     box: Box,
     authority: Authority | None = None,

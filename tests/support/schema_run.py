@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from support.server_process import ServedProcess
+    from support.server_process import ServerProcess
 
 #: Server error statuses that the API documents, beside which 5xx is a defect.
 _ALLOWED = '["2xx", "3xx", "4xx", "501", "503", "507"]'
@@ -41,7 +41,7 @@ bearer = "${POLYMUX_FUZZED_KEY}"
 
 
 def run(
-    server: ServedProcess,
+    server: ServerProcess,
     folder: Path,
     *,
     examples: int = 5,

@@ -9,7 +9,7 @@ from polymux.upstreams.song_search.cache import SongCache
 from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.rate_limit import Rate
 
-from support.fake_clock import MovedClock
+from support.fake_clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -48,7 +48,7 @@ class Scene:
     """A scheduler with scripted sources and its own clock."""
 
     def __init__(self, kind: Any, *sources: Any, deadline_s: float = 30) -> None:
-        self.clock = MovedClock()
+        self.clock = FakeClock()
         self.sources = sources
         self.cache = SongCache(1 << 20, 1000, 100, self.clock)
         pace: dict[str, Any] = {"sleep": self.clock.sleep, "chance": lambda: 1.0}

@@ -44,7 +44,7 @@ max_concurrency = 2
 """
 
 
-class ServedProgram:
+class ServeCommand:
     """Starts, calls, kills and checks the process of one server.
 
     Args:

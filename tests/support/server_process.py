@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class ServedProcess(Asked):
+class ServerProcess(Asked):
     """Runs a server. The end of the context stops it and checks its exit and its log.
 
     Args:

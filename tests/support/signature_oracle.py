@@ -14,8 +14,8 @@ import sys
 async def _signatures(paths: list[str]) -> list[str]:
     import shazamio_core
 
-    recogniser = shazamio_core.Recognizer()
-    return [(await recogniser.recognize_path(path)).signature.uri for path in paths]
+    recognizer = shazamio_core.Recognizer()
+    return [(await recognizer.recognize_path(path)).signature.uri for path in paths]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.lazy_imports import openai
-from support.openai_compat import ScriptedDoor, of, of_asyncio, real_speech
+from support.openai_compat import ScriptedModels, of, of_asyncio, real_speech
 from support.polymux_server import form
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_real_speech(real: PolymuxServer, talk: Path) -> None:
             assert 0 <= one.start < one.end <= both.duration + 1
 
 
-def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_asyncio_and_translation(server: PolymuxServer, backend: ScriptedModels) -> None:
     async def main() -> Any:
         async with of_asyncio(server) as client:
             return await client.audio.translations.create(
@@ -94,11 +94,11 @@ def test_what_is_no_recording(real: PolymuxServer, talk: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made() -> ScriptedDoor:
-    return ScriptedDoor()
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
-def test_all_five_forms(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_all_five_forms(server: PolymuxServer, backend: ScriptedModels) -> None:
     """All formats of one recording. Segments and words appear if requested."""
     backend.output, backend.metrics = SPOKEN, {"audio_seconds": 4.5}
     with of(server) as client:
@@ -120,7 +120,7 @@ def test_all_five_forms(server: PolymuxServer, backend: ScriptedDoor) -> None:
             assert [line for line in text.splitlines() if line in lines] == lines
 
 
-def test_a_request_in_the_operation_s_words(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_a_request_in_the_operation_s_words(server: PolymuxServer, backend: ScriptedModels) -> None:
     with of(server) as client:
         client.audio.transcriptions.create(
             file=FILE, model="default", language="de", temperature=0, prompt="", stream=False
@@ -151,7 +151,7 @@ def test_a_request_in_the_operation_s_words(server: PolymuxServer, backend: Scri
     ],
 )  # fmt: skip
 def test_what_is_not_done_is_refused(
-    server: PolymuxServer, backend: ScriptedDoor, more: dict[str, Any], param: str
+    server: PolymuxServer, backend: ScriptedModels, more: dict[str, Any], param: str
 ) -> None:
     with of(server) as client, pytest.raises(openai.BadRequestError) as refused:
         client.audio.transcriptions.create(**({"file": FILE, "model": "whisper-1"} | more))

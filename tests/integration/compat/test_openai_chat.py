@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 from support.lazy_imports import openai
-from support.openai_compat import ScriptedDoor, of, of_asyncio, real_chat
+from support.openai_compat import ScriptedModels, of, of_asyncio, real_chat
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def client(real: PolymuxServer) -> Iterator[openai.OpenAI]:
 
 
 @pytest.fixture(scope="module")
-def made() -> ScriptedDoor:
-    return ScriptedDoor()
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 def test_an_answer(client: openai.OpenAI) -> None:
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_named(server: PolymuxServer, given: dict[str, Any], pa
     ],
 )  # fmt: skip
 def test_what_other_programs_send_beside_the_usual(
-    server: PolymuxServer, backend: ScriptedDoor, given: dict[str, Any]
+    server: PolymuxServer, backend: ScriptedModels, given: dict[str, Any]
 ) -> None:
     with of(server) as client:
         answer = client.chat.completions.create(**{**SCRIPTED, **given})
@@ -216,7 +216,7 @@ def chunk_of(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]
             "choices": [choice]}  # fmt: skip
 
 
-def test_tools(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_tools(server: PolymuxServer, backend: ScriptedModels) -> None:
     """Tools reach the backend unchanged. Its calls and their results are returned."""
     backend.message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     messages = list(MESSAGES)
@@ -250,7 +250,7 @@ def tool_pieces() -> list[dict[str, Any]]:
 
 
 def test_the_packages_helper_reads_streams_of_tools(
-    server: PolymuxServer, backend: ScriptedDoor
+    server: PolymuxServer, backend: ScriptedModels
 ) -> None:
     """The sync and async helpers join the calls and parse their arguments."""
     given: dict[str, Any] = SCRIPTED | {"tools": [WEATHER]}
@@ -272,7 +272,7 @@ def test_the_packages_helper_reads_streams_of_tools(
     assert asyncio.run(main()) == ["call_0", "call_1"]
 
 
-def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedModels) -> None:
     backend.gate.clear()
     backend.chunks = [chunk_of({"content": "a"})]
     with of(server) as client:
@@ -287,7 +287,7 @@ def test_who_leaves_ends_the_work(server: PolymuxServer, backend: ScriptedDoor) 
     assert len(backend.began) == 2
 
 
-def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_a_stream_that_fails(server: PolymuxServer, backend: ScriptedModels) -> None:
     """An error before the first chunk sets the status. After it, the package raises the event."""
     server.expect_defects()
     backend.failure = openai.OpenAIError("an engine's secret")

@@ -12,7 +12,7 @@ from polymux.server.auth.api_keys import KeyFile
 from polymux.server.settings.settings import CompatSettings
 from polymux.service.errors import status_error
 from support.lazy_imports import openai
-from support.openai_compat import ScriptedDoor, of
+from support.openai_compat import ScriptedModels, of
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer, form
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ FILE = ("talk.wav", b"RIFF")
 
 
 @pytest.fixture(scope="module")
-def made() -> ScriptedDoor:
-    return ScriptedDoor()
+def made() -> ScriptedModels:
+    return ScriptedModels()
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_every_address_wants_a_key(server: PolymuxServer) -> None:
                 assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_the_package_raises_what_it_should(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_the_package_raises_what_it_should(server: PolymuxServer, backend: ScriptedModels) -> None:
     for key in ("wrong key", "pmx_", "x" * 5000):
         with (
             of(server, api_key=key) as wrong_client,
@@ -142,7 +142,7 @@ def test_scopes_are_those_of_the_operations(server: PolymuxServer) -> None:
 
 def test_an_api_that_is_disabled(tmp_path: Path) -> None:
     shut = CompatSettings(openai=False)
-    with PolymuxServer(tmp_path / "s", lambda: [ScriptedDoor()], compat=shut) as server:
+    with PolymuxServer(tmp_path / "s", lambda: [ScriptedModels()], compat=shut) as server:
         answer = server.json("/v1/chat/completions", HELLO)
         assert (answer.status, answer.json()["code"]) == (404, "not_found")
         assert server.json(CHAT, HELLO).status == 200

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 from support.lazy_imports import openai
-from support.openai_compat import PICTURE, ScriptedDoor, of, of_asyncio
+from support.openai_compat import PICTURE, ScriptedModels, of, of_asyncio
 from support.polymux_server import PolymuxServer, form
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ BOAT = ("boat.png", b"a picture")
 
 
 @pytest.fixture(scope="module")
-def made() -> ScriptedDoor:
-    return ScriptedDoor(max_concurrency=2)
+def made() -> ScriptedModels:
+    return ScriptedModels(max_concurrency=2)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def client(server: PolymuxServer) -> Iterator[openai.OpenAI]:
         yield made
 
 
-def test_pictures_by_their_links(client: openai.OpenAI, backend: ScriptedDoor) -> None:
+def test_pictures_by_their_links(client: openai.OpenAI, backend: ScriptedModels) -> None:
     made = client.images.generate(prompt="a lighthouse", n=2, size="1024x768")
     assert made.data is not None
     found = []
@@ -52,7 +52,7 @@ def test_pictures_by_their_links(client: openai.OpenAI, backend: ScriptedDoor) -
     assert work.values["prompt"] == "a lighthouse"
 
 
-def test_pictures_as_they_are(client: openai.OpenAI, backend: ScriptedDoor) -> None:
+def test_pictures_as_they_are(client: openai.OpenAI, backend: ScriptedModels) -> None:
     made = client.images.generate(
         prompt="a lighthouse",
         model=ASTRA,
@@ -73,7 +73,7 @@ def test_pictures_as_they_are(client: openai.OpenAI, backend: ScriptedDoor) -> N
     }  # fmt: skip
 
 
-def test_edits_and_asyncio(server: PolymuxServer, backend: ScriptedDoor) -> None:
+def test_edits_and_asyncio(server: PolymuxServer, backend: ScriptedModels) -> None:
     async def main() -> Any:
         async with of_asyncio(server) as client:
             return await client.images.edit(
@@ -107,7 +107,7 @@ NOT_EDITED: list[tuple[dict[str, Any], str]] = [
     [(*one, False) for one in NOT_MADE] + [(*one, True) for one in NOT_EDITED],
 )
 def test_what_is_not_done_is_refused(
-    client: openai.OpenAI, backend: ScriptedDoor, more: dict[str, Any], param: str, edit: bool
+    client: openai.OpenAI, backend: ScriptedModels, more: dict[str, Any], param: str, edit: bool
 ) -> None:
     ask: Any = client.images.edit if edit else client.images.generate
     given = {"prompt": "a lighthouse"} | ({"image": BOAT} if edit else {})
@@ -143,7 +143,7 @@ def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
 
 def test_where_nothing_makes_pictures(tmp_path: Path) -> None:
     """Returns 501 with a header that prevents the package from retrying."""
-    chats = ScriptedDoor("chats", "chat")
+    chats = ScriptedModels("chats", "chat")
     with (
         PolymuxServer(tmp_path / "s", lambda: [chats]) as server,
         of(server, max_retries=2) as client,

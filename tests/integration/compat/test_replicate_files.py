@@ -13,7 +13,7 @@ from replicate.exceptions import ModelError, ReplicateError
 from servers import steps
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import Box, PolymuxServer, form
-from support.replicate_compat import MP3, PICTURE, ScriptedModels, of, scripted_door
+from support.replicate_compat import MP3, PICTURE, ScriptedModels, of, scripted_server
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ def test_files_that_are_too_long(server: PolymuxServer, backend: ScriptedModels)
 
 def test_files_outlive_the_server_and_expire(tmp_path: Path) -> None:
     box = Box()
-    with scripted_door(tmp_path, box) as server:
+    with scripted_server(tmp_path, box) as server:
         made = sent(server, metadata={"a": 1})
         key = server.key
-    with scripted_door(tmp_path, box) as server:
+    with scripted_server(tmp_path, box) as server:
         assert of(server, key=key).files.get(made.id).metadata == {"a": 1}
-    with scripted_door(tmp_path, box, store={"retention_s": 0.2}) as server:
+    with scripted_server(tmp_path, box, store={"retention_s": 0.2}) as server:
         brief = sent(server)
         until(lambda: server.ask("GET", f"{BASE}/files/{brief.id}").status == 404)
         with pytest.raises(ReplicateError, match="422"):

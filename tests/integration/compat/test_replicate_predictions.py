@@ -10,7 +10,7 @@ from polymux.server.compat.replicate import predictions
 from polymux.service.model import Estimate
 from replicate.exceptions import ReplicateError
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_compat import ScriptedModels, of, scripted_door
+from support.replicate_compat import ScriptedModels, of, scripted_server
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -227,14 +227,14 @@ def test_jobs_of_the_other_apis(server: PolymuxServer) -> None:
 
 def test_they_outlive_the_server(tmp_path: Path) -> None:
     box = Box()
-    with scripted_door(tmp_path, box, shutdown_timeout_s=0.2) as server:
+    with scripted_server(tmp_path, box, shutdown_timeout_s=0.2) as server:
         done = of(server).predictions.create(version="polymux/chat", input={"prompt": "Hi"})
         done.wait()
         box.backend.gate.clear()
         held = of(server).predictions.create(version=CONVERT, input=FILE)
         until(lambda: len(box.backend.began) == 2)
         key = server.key
-    with scripted_door(tmp_path, box) as server:
+    with scripted_server(tmp_path, box) as server:
         again = of(server, key=key).predictions.get(done.id)
         assert (again.output, again.input, again.version) == (done.output, done.input, done.version)
         lost = of(server, key=key).predictions.get(held.id)

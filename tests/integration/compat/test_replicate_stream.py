@@ -16,7 +16,7 @@ from support.replicate_compat import (
     ScriptedModels,
     of,
     of_asyncio,
-    scripted_door,
+    scripted_server,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def streamed(server: PolymuxServer, prediction: dict[str, Any]) -> list[tuple[st
 def test_tokens_as_they_come(tmp_path: Path, authority: Authority) -> None:
     """The first token is read before the others are sent."""
     box = Box()
-    with scripted_door(tmp_path, box, authority) as server:
+    with scripted_server(tmp_path, box, authority) as server:
         box.backend.gate.clear()
         events = of(server, authority).stream("polymux/chat", input={"prompt": "Hi"})
         first = next(iter(events))

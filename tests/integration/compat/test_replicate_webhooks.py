@@ -22,7 +22,7 @@ from servers import steps
 from servers.certificates import Authority
 from servers.misbehaving import MisbehavingServer
 from support.polymux_server import Box, PolymuxServer
-from support.replicate_compat import ScriptedModels, of, scripted_door
+from support.replicate_compat import ScriptedModels, of, scripted_server
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def test_over_tls(tmp_path: Path) -> None:
         good.script(steps.answer(200, b"{}"), times=None)
         hosts = tuple(f"127.0.0.1:{one.port}" for one in (good, bad))
         policy = FetchPolicy(allowed_hosts=hosts, certificate_bundle=known.ca)
-        with scripted_door(tmp_path, Box(), fetch=policy) as server:
+        with scripted_server(tmp_path, Box(), fetch=policy) as server:
             begun(server, bad.url, ["start"])
             begun(server, good.url, ["completed"])
             (request,) = good.wait_requests(1)
@@ -271,7 +271,7 @@ def test_a_receiver_that_is_silent_holds_up_nothing(tmp_path: Path, port: int) -
     with MisbehavingServer(port=port) as receiver:
         receiver.script(steps.answer(200, b"{}"), times=None)
         receiver.script(steps.read_body(), steps.stall(), path="/silent", times=None)
-        with scripted_door(tmp_path, Box(), fetch=policy) as server:
+        with scripted_server(tmp_path, Box(), fetch=policy) as server:
             prediction = begun(server, f"{receiver.url}/silent", ALL, wait=True)
             assert prediction.status == "succeeded"
             begun(server, f"{receiver.url}/other", ["completed"])

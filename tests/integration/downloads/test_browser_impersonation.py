@@ -12,7 +12,7 @@ from polymux.engines.base import Token
 from support.fetches import brotli_bomb
 from support.hostile_check import SANITIZED
 from support.http_server import Exchange, Server
-from support.media_url_server import AddressedServer, Watched
+from support.media_url_server import MediaUrlServer, Watched
 from support.sinks import HeardSink
 from yt_dlp import YoutubeDL
 
@@ -69,7 +69,7 @@ def test_it_is_asked_again_as_by_a_browser(
 ) -> None:
     seen: list[bool] = []
     site.script = picky((site_folder / "low.mp4").read_bytes(), seen)
-    with AddressedServer(tmp_path, site, bundle=certificate) as server:
+    with MediaUrlServer(tmp_path, site, bundle=certificate) as server:
         answer = server.fetches(operation, site.url("/page"))
         assert answer.status == 200, answer.body
         server.has_nothing_left()
@@ -84,7 +84,7 @@ def test_one_that_wants_more_than_a_browser(
 ) -> None:
     seen: list[bool] = []
     site.script = picky(b"", seen, lets_through=False)
-    with AddressedServer(tmp_path, site, bundle=certificate) as server:
+    with MediaUrlServer(tmp_path, site, bundle=certificate) as server:
         status, code, words = server.failure("download_video", site.url("/page"))
     assert (status, code) == (502, "upstream_failed")
     assert "403" in words
@@ -110,7 +110,7 @@ def test_a_browser_is_led_nowhere_else(
     async def secret(exchange: Exchange) -> None:
         await exchange.answer(200, b"secret", "Content-Type: video/mp4")
 
-    with Server(secret) as decoy, AddressedServer(tmp_path, site, bundle=certificate) as server:
+    with Server(secret) as decoy, MediaUrlServer(tmp_path, site, bundle=certificate) as server:
         site.script = leading
         status, code, words = server.failure("download_video", site.url("/page"))
         assert (status, code) == (400, "url_refused"), words
@@ -126,7 +126,7 @@ def test_a_page_packed_by_brotli(site_folder: Path, tmp_path: Path) -> None:
             data = (site_folder / "low.mp4").read_bytes()
             await exchange.answer(200, data, "Content-Type: video/mp4")
 
-    with Server(script) as web, AddressedServer(tmp_path, web) as server:
+    with Server(script) as web, MediaUrlServer(tmp_path, web) as server:
         answer = server.fetches("download_video", web.url("/page"))
         assert answer.status == 200, answer.body
 
@@ -146,7 +146,7 @@ def test_a_bomb_for_browsers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     with (
         Server(script) as site,
-        AddressedServer(tmp_path, site) as server,
+        MediaUrlServer(tmp_path, site) as server,
         Watched() as watched,
     ):
         status, code, words = server.failure("download_video", site.url("/page"))

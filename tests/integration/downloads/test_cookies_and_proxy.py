@@ -19,7 +19,7 @@ from polymux.fetch.fetcher import FetchPolicy
 from polymux.service.model import ProgressSink
 from support.fetches import answering
 from support.http_server import Server
-from support.media_url_server import AddressedServer, allowing
+from support.media_url_server import MediaUrlServer, allowing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def test_with_the_operators_cookies(
     video = (site_folder / "low.mp4").read_bytes()
     with (
         Server(members_only(status, video)) as web,
-        AddressedServer(tmp_path, web, cookies=tmp_path / "cookies") as server,
+        MediaUrlServer(tmp_path, web, cookies=tmp_path / "cookies") as server,
     ):
         answer = server.fetches(operation, web.url(path))
         assert answer.status == 200, answer.body
@@ -67,7 +67,7 @@ def test_with_the_operators_cookies(
 
 @pytest.mark.parametrize("status", [403, 500])
 def test_without_them_the_first_answer_is_reported(tmp_path: Path, status: int) -> None:
-    with Server(members_only(status, b"")) as web, AddressedServer(tmp_path, web) as server:
+    with Server(members_only(status, b"")) as web, MediaUrlServer(tmp_path, web) as server:
         failure = server.failure("convert_to_mp3", web.url("/page"))
         assert failure[:2] == (502, "upstream_failed")
         assert str(status) in failure[2], failure
@@ -103,7 +103,7 @@ def out_of_reach() -> Server:
 def test_by_the_operators_proxy(site: Server, out_of_reach: Server, tmp_path: Path) -> None:
     with (
         Server(leading(site)) as proxy,
-        AddressedServer(tmp_path, out_of_reach, proxy=proxy.url("")) as server,
+        MediaUrlServer(tmp_path, out_of_reach, proxy=proxy.url("")) as server,
     ):
         made = server.made("convert_to_mp3", out_of_reach.url("/page/low.mp4"))
         server.has_nothing_left()
@@ -116,7 +116,7 @@ def test_what_is_refused_stays_so(site: Server, tmp_path: Path, redirected: bool
     with (
         Server(answering(200, b"secret")) as decoy,
         Server(leading(decoy)) as proxy,
-        AddressedServer(tmp_path, site, proxy=proxy.url("")) as server,
+        MediaUrlServer(tmp_path, site, proxy=proxy.url("")) as server,
     ):
         url = decoy.url("/a.mp4")
         url = site.url(f"/leads/{quote(url, safe='')}") if redirected else url
@@ -129,7 +129,7 @@ def test_fragments_tell_yt_dlp_nothing(site: Server, tmp_path: Path) -> None:
     """A fragment with yt-dlp's internal marker could set headers such as ``Referer``."""
     words = quote(json.dumps({"referer": "http://canary.example/", "to_generic": True}))
     url = site.url(f"/low.mp4#__youtubedl_smuggle={words}")
-    with AddressedServer(tmp_path, site) as server:
+    with MediaUrlServer(tmp_path, site) as server:
         assert server.fetches("download_video", url).status == 200
         assert server.fetches("convert_to_mp3", site.url("/page/low.mp4#/shows/1")).status == 200
     sent = [value for one in site.requests for _, value in one.headers]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 from support.programs import find
 from support.video_site import Site
 
@@ -55,12 +55,12 @@ def encrypted(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
-def server(encrypted: Path, tmp_path: Path) -> Iterator[tuple[Server, AddressedServer]]:
-    with Site(encrypted).server() as web, AddressedServer(tmp_path, web) as running:
+def server(encrypted: Path, tmp_path: Path) -> Iterator[tuple[Server, MediaUrlServer]]:
+    with Site(encrypted).server() as web, MediaUrlServer(tmp_path, web) as running:
         yield web, running
 
 
-def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) -> None:
+def test_its_sound_is_that_of_the_video(server: tuple[Server, MediaUrlServer]) -> None:
     """yt-dlp would use the ffmpeg program if it is installed."""
     assert shutil.which("ffmpeg")
     web, running = server
@@ -79,7 +79,7 @@ def test_its_sound_is_that_of_the_video(server: tuple[Server, AddressedServer]) 
     ],
 )
 def test_keys_that_are_none(
-    server: tuple[Server, AddressedServer], name: str, expected: set[tuple[int, str]]
+    server: tuple[Server, MediaUrlServer], name: str, expected: set[tuple[int, str]]
 ) -> None:
     web, running = server
     status, code, words = running.failure("download_video", web.url(f"/{name}/list.m3u8"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 from support.programs import find, run
 from support.video_site import Site
 
@@ -114,7 +114,7 @@ def test_the_highest_before_what_plays_everywhere(
 ) -> None:
     """Resolution is more important than codec compatibility."""
     _, web = ranged
-    with AddressedServer(tmp_path, web) as server:
+    with MediaUrlServer(tmp_path, web) as server:
         body = {"url": web.url(f"/{name}.m3u8"), "resolution": resolution}
         answer = server.json("/api/v1/downloadvideo", body)
         found = streams(server.file(answer), tmp_path / "kept")
@@ -124,7 +124,7 @@ def test_the_highest_before_what_plays_everywhere(
 def test_the_best_sound(ranged: tuple[Ranged, Server], tmp_path: Path) -> None:
     """160 kbit/s Opus wins over 32 kbit/s AAC, because the audio is converted in any case."""
     _, web = ranged
-    with AddressedServer(tmp_path, web) as server:
+    with MediaUrlServer(tmp_path, web) as server:
         server.made("convert_to_mp3", web.url("/sounds/list.mpd"))
     asked = [one.target for one in web.requests if "stream" in one.target]
     assert asked
@@ -135,7 +135,7 @@ def test_picture_and_sound_of_lists_apart_and_of_ranges(
     ranged: tuple[Ranged, Server], tmp_path: Path
 ) -> None:
     site, web = ranged
-    with AddressedServer(tmp_path, web) as server:
+    with MediaUrlServer(tmp_path, web) as server:
         data = server.made("download_video", web.url("/apart.m3u8"))
     found = streams(data, tmp_path / "kept")
     assert {one["codec_type"] for one in found} == {"video", "audio"}

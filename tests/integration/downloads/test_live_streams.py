@@ -8,7 +8,7 @@ import polymux
 import pytest
 from support.fetches import showing
 from support.http_server import Server
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def site(page: str, part: bytes = b"") -> Script:
 @pytest.mark.parametrize("name", LIVE)
 def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
     page, operation = LIVE[name]
-    with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
+    with Server(site(page)) as web, MediaUrlServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url("/page"))
         assert (status, code) == (422, "undecodable"), words
         assert "live" in words
@@ -74,7 +74,7 @@ def test_no_piece_of_it_is_fetched(tmp_path: Path, name: str) -> None:
 
 def test_a_list_of_lists_in_the_place_of_parts(tmp_path: Path) -> None:
     page = SOURCE.format("/itself.m3u8")
-    with Server(site(page)) as web, AddressedServer(tmp_path, web) as server:
+    with Server(site(page)) as web, MediaUrlServer(tmp_path, web) as server:
         status, code, words = server.failure("convert_to_mp3", web.url("/page"))
         assert (status, code) == (422, "undecodable"), words
 
@@ -83,6 +83,6 @@ def test_what_ends_is_fetched(site_folder: Path, tmp_path: Path) -> None:
     """A recording is downloaded without additional list requests. `test_media_pages` tests HLS."""
     path = "/static.mpd"
     part = (site_folder / "hls" / "list0.ts").read_bytes()
-    with Server(site(SOURCE.format(path), part)) as web, AddressedServer(tmp_path, web) as server:
+    with Server(site(SOURCE.format(path), part)) as web, MediaUrlServer(tmp_path, web) as server:
         assert polymux.probe(server.made("convert_to_mp3", web.url("/page"))).duration_s > 0.5
         assert [one.target for one in web.requests].count(path) <= 2

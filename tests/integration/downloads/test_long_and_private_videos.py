@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from polymux.runtime.settings import EngineSettings, Limits
 from support.http_server import Server
-from support.media_url_server import AddressedServer, allowing, fetched
+from support.media_url_server import MediaUrlServer, allowing, fetched
 from support.polymux_server import PolymuxServer
 from support.video_site import Site
 from support.weights import whisper
@@ -64,7 +64,7 @@ def listed(duration_s: int) -> Script:
 )  # fmt: skip
 def test_ten_hours(tmp_path: Path, operation: str, script: Script) -> None:
     """A video over the limit is not downloaded at all (U52)."""
-    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/page"))
         assert (status, code) == (413, "too_large"), words
         assert "36000" in words
@@ -86,7 +86,7 @@ def test_videos_that_are_not_for_everybody(
         else:
             await exchange.answer(answer, b"<html>members only</html>", PAGE)
 
-    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server:
         failure = server.failure(operation, site.url("/page"))
         assert failure[:2] == (status, code), failure
         assert str(answer) in failure[2]

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from polymux.downloads.engine import tags_of
 from support import programs
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 from support.video_site import Site
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ def music(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MusicSite,
 @pytest.fixture(scope="module")
 def server(
     music: tuple[MusicSite, Server], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[AddressedServer]:
+) -> Iterator[MediaUrlServer]:
     _, running = music
     folder, search = tmp_path_factory.mktemp("served"), running.url("/find/{query}")
-    with AddressedServer(folder, running, max_bytes=1 << 30, music_search=search) as server:
+    with MediaUrlServer(folder, running, max_bytes=1 << 30, music_search=search) as server:
         yield server
 
 
-def downloaded(server: AddressedServer) -> polymux.MediaInfo:
+def downloaded(server: MediaUrlServer) -> polymux.MediaInfo:
     answer = server.json("/api/v1/downloadmusic", {"query": "blue danube"})
     return polymux.probe(server.file(answer))
 
@@ -92,7 +92,7 @@ def downloaded(server: AddressedServer) -> polymux.MediaInfo:
     ids=["JPEG", "WebP", "too large"],
 )
 def test_of_a_page(
-    server: AddressedServer, music: tuple[MusicSite, Server], poster: bytes, kind: str
+    server: MediaUrlServer, music: tuple[MusicSite, Server], poster: bytes, kind: str
 ) -> None:
     """The music is downloaded even if the cover image is invalid."""
     site, _ = music
@@ -105,7 +105,7 @@ def test_of_a_page(
 
 
 def test_what_the_file_has_is_its_own(
-    server: AddressedServer, music: tuple[MusicSite, Server]
+    server: MediaUrlServer, music: tuple[MusicSite, Server]
 ) -> None:
     site, _ = music
     site.recording, site.poster = "tagged.mp4", picture("PNG")

@@ -16,13 +16,7 @@ from support.faulty_downloaders import ENDLESS_LINE, LINES_BYTES, LOUD
 from support.fetches import answering, showing
 from support.hostile_check import SANITIZED
 from support.http_server import Server
-from support.media_url_server import (
-    MUSIC,
-    OPERATIONS,
-    AddressedServer,
-    Grown,
-    Watched,
-)
+from support.media_url_server import MUSIC, OPERATIONS, Grown, MediaUrlServer, Watched
 from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
@@ -79,7 +73,7 @@ def test_ten_gibibytes_are_refused_before_they_come(
 ) -> None:
     """Case U34."""
     script = pouring(f"Content-Type: {kind}\r\nContent-Length: {10 << 30}", sent)
-    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server:
         assert server.failure(operation, site.url("/a"))[:2] == (413, "too_large")
     assert sent[0] < _UNDER_WAY_BYTES
 
@@ -87,7 +81,7 @@ def test_ten_gibibytes_are_refused_before_they_come(
 def test_a_page_without_end(tmp_path: Path, sent: list[int]) -> None:
     """Pages have no length limit, but all bytes of a download are counted (U33)."""
     script = pouring(f"Content-Type: {PAGE}", sent)
-    with Server(script) as site, AddressedServer(tmp_path, site) as server, Watched() as watched:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server, Watched() as watched:
         status, code, words = server.failure("summarize_video", site.url("/page"))
     assert (status, code) == (502, "upstream_failed"), words
     assert sent[0] < _UNDER_WAY_BYTES + _PAGES_BYTES
@@ -107,7 +101,7 @@ def packed_page() -> bytes:
 def test_a_bomb_is_no_file(tmp_path: Path, operation: str, encoding: str, packed: bytes) -> None:
     """Decompression stops at the file size limit (U37)."""
     fields = (f"Content-Encoding: {encoding}", f"Content-Type: {PAGE}")
-    with Server(answering(200, packed, *fields)) as site, AddressedServer(tmp_path, site) as server:
+    with Server(answering(200, packed, *fields)) as site, MediaUrlServer(tmp_path, site) as server:
         with Grown() as grown:
             status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (413, "too_large"), words
@@ -120,7 +114,7 @@ def test_a_bomb_is_no_page(tmp_path: Path) -> None:
     fields = ("Content-Encoding: gzip", f"Content-Type: {PAGE}")
     with (
         Server(answering(200, packed_page(), *fields)) as site,
-        AddressedServer(tmp_path, site) as server,
+        MediaUrlServer(tmp_path, site) as server,
         Watched() as watched,
     ):
         status, code, words = server.failure("download_video", site.url("/page"))
@@ -146,7 +140,7 @@ def test_lists_of_parts(tmp_path: Path, template: str) -> None:
     script = showing({"/list.mpd": ("application/dash+xml", text)})
     with (
         Server(script) as site,
-        AddressedServer(tmp_path, site, total_s=60) as server,
+        MediaUrlServer(tmp_path, site, total_s=60) as server,
         Watched() as watched,
     ):
         status, code, words = server.failure("download_video", site.url("/list.mpd"))
@@ -198,7 +192,7 @@ def test_half_a_file(
     script = half_a_file((site_folder / "low.mp4").read_bytes())
     with (
         Server(script) as site,
-        AddressedServer(tmp_path, site, total_s=total_s) as server,
+        MediaUrlServer(tmp_path, site, total_s=total_s) as server,
         ThreadPoolExecutor() as pool,
     ):
         failures = list(pool.map(lambda one: server.failure(one[0], site.url(one[1])), asked))
@@ -223,7 +217,7 @@ NO_ADDRESSES = {
 
 def test_what_is_no_address_costs_nothing(site: Server, tmp_path: Path) -> None:
     """Every operation rejects it. The check takes less than 50 ms of CPU time (U32)."""
-    with AddressedServer(tmp_path, site) as server:
+    with MediaUrlServer(tmp_path, site) as server:
         for name, url in NO_ADDRESSES.items():
             for operation in OPERATIONS:
                 # The longest URL may exceed the form's own limit first.
@@ -251,7 +245,7 @@ def test_a_downloader_that_says_too_much(
     monkeypatch.setattr("polymux.downloads.downloader._FAMILY", family)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     caplog.set_level("INFO", "polymux.engines")
-    with AddressedServer(tmp_path, site) as server, Grown() as grown:
+    with MediaUrlServer(tmp_path, site) as server, Grown() as grown:
         assert server.fetches("convert_to_mp3", site.url("/page/low.mp4")).status == 200
         server.has_nothing_left()
     logs = [one.getMessage() for one in caplog.records if one.name == "polymux.engines"]

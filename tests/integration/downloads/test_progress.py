@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 import pytest
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 from support.polymux_server import form
 from support.video_site import Site
 
@@ -81,7 +81,7 @@ def test_events_of_the_job(held: tuple[HeldSite, Server], tmp_path: Path, operat
     site = held[1]
     route, path = ASKED[operation]
     seen = Seen(held)
-    with AddressedServer(tmp_path, site) as server:
+    with MediaUrlServer(tmp_path, site) as server:
         later = ("Prefer", "respond-async")
         if operation == "download_video":
             begun = server.json(route, {"url": site.url(path)}, [later])

@@ -9,7 +9,7 @@ import pytest
 from support.conversions import wav
 from support.fetches import answering
 from support.http_server import Server
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ async def in_a_chain(exchange: Exchange) -> None:
 )  # fmt: skip
 def test_it_is_given_up(tmp_path: Path, operation: str, script: Script) -> None:
     """The limit is five redirects, for files and pages (U24)."""
-    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server:
         status, code, words = server.failure(operation, site.url("/a"))
         assert (status, code) == (502, "upstream_failed"), words
         assert site.authority not in words
@@ -59,7 +59,7 @@ def test_what_a_page_shows_may_lead_on_too(tmp_path: Path) -> None:
         else:
             await in_a_ring(exchange)
 
-    with Server(page) as site, AddressedServer(tmp_path, site) as server:
+    with Server(page) as site, MediaUrlServer(tmp_path, site) as server:
         status, code, words = server.failure("convert_to_mp3", site.url("/page"))
         assert (status, code) == (502, "upstream_failed"), words
         # The page, requested by the fetcher and the downloader, and its video with three tries.
@@ -74,7 +74,7 @@ def test_five_are_followed(tmp_path: Path) -> None:
         else:
             await exchange.answer(200, wav(1), "Content-Type: audio/wav")
 
-    with Server(five) as site, AddressedServer(tmp_path, site) as server:
+    with Server(five) as site, MediaUrlServer(tmp_path, site) as server:
         assert server.fetches("convert_to_mp3", site.url("/0")).status == 200
         assert server.fetches("download_video", site.url("/0")).status == 200
         server.has_nothing_left()
@@ -85,7 +85,7 @@ def test_https_leads_to_https_alone(tmp_path: Path, certificate: Path) -> None:
     with (
         Server(answering(200, wav(1), "Content-Type: audio/wav")) as plain,
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
-        AddressedServer(tmp_path, plain, safe, bundle=certificate) as server,
+        MediaUrlServer(tmp_path, plain, safe, bundle=certificate) as server,
     ):
         safe.script = answering(302, b"", f"Location: {plain.url('/a.wav')}")
         status, code, words = server.failure("convert_to_mp3", safe.url("/a"))
@@ -114,7 +114,7 @@ def test_a_page_over_tls_may_lead_to_one_without(
         Server(video) as plain,
         Server(answering()) as unlisted,
         Server(answering(), certificate=certificate.with_name("both.pem")) as safe,
-        AddressedServer(tmp_path, plain, safe, bundle=certificate) as server,
+        MediaUrlServer(tmp_path, plain, safe, bundle=certificate) as server,
     ):
         for leading in (redirect, shown):
             safe.script = leading(plain)
@@ -133,7 +133,7 @@ def test_nobody_is_believed_whose_certificate_is_not(tmp_path: Path, certificate
         Server(
             answering(200, b"<html></html>"), certificate=certificate.with_name("both.pem")
         ) as one,
-        AddressedServer(tmp_path, one) as server,
+        MediaUrlServer(tmp_path, one) as server,
     ):
         status, code, words = server.failure("summarize_video", one.url("/page"))
         assert (status, code) == (502, "upstream_failed")

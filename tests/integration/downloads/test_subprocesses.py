@@ -17,7 +17,7 @@ from polymux.service.model import ProgressSink
 from support.faulty_downloaders import SCRIPTS
 from support.fetches import answering
 from support.http_server import Server
-from support.media_url_server import AddressedServer
+from support.media_url_server import MediaUrlServer
 from support.supervised_engine import TESTS
 
 #: Writes a video to the output file, as the real program would.
@@ -48,7 +48,7 @@ def test_streams_of_other_ways_are_not_taken(
     # The downloader may read the folders on its import path.
     monkeypatch.syspath_prepend(programs)
     script = answering(200, PAGES[name].encode(), "Content-Type: text/html")
-    with Server(script) as web, AddressedServer(tmp_path, web) as server:
+    with Server(script) as web, MediaUrlServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url("/page"))
     assert (status, code) == (415, "unsupported_media"), words
     assert ("'mms'" if name == "other" else "'rtmp'") in words

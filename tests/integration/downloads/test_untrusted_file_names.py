@@ -11,7 +11,7 @@ import pytest
 from support.conversions import wav
 from support.fetches import showing
 from support.http_server import Server
-from support.media_url_server import AddressedServer, allowing
+from support.media_url_server import MediaUrlServer, allowing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def called(data: bytes, kind: str, name: str) -> Script:
 
 
 def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
-    with Server(called(wav(1), "audio/wav", "")) as site, AddressedServer(tmp_path, site) as server:
+    with Server(called(wav(1), "audio/wav", "")) as site, MediaUrlServer(tmp_path, site) as server:
         for name in NAMES:
             site.script = called(wav(1), "audio/wav", name)
             kept = saved(server, "convert_to_mp3", site.url("/talk.wav"))
@@ -55,7 +55,7 @@ def test_a_files_name_is_that_of_its_address(tmp_path: Path) -> None:
 def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> None:
     """The name determines neither the path nor the type (U44 in docs/development/testing.md)."""
     script = called((site_folder / "low.mp4").read_bytes(), "video/mp4", "../../x\u202egpj.exe")
-    with Server(script) as site, AddressedServer(tmp_path, site) as server:
+    with Server(script) as site, MediaUrlServer(tmp_path, site) as server:
         *kept, data = saved(server, "download_video", site.url("/talk.mp4"))
         assert kept == ["talk.mp4", "video/mp4"]
         assert polymux.probe(data).duration_s > 2
@@ -63,7 +63,7 @@ def test_a_videos_name_is_nobodys_path(site_folder: Path, tmp_path: Path) -> Non
     assert {one.relative_to(tmp_path).parts[0] for one in tmp_path.rglob("*")} == {"s"}
 
 
-def saved(server: AddressedServer, operation: str, url: str) -> tuple[str, str, bytes]:
+def saved(server: MediaUrlServer, operation: str, url: str) -> tuple[str, str, bytes]:
     """The name, type and content of a result as a browser receives them."""
     answer = server.fetches(operation, url)
     assert answer.status == 200, answer.body
@@ -87,7 +87,7 @@ SCRIPT = showing(
     [("download_video", "/page"), ("convert_to_mp3", "/shows")],
 )
 def test_on_a_server(tmp_path: Path, operation: str, path: str) -> None:
-    with Server(SCRIPT) as web, AddressedServer(tmp_path, web) as server:
+    with Server(SCRIPT) as web, MediaUrlServer(tmp_path, web) as server:
         status, code, words = server.failure(operation, web.url(path))
         assert (status, code) == (415, "unsupported_media")
         assert str(server.settings.store.folder) not in words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.supervised_engine import TESTS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _tests_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Iterator[ServedProgram]:
+def program(tmp_path: Path) -> Iterator[ServeCommand]:
     """A server that is not started yet. It is stopped at the end in any case."""
-    with ServedProgram(tmp_path) as made:
+    with ServeCommand(tmp_path) as made:
         yield made

@@ -16,7 +16,7 @@ from support.preloads import compiled, preloaded
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from support.serve_command import ServedProgram
+    from support.serve_command import ServeCommand
 
 YEAR_S = 365 * 86400
 #: Shifts only the wall clock, by the seconds in the file MOVED_BY.
@@ -68,7 +68,7 @@ time_t time(time_t* now) {
 class TimeOfDay:
     """The wall clock of a server that is started with `start`."""
 
-    def __init__(self, program: ServedProgram, folder: Path) -> None:
+    def __init__(self, program: ServeCommand, folder: Path) -> None:
         self.program = program
         self.moved_s = 0
         self._library = compiled(MOVED, folder, "moved")
@@ -94,13 +94,13 @@ class TimeOfDay:
 
 
 @pytest.fixture
-def clock(program: ServedProgram, tmp_path_factory: pytest.TempPathFactory) -> TimeOfDay:
+def clock(program: ServeCommand, tmp_path_factory: pytest.TempPathFactory) -> TimeOfDay:
     made = TimeOfDay(program, tmp_path_factory.mktemp("clock"))
     made.start()
     return made
 
 
-def job(program: ServedProgram, name: str) -> dict[str, Any]:
+def job(program: ServeCommand, name: str) -> dict[str, Any]:
     answer = program.request("GET", f"{JOBS}/{name}")
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json()
@@ -123,7 +123,7 @@ def check_is_fresh(clock: TimeOfDay, name: str) -> None:
     assert program.request("GET", path_of(found["output"])).body[:1] == b"\xff"
 
 
-def test_the_clock_is_set_and_set_right_again(program: ServedProgram, clock: TimeOfDay) -> None:
+def test_the_clock_is_set_and_set_right_again(program: ServeCommand, clock: TimeOfDay) -> None:
     asked = program.convert(sound(0.2, 1))
     assert asked.status == 200, asked.body
     link = path_of(asked.json()["response"])

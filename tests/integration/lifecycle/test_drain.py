@@ -15,7 +15,7 @@ import pytest
 from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
 from support.polymux_server import CONVERT, Answer, begun, form
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ free_chat = ["narrow"]
 """
 
 
-def started(folder: Path, shutdown_timeout_s: float) -> ServedProgram:
-    return ServedProgram(
+def started(folder: Path, shutdown_timeout_s: float) -> ServeCommand:
+    return ServeCommand(
         folder, f"shutdown_timeout_s = {shutdown_timeout_s}\n{SLOTS}", whole=True
     ).start()
 
@@ -65,7 +65,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def free_chat(program: ServedProgram, what: str) -> Answer:
+def free_chat(program: ServeCommand, what: str) -> Answer:
     headers = [("Content-Type", "application/json")]
     body = f'{{"messages": [{{"role": "user", "content": "{what}"}}]}}'.encode()
     return program.request("POST", "/api/v1/freellm", body, headers)
@@ -78,7 +78,7 @@ def is_refused(answer: Answer) -> bool:
 
 
 def streaming(
-    program: ServedProgram, pool: ThreadPoolExecutor, what: str, count: int
+    program: ServeCommand, pool: ThreadPoolExecutor, what: str, count: int
 ) -> list[Future[Answer]]:
     """Start streams and wait until all begin. An earlier stop would be reported as a status."""
     answered: list[bool] = []
@@ -175,7 +175,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, pool: ThreadPoolExecuto
         assert program.request("GET", f"{JOBS}/{job}").json()["status"] == "failed"
 
 
-def upload(program: ServedProgram) -> tuple[socket.socket, bytes]:
+def upload(program: ServeCommand) -> tuple[socket.socket, bytes]:
     """A form of which one half is sent, and its other half."""
     body, headers = form(("file", ("a.wav", bytes(2_000_000))))
     headers.append(("Connection", "close"))
@@ -218,7 +218,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
             half.set()
             stopped.wait(60)
 
-    with ServedProgram(tmp_path, shutdown_timeout_s=0.5) as program, ThreadPoolExecutor(1) as one:
+    with ServeCommand(tmp_path, shutdown_timeout_s=0.5) as program, ThreadPoolExecutor(1) as one:
         program.start()
 
         def convert() -> bytes:

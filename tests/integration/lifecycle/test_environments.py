@@ -23,12 +23,12 @@ from support.unprivileged import anybody
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from support.serve_command import ServedProgram
+    from support.serve_command import ServeCommand
 
 NOBODY = 64_321
 
 
-def serves(program: ServedProgram) -> None:
+def serves(program: ServeCommand) -> None:
     """Check that every part works."""
     assert program.chat("echo x").json()["text"] == "x"
     assert b"[DONE]" in program.chat("stream 5", stream=True).body
@@ -38,7 +38,7 @@ def serves(program: ServedProgram) -> None:
     assert program.request("GET", JOBS).status == 200
 
 
-def find(program: ServedProgram) -> None:
+def find(program: ServeCommand) -> None:
     """Wait until the server responds at the URL stored next to its key. It cannot print its URL."""
     place = program.folder / "state" / "polymux" / "local-key"
 
@@ -53,7 +53,7 @@ def find(program: ServedProgram) -> None:
     until(answers, START_S)
 
 
-def test_without_standard_streams(program: ServedProgram) -> None:
+def test_without_standard_streams(program: ServeCommand) -> None:
     """Newly opened files must not become standard streams (P07)."""
     before = ("/bin/sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh")
     program.start(before=before, ready=False, stderr=None, stdout=None)
@@ -66,7 +66,7 @@ def test_without_standard_streams(program: ServedProgram) -> None:
     assert program.stop() == 0
 
 
-def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
+def test_a_log_that_nobody_reads(program: ServeCommand) -> None:
     """Standard error is a full pipe (P07)."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
@@ -82,14 +82,14 @@ def test_a_log_that_nobody_reads(program: ServedProgram) -> None:
         os.close(reader)
 
 
-def plain(program: ServedProgram, **more: str) -> Mapping[str, str]:
+def plain(program: ServeCommand, **more: str) -> Mapping[str, str]:
     """A nearly empty environment."""
     kept = ("PATH", "PYTHONPATH", "LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC", "VIRTUAL_ENV")
     own = {name: one for name, one in program.environment.items() if name in kept}
     return own | {"LANG": "C", "LC_ALL": "C"} | more
 
 
-def test_a_plain_environment(program: ServedProgram) -> None:
+def test_a_plain_environment(program: ServeCommand) -> None:
     """LANG=C, no HOME, and a deleted working directory (P08)."""
     folder = program.folder / "gone"
     folder.mkdir()
@@ -104,7 +104,7 @@ def test_a_plain_environment(program: ServedProgram) -> None:
     assert "Traceback" not in program.log_text
 
 
-def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgram) -> None:
+def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServeCommand) -> None:
     """Waiting clients get a response. When the store is reachable again, everything works (D04)."""
     state = program.folder / "state"
     state.mkdir()
@@ -131,7 +131,7 @@ def test_a_store_that_cannot_be_reached_while_work_is_done(program: ServedProgra
     assert "Traceback" not in program.log_text
 
 
-def outcome(program: ServedProgram, **options: Any) -> str:
+def outcome(program: ServeCommand, **options: Any) -> str:
     """The single line that a server prints if it cannot start."""
     program.start(ready=False, **options)
     assert program.wait() not in (0, None)
@@ -140,7 +140,7 @@ def outcome(program: ServedProgram, **options: Any) -> str:
     return program.log_text
 
 
-def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_home_at_all(program: ServeCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder named ~ is created. Without root, the test calls the function directly (P08)."""
     folder = program.folder / "here"
     folder.mkdir()
@@ -157,7 +157,7 @@ def test_no_home_at_all(program: ServedProgram, monkeypatch: pytest.MonkeyPatch)
     assert list(folder.iterdir()) == []
 
 
-def test_folders_that_may_not_be_written(program: ServedProgram) -> None:
+def test_folders_that_may_not_be_written(program: ServeCommand) -> None:
     """The startup fails with one line that names the store (D04)."""
     state = program.folder / "state"
     state.mkdir()
@@ -180,7 +180,7 @@ def read_only_root(folder: Path) -> tuple[str, ...]:
     return (programs.find("unshare"), "--mount", "/bin/sh", "-c", script, str(folder))
 
 
-def test_a_root_that_is_read_only(program: ServedProgram) -> None:
+def test_a_root_that_is_read_only(program: ServeCommand) -> None:
     """Without the permission to mount, the program runs without write permission instead (P08)."""
     before = read_only_root(program.folder)
     mounts = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0

@@ -21,7 +21,7 @@ from support.server_process import until
 from support.services import Scripted
 
 if TYPE_CHECKING:
-    from support.serve_command import ServedProgram
+    from support.serve_command import ServeCommand
 
 
 def mounted(*mounts: str) -> tuple[str, ...]:
@@ -36,13 +36,13 @@ def small(folder: Path, options: str) -> str:
     return f"mount -t tmpfs -o {options} none {quote(str(folder))}"
 
 
-def seen(program: ServedProgram, path: Path) -> Path:
+def seen(program: ServeCommand, path: Path) -> Path:
     """A path as the server sees it."""
     return Path(f"/proc/{program.pid}/root{path}")
 
 
 @pytest.mark.parametrize("options", ["size=3m", "size=64m,nr_inodes=60"])
-def test_until_there_is_no_room(program: ServedProgram, options: str) -> None:
+def test_until_there_is_no_room(program: ServeCommand, options: str) -> None:
     """Returns 507 and keeps results. After deletions there is room (D01, D02 and D13)."""
     program.start(before=mounted(small(program.store, options)))
     data = sound(5, 1) if "size=3m" in options else sound(0.2, 1)
@@ -108,7 +108,7 @@ def test_what_has_expired_goes_from_a_full_disk(tmp_path: Path) -> None:
     assert done.stdout.split() == ["3", "0", "0"]
 
 
-def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
+def test_a_store_that_is_deleted_while_it_runs(program: ServeCommand) -> None:
     """Returns 503 without a crash. The next server creates a new store (D14)."""
     program.start()
     link = path_of(program.convert(sound(0.1, 1)).json()["response"])
@@ -129,7 +129,7 @@ def test_a_store_that_is_deleted_while_it_runs(program: ServedProgram) -> None:
     assert program.convert(sound(0.1, 1)).status == 200
 
 
-def test_a_folder_of_files_on_another_disk(program: ServedProgram) -> None:
+def test_a_folder_of_files_on_another_disk(program: ServeCommand) -> None:
     """The error names the mount. No file is copied or partial (D15)."""
     media = program.store / "media"
     program.start(before=mounted(small(media, "size=8m")))

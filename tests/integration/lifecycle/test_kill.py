@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from support.kill_rounds import JOBS, KillRounds, sound
 from support.polymux_server import CONVERT, begun, form
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.server_process import until
 
 
@@ -32,7 +32,7 @@ def test_rounds_under_load(tmp_path: Path, count: int) -> None:
     assert rounds.known.succeeded
 
 
-def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> None:
+def test_a_killed_server_in_the_middle_of_an_upload(program: ServeCommand) -> None:
     """The partial upload is deleted when the server starts again (M30)."""
     program.start()
     drafts = program.store / "drafts"
@@ -45,7 +45,7 @@ def test_a_killed_server_in_the_middle_of_an_upload(program: ServedProgram) -> N
     assert list(drafts.iterdir()) == []
 
 
-def test_a_killed_server_in_the_middle_of_jobs(program: ServedProgram) -> None:
+def test_a_killed_server_in_the_middle_of_jobs(program: ServeCommand) -> None:
     """Running and waiting jobs fail as interrupted, and their Idempotency-Keys are free."""
     program.start()
     data = sound(60, 1)
@@ -83,7 +83,7 @@ def test_a_killed_server_takes_what_its_engines_started_with_it(tmp_path: Path) 
     buffer = io.BytesIO()
     Image.effect_noise((1600, 1600), 120).save(buffer, "PNG")
     body, headers = form(("file", ("a.png", buffer.getvalue())))
-    with ServedProgram(tmp_path, READING, whole=True) as program:
+    with ServeCommand(tmp_path, READING, whole=True) as program:
         program.start()
         with ThreadPoolExecutor(1) as pool:
             call = pool.submit(program.request, "POST", "/api/v1/image2text", body, headers)
@@ -103,7 +103,7 @@ def is_read(pids: list[int]) -> bool:
     return False
 
 
-def test_killed_while_it_starts_for_the_first_time(program: ServedProgram) -> None:
+def test_killed_while_it_starts_for_the_first_time(program: ServeCommand) -> None:
     """At any moment of the startup. The next start has a valid key."""
     for pause_s in (0.4, 0.8):
         program.start(ready=False)

@@ -24,7 +24,7 @@ from support.server_process import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.serve_command import ServedProgram
+    from support.serve_command import ServeCommand
 
 LIMIT_BYTES = 2 << 30
 
@@ -85,7 +85,7 @@ def hours() -> bytes:
     return silence(3.9)
 
 
-def media_process(program: ServedProgram) -> int:
+def media_process(program: ServeCommand) -> int:
     """The server's real media process."""
     for pid in program.family():
         if b"\0media\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -93,12 +93,12 @@ def media_process(program: ServedProgram) -> int:
     return 0
 
 
-def convert_hours(program: ServedProgram, data: bytes, *headers: tuple[str, str]) -> Any:
+def convert_hours(program: ServeCommand, data: bytes, *headers: tuple[str, str]) -> Any:
     body, own = form(("file", ("a.flac", data)))
     return program.request("POST", CONVERT, body, [*own, *headers], timeout_s=120)
 
 
-def test_the_real_process_killed_in_mid_conversion(program: ServedProgram, hours: bytes) -> None:
+def test_the_real_process_killed_in_mid_conversion(program: ServeCommand, hours: bytes) -> None:
     """The first kill is retried. After the second one the request fails (V27)."""
     program.start()
     with ThreadPoolExecutor(1) as pool:
@@ -125,7 +125,7 @@ def is_growing(drafts: Path) -> bool:
 
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
 def test_a_client_that_leaves_a_real_conversion(
-    program: ServedProgram, hours: bytes, tmp_path: Path, how: str
+    program: ServeCommand, hours: bytes, tmp_path: Path, how: str
 ) -> None:
     """It stops, nothing of it remains, and the same process handles the next one (V28)."""
     program.start()

@@ -16,7 +16,7 @@ import pytest
 from support import programs
 from support.hostile_flac import silence
 from support.kill_rounds import JOBS, sound
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.server_process import until
 from support.unprivileged import anybody
 
@@ -27,10 +27,10 @@ NOBODY = 64_322
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeCommand]:
     """A running server that these tests must not stop."""
     settings = "limits = { header_s = 1.0 }"
-    with ServedProgram(tmp_path_factory.mktemp("shared"), settings) as program:
+    with ServeCommand(tmp_path_factory.mktemp("shared"), settings) as program:
         program.start()
         assert program.chat("echo x").status == 200
         yield program
@@ -64,7 +64,7 @@ def limited(pid: int, name: str, most: int) -> Iterator[None]:
     programs.run(*own, f"--{name}={before}:")
 
 
-def test_stopped_for_a_while(shared: ServedProgram) -> None:
+def test_stopped_for_a_while(shared: ServeCommand) -> None:
     """Running work continues, engines are not considered dead, and deadlines have passed (P04)."""
     engines = set(shared.family())
     with ThreadPoolExecutor(2) as pool:
@@ -84,7 +84,7 @@ def test_stopped_for_a_while(shared: ServedProgram) -> None:
     assert engines <= set(shared.family()), "an engine was ended that was well"
 
 
-def recovers(program: ServedProgram) -> None:
+def recovers(program: ServeCommand) -> None:
     """Check that it accepts new requests of all kinds."""
 
     def works(ask: Callable[[], object]) -> Callable[[], bool]:
@@ -99,7 +99,7 @@ def recovers(program: ServedProgram) -> None:
     until(works(lambda: program.convert(sound(0.1, 1))), 60)
 
 
-def test_no_engine_can_be_started(program: ServedProgram) -> None:
+def test_no_engine_can_be_started(program: ServeCommand) -> None:
     """No file descriptor is left for an engine: 503, which is not counted as a crash (P05)."""
     program.start()
     assert program.chat("echo x").status == 200
@@ -114,7 +114,7 @@ def test_no_engine_can_be_started(program: ServedProgram) -> None:
     assert program.readiness()["backends"]["media"]["state"] == "ready"
 
 
-def test_few_threads(program: ServedProgram) -> None:
+def test_few_threads(program: ServeCommand) -> None:
     """No thread can be started. The limit counts all threads of a user (P05)."""
     before: tuple[str, ...] = ()
     if os.geteuid() == 0:  # The limit does not apply to root.
@@ -130,7 +130,7 @@ def test_few_threads(program: ServedProgram) -> None:
     assert "Traceback" not in program.log_text, program.log_text[-3000:]
 
 
-def test_little_memory(program: ServedProgram) -> None:
+def test_little_memory(program: ServeCommand) -> None:
     """512 MiB of address space for the server and for each engine (P05)."""
     if "san.so" in os.environ.get("LD_PRELOAD", ""):
         return  # Sanitizers reserve terabytes of address space.
@@ -147,7 +147,7 @@ def test_little_memory(program: ServedProgram) -> None:
     assert program.stop() == 0
 
 
-def test_many_failed_requests(shared: ServedProgram) -> None:
+def test_many_failed_requests(shared: ServeCommand) -> None:
     """One log line each, without slowdown or growth (P10)."""
     program = shared
     connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=30)
@@ -188,7 +188,7 @@ def test_many_failed_requests(shared: ServedProgram) -> None:
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.long)])
-def test_conversions_leave_no_process(shared: ServedProgram, count: int) -> None:
+def test_conversions_leave_no_process(shared: ServeCommand, count: int) -> None:
     """Some are canceled. The number of processes, descriptors and threads stays constant (P11)."""
     program = shared
     long, short = silence(3.9), sound(0.1, 2)

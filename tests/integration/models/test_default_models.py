@@ -19,7 +19,7 @@ from polymux.runtime.settings import EngineSettings
 from support import programs, weights
 from support.chat_model import model_path
 from support.commands import call
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_server_without_settings_answers_chats(tmp_path: Path) -> None:
     # Uses one processor, because busy-waiting threads would slow each other down.
     one = str(min(os.sched_getaffinity(0)))
     before = (programs.find("taskset"), "--cpu-list", one)
-    server = ServedProgram(tmp_path, whole=True).start(before=before)
+    server = ServeCommand(tmp_path, whole=True).start(before=before)
     try:
         with polymux.Client(server.url, server.key) as client:
             answer = client.chat("Name three colours.", max_completion_tokens=8)

@@ -13,7 +13,7 @@ from polymux.models import download, registry
 from support.commands import MAX_S, Shell
 from support.http_server import Server
 from support.models import Home, Registry, contents, file, sha256
-from support.range_server import Ranged
+from support.range_server import RangeServer
 from support.repositories import COMMIT, NAME, described, hub, pipeline, safetensors
 from support.server_process import until
 
@@ -32,7 +32,7 @@ WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 class Broken(Home):
     """A registry with one model, whose download stops halfway."""
 
-    def __init__(self, folder: Path, web: Server, there: Ranged) -> None:
+    def __init__(self, folder: Path, web: Server, there: RangeServer) -> None:
         made = Registry()
         made.model("tiny", "chat", "m.gguf", [file("m.gguf", ("u", "", DATA))])
         made.url("u", web.url("/m.gguf"), "m.gguf", DATA)
@@ -48,7 +48,7 @@ class Broken(Home):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Broken]:
-    there = Ranged(DATA, stops=[HALF], stalls=True)
+    there = RangeServer(DATA, stops=[HALF], stalls=True)
     with Server(there) as web:
         yield Broken(tmp_path, web, there)
 
@@ -103,7 +103,7 @@ def at_an_address(tmp_path: Path, url: str) -> Model:
 
 def test_the_length_of_the_registry_binds(tmp_path: Path, folder: ModelsFolder) -> None:
     """A file longer than the registry's length is rejected, also when a download is resumed."""
-    there = Ranged(DATA, stops=[HALF])
+    there = RangeServer(DATA, stops=[HALF])
     with Server(there) as web:
         policy = FetchPolicy(allowed_hosts=(web.authority,))
         model = at_an_address(tmp_path, web.url("/m.gguf"))
@@ -126,7 +126,7 @@ def test_a_file_of_a_repository(
     files = pipeline() | {WEIGHTS: weights}
     (tmp_path / "registry.toml").write_text(described())
     model = registry.read(tmp_path / "registry.toml")[0]
-    there = Ranged(weights, stops=[100_000])
+    there = RangeServer(weights, stops=[100_000])
     with hub({NAME: files}) as found:
         monkeypatch.setenv("POLYMUX_MODELS_URL", f"{found.url}/")
         found.stored[WEIGHTS] = there

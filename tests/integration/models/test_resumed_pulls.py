@@ -14,7 +14,7 @@ from polymux.models.errors import ModelError
 from polymux.models.folder import ModelsFolder
 from support.http_server import Exchange, Server
 from support.models import contents, sha256
-from support.range_server import Ranged
+from support.range_server import RangeServer
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ REST = f"bytes={HALF}-"
 class Place:
     """A models folder, and a server with one file."""
 
-    def __init__(self, folder: ModelsFolder, web: Server, there: Ranged) -> None:
+    def __init__(self, folder: ModelsFolder, web: Server, there: RangeServer) -> None:
         self.folder, self.web, self.there = folder, web, there
         self.reports: list[tuple[int, int | None]] = []
         self.unfinished = folder.path / ".mine.part" / "unfinished"
@@ -67,7 +67,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    there = Ranged(DATA)
+    there = RangeServer(DATA)
     with Server(there) as web:
         yield Place(ModelsFolder(tmp_path / "models"), web, there)
 

@@ -22,7 +22,7 @@ from support.batch_kills import noise
 from support.invariants import until as comes_true
 from support.polymux_server import CHAT, form
 from support.ray_cluster import RayCluster, ray_cluster
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +132,7 @@ def test_killed_driver_goes_on(cluster: RayCluster, inputs: Path, tmp_path: Path
     assert comes_true(lambda: not cluster.workers("BatchWorker"), 60)
 
 
-class Served(ServedProgram):
+class Served(ServeCommand):
     """A polymux server on the cluster."""
 
     def __init__(self, cluster: RayCluster, folder: Path) -> None:

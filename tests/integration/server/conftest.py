@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from support.fake_clock import BEGIN, MovedClock
+from support.fake_clock import BEGIN, FakeClock
 from support.polymux_server import Box, PolymuxServer
 from support.served_songs import made
 
@@ -18,9 +18,9 @@ NUMBERS = count(1)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """The clock of every store that a server opens."""
-    found = MovedClock()
+    found = FakeClock()
     found.now = BEGIN
     monkeypatch.setattr("polymux.service.store.SteadyClock", lambda: found)
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT, HELLO, parsed
-from support.server_process import ServedProcess, until
+from support.server_process import ServerProcess, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def ended(
 
 
 def dripped(
-    server: ServedProcess, connections: list[socket.socket], until: float
+    server: ServerProcess, connections: list[socket.socket], until: float
 ) -> dict[socket.socket, bytes]:
     """Send one byte per second on each connection until all have ended, and return their responses.
     Checks that other clients are served.
@@ -99,7 +99,7 @@ def dripped(
 def test_200_headers_in_drips(tmp_path: Path) -> None:
     """Case H09: one byte per second each. By the header deadline, all are answered or closed."""
     header_s = 1.5
-    with ServedProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
+    with ServerProcess(tmp_path / "s", limits={"header_s": header_s}, log="warning") as server:
         began = time.monotonic()
         with limiter(server, 200) as connections:
             over = dripped(server, connections, began + header_s + 40)
@@ -116,7 +116,7 @@ def test_200_headers_in_drips(tmp_path: Path) -> None:
 def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s: float) -> None:
     """Case H12: closed after the idle timeout. They use few resources and delay no request."""
     limits = {"keep_alive_s": keep_alive_s, "header_s": 30.0}
-    with ServedProcess(tmp_path / "s", limits=limits, log="warning") as server:
+    with ServerProcess(tmp_path / "s", limits=limits, log="warning") as server:
         assert server.json(CHAT, HELLO).status == 200
         before, descriptors = server.memory_bytes(), server.descriptors()
         busy_s = server.cpu_s()
@@ -151,7 +151,7 @@ def test_a_thousand_idle_connections(tmp_path: Path, keep_alive_s: float, idle_s
 def test_more_connections_than_descriptors(tmp_path: Path, count: int, descriptors: int) -> None:
     """Case H13: excess connections get an error. The others and later clients are served."""
     limits = {"header_s": 60.0}
-    with ServedProcess(
+    with ServerProcess(
         tmp_path / "s", limits=limits, log="warning", descriptors=descriptors
     ) as server:
         assert server.json(CHAT, HELLO).status == 200

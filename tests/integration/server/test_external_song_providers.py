@@ -8,7 +8,7 @@ import polymux
 import pytest
 from polymux.service.routes import Route
 from servers.song_providers import SongProviders
-from servers.song_recognizer import NO_MATCH, SONG, SongRecogniser
+from servers.song_recognizer import NO_MATCH, SONG, SongRecognizer
 from support import generated_songs
 from support.served_songs import SEARCH, UNKNOWN, ask, served
 from support.song_searches import ITUNES
@@ -23,8 +23,8 @@ OWN = "Blue Danube - Strauss"
 
 
 @pytest.fixture
-def recogniser() -> Iterator[SongRecogniser]:
-    with SongRecogniser() as running:
+def recognizer() -> Iterator[SongRecognizer]:
+    with SongRecognizer() as running:
         yield running
 
 
@@ -49,26 +49,26 @@ def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_others_are_asked_for_songs_that_are_not_ones_own(
-    song_index: Path, recogniser: SongRecogniser, tmp_path: Path, known: Path, unknown: Path
+    song_index: Path, recognizer: SongRecognizer, tmp_path: Path, known: Path, unknown: Path
 ) -> None:
     """The provider may not find the song either. Its failure is an error and not "no match"."""
-    settings = recogniser.settings()
+    settings = recognizer.settings()
     with served(tmp_path, song_index, song_recognition=settings) as server:
         assert ask(server, known).json()["song_name"] == OWN
-        assert recogniser.asked == []
+        assert recognizer.asked == []
         answer = ask(server, unknown)
         assert (answer.status, answer.json()) == (200, SONG)
         assert "polymux-metrics" not in answer.headers
-        assert len(recogniser.asked) == 1
+        assert len(recognizer.asked) == 1
     with polymux.Local(engines={}, song_index=song_index, song_recognition=settings) as here:
         assert here.identify_song(known).name == OWN
         assert here.identify_song(unknown).json() == SONG
-    recogniser.answer = NO_MATCH
+    recognizer.answer = NO_MATCH
     songs = {"empty_when_unknown": False}
     with served(tmp_path / "2", song_index, songs=songs, song_recognition=settings) as server:
         answer = ask(server, unknown)
         assert (answer.status, answer.json()["code"]) == (404, "no_match")
-    recogniser.instead = refused
+    recognizer.instead = refused
     with served(tmp_path / "3", song_index, song_recognition=settings) as server:
         assert ask(server, unknown).status == 502
         assert ask(server, known).json()["song_name"] == OWN
@@ -76,14 +76,14 @@ def test_others_are_asked_for_songs_that_are_not_ones_own(
 
 def test_others_are_asked_at_once_without_an_index(
     song_index: Path,
-    recogniser: SongRecogniser,
+    recognizer: SongRecognizer,
     providers: SongProviders,
     tmp_path: Path,
     known: Path,
 ) -> None:
     """Without an index, and with an index that the routes exclude."""
     settings = {
-        "song_recognition": recogniser.settings(),
+        "song_recognition": recognizer.settings(),
         "song_search": providers.settings("itunes"),
     }
     with served(tmp_path, tmp_path / "nowhere", **settings) as server:

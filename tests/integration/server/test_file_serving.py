@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from support.fake_clock import MovedClock
+    from support.fake_clock import FakeClock
 
 #: Larger than the buffers of a connection whose client does not read.
 SIZE_BYTES = 16 << 20
@@ -37,7 +37,7 @@ def link(server: PolymuxServer) -> str:
 
 @pytest.fixture
 def server(
-    tmp_path: Path, data: bytes, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: bytes, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PolymuxServer]:
     monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", WRITE_S)
 
@@ -112,12 +112,12 @@ def files(server: PolymuxServer) -> list[Path]:
     return list((server.settings.store.folder / "media").glob("*/*"))
 
 
-def delete_its_job(server: PolymuxServer, _: MovedClock) -> None:
+def delete_its_job(server: PolymuxServer, _: FakeClock) -> None:
     (job,) = server.ask("GET", "/api/v1/predictions").json()["results"]
     assert server.ask("DELETE", f"/api/v1/predictions/{job['id']}").status == 204
 
 
-def let_its_time_pass(server: PolymuxServer, clock: MovedClock) -> None:
+def let_its_time_pass(server: PolymuxServer, clock: FakeClock) -> None:
     """Let the file expire and run the sweep that the server runs periodically."""
     clock.now += server.settings.store.retention_s
     store = server.state.service.store
@@ -129,9 +129,9 @@ def test_a_file_that_goes_while_it_is_read(
     server: PolymuxServer,
     link: str,
     data: bytes,
-    clock: MovedClock,
+    clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
-    go: Callable[[PolymuxServer, MovedClock], None],
+    go: Callable[[PolymuxServer, FakeClock], None],
 ) -> None:
     """A running download completes. New requests return 404 (S07)."""
     # The client pauses in this test.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.hostile_check import PATIENCE
 from support.polymux_server import CHAT
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,16 +54,16 @@ DOCUMENTS: dict[str, tuple[Callable[[], bytes], tuple[int, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A separate server process. Its memory is checked at the end."""
-    with ServedProcess(tmp_path_factory.mktemp("forms")) as running:
+    with ServerProcess(tmp_path_factory.mktemp("forms")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A chat of up to 32 MiB is in memory three times: as received, joined and parsed."""
-    with ServedProcess(tmp_path_factory.mktemp("documents"), more_bytes=192 * MIB) as running:
+    with ServerProcess(tmp_path_factory.mktemp("documents"), more_bytes=192 * MIB) as running:
         yield running
 
 
@@ -74,7 +74,7 @@ class Probe(threading.Thread):
         max_s: The longest response time in seconds.
     """
 
-    def __init__(self, server: ServedProcess) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         super().__init__(daemon=True)
         self._server = server
         self._ended = threading.Event()
@@ -93,7 +93,7 @@ class Probe(threading.Thread):
 
 
 def harmless(
-    server: ServedProcess, path: str, kind: str, body: bytes, statuses: tuple[int, ...]
+    server: ServerProcess, path: str, kind: str, body: bytes, statuses: tuple[int, ...]
 ) -> None:
     """Send the body and check that other requests are not delayed. Tries several times, because
     other programs may cause delays.
@@ -111,12 +111,12 @@ def harmless(
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_forms(forms: ServedProcess, name: str) -> None:
+def test_forms(forms: ServerProcess, name: str) -> None:
     make, statuses = FORMS[name]
     harmless(forms, READ_TEXT, "multipart/form-data; boundary=bbbb", make(), statuses)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents(documents: ServedProcess, name: str) -> None:
+def test_documents(documents: ServerProcess, name: str) -> None:
     make, statuses = DOCUMENTS[name]
     harmless(documents, CHAT, "application/json", make(), statuses)

@@ -19,7 +19,7 @@ from PIL import Image
 from polymux.runtime.settings import EngineSettings
 from support import hostile_pictures as made
 from support.polymux_server import PolymuxServer, form
-from support.server_process import ServedProcess, until
+from support.server_process import ServerProcess, until
 from support.weights import upscaler
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ GROWN = 64 << 20
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("pictures") / "s"
-    with ServedProcess(folder) as running:
+    with ServerProcess(folder) as running:
         assert read(running, PICTURE).status == 200
         assert enlarge(running, PICTURE).status == 200
         yield running
@@ -57,7 +57,7 @@ def enlarge(server: Asked, data: bytes) -> Answer:
     return server.ask("POST", ENLARGE, body, headers)
 
 
-def tried(server: ServedProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
+def tried(server: ServerProcess, data: bytes, max_bytes: int) -> tuple[Answer, Answer]:
     """Send the data to both operations and check memory, temporary files and the next request."""
     pids = server.tree()
     before = server.memory_bytes("VmHWM")
@@ -86,7 +86,7 @@ def jpeg(mode: str = "RGB", **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_pictures_that_are_too_large(server: ServedProcess, name: str) -> None:
+def test_pictures_that_are_too_large(server: ServerProcess, name: str) -> None:
     """Rejected by the declared size before decoding (I02 to I05 and I09)."""
     for answer in tried(server, BOMBS[name](), GROWN):
         assert answer.status == 413, answer.body
@@ -101,7 +101,7 @@ MANY: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_pictures_of_many_frames_and_pages(server: ServedProcess, name: str) -> None:
+def test_pictures_of_many_frames_and_pages(server: ServerProcess, name: str) -> None:
     """Animations: the first frame. TIFFs: OCR limits pages, upscaling uses one (I04 and I05)."""
     reading, enlarging = tried(server, MANY[name](), GROWN)
     if name == "TIFF":
@@ -138,14 +138,14 @@ def text(kind: bytes, head: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_pictures(server: ServedProcess, name: str) -> None:
+def test_odd_pictures(server: ServerProcess, name: str) -> None:
     """Cases I05 and I07 to I09."""
     make, statuses = ODD[name]
     for answer in tried(server, make(), 2 * GROWN):
         assert answer.status in statuses, answer.body
 
 
-def test_the_largest_picture(server: ServedProcess) -> None:
+def test_the_largest_picture(server: ServerProcess) -> None:
     """40 megapixels are accepted and need much less than 512 MiB."""
     before = server.memory_bytes("VmHWM")
     answer = read(server, made.png(6_300, 6_300))
@@ -161,7 +161,7 @@ SVG = (
 
 
 @pytest.mark.parametrize("inner", SVG[1:])
-def test_svg_is_no_picture(server: ServedProcess, inner: str) -> None:
+def test_svg_is_no_picture(server: ServerProcess, inner: str) -> None:
     """Rejected under any name and type (I06)."""
     for start, kind in (("", "image/svg+xml"), ('<?xml version="1.0"?>', "image/png")):
         answer = read(server, (start + SVG[0].format(inner)).encode(), "a.svg", kind)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +16,8 @@ MORE_BYTES = 2 << 20
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
-    with ServedProcess(tmp_path_factory.mktemp("headers"), log="warning") as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("headers"), log="warning") as running:
         yield running
 
 
@@ -31,14 +31,14 @@ LARGE: dict[str, tuple[str, tuple[tuple[str, str], ...], int]] = {
 }
 
 
-def ask(server: ServedProcess, name: str) -> None:
+def ask(server: ServerProcess, name: str) -> None:
     path, fields, status = LARGE[name]
     answer = server.ask("GET", path, headers=fields)
     assert answer.status == status
     assert answer.json()["code"] in ("header_too_large", "invalid_request")
 
 
-def max_bytes(server: ServedProcess, name: str) -> int:
+def max_bytes(server: ServerProcess, name: str) -> int:
     """The additional peak memory of the server during eight such requests, in bytes."""
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # Resets the peak memory.
     before = server.memory_bytes(children=False)
@@ -48,7 +48,7 @@ def max_bytes(server: ServedProcess, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
+def test_headers_that_are_too_much(server: ServerProcess, name: str) -> None:
     """Returns the right status as JSON with at most 2 MiB of memory, repeatedly (H07 and H08).
 
     Uses the smaller of two measurements, because other work of the server affects the larger one.
@@ -59,6 +59,6 @@ def test_headers_that_are_too_much(server: ServedProcess, name: str) -> None:
 
 
 @pytest.mark.parametrize(("length", "status"), [(8000, 404), (9000, 414), (20_000, 414)])
-def test_where_targets_end(server: ServedProcess, length: int, status: int) -> None:
+def test_where_targets_end(server: ServerProcess, length: int, status: int) -> None:
     """The limit for path and query is 8 KiB (H08)."""
     assert server.ask("GET", "/" + "x" * length).status == status

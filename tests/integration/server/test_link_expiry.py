@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
-    from support.fake_clock import MovedClock
+    from support.fake_clock import FakeClock
 
 DAY_S = 86400.0
 
@@ -56,7 +56,7 @@ def end_of(link: str) -> float:
     return float(dict(parse_qsl(link.partition("?")[2]))["exp"])
 
 
-def test_a_link_ends_with_its_file(tmp_path: Path, clock: MovedClock) -> None:
+def test_a_link_ends_with_its_file(tmp_path: Path, clock: FakeClock) -> None:
     with keeping(tmp_path / "s", 3600) as server:
         link = server.link()
         assert end_of(link) == BEGIN + 3600
@@ -68,7 +68,7 @@ def test_a_link_ends_with_its_file(tmp_path: Path, clock: MovedClock) -> None:
         assert status(server, link) == 404
 
 
-def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: MovedClock) -> None:
+def test_links_outlive_the_change_of_secrets(tmp_path: Path, clock: FakeClock) -> None:
     """A link is valid for a week. Secrets rotate every two weeks and two are valid at a time."""
     folder = tmp_path / "s"
     with keeping(folder, 90 * DAY_S) as server:

@@ -17,7 +17,7 @@ from support.polymux_server import (
     read_all,
     reset_at_close,
 )
-from support.server_process import ServedProcess, until
+from support.server_process import ServerProcess, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("peers") / "s"
-    with ServedProcess(folder, limits={"body_first_s": 1.0}) as running:
+    with ServerProcess(folder, limits={"body_first_s": 1.0}) as running:
         assert running.json(CHAT, HELLO).status == 200  # The engine is ready.
         yield running
 
@@ -65,7 +65,7 @@ CHUNKS = {
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
+def test_chunks_that_are_none(server: ServerProcess, name: str) -> None:
     """Rejected, and the connection closes. Bytes behind it are no second request (H04)."""
     before = server.memory_bytes()
     second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -78,7 +78,7 @@ def test_chunks_that_are_none(server: ServedProcess, name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFFF", b"40000000"])
-def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
+def test_chunks_that_never_come(server: ServerProcess, size: bytes) -> None:
     """Received data takes memory, an announced size does not. The deadline applies (H04)."""
     before = server.memory_bytes()
     answer = server.json(CHAT, size + b"\r\n{", [CHUNKED])
@@ -91,7 +91,7 @@ def test_chunks_that_never_come(server: ServedProcess, size: bytes) -> None:
     [("Hi", False, 0), ("sleep 1", False, 0.2), ("letters 3000", True, 0), ("pauses 1", True, 0.2)],
 )
 def test_a_client_that_sends_no_more(
-    server: ServedProcess, text: str, stream: bool, late_s: float
+    server: ServerProcess, text: str, stream: bool, late_s: float
 ) -> None:
     """It gets the full response, then the connection closes (H19)."""
     with server.connect() as connection:
@@ -110,7 +110,7 @@ def test_a_client_that_sends_no_more(
         assert answer.json()["choices"]
 
 
-def test_a_client_that_resets_while_it_is_answered(server: ServedProcess) -> None:
+def test_a_client_that_resets_while_it_is_answered(server: ServerProcess) -> None:
     """Causes no error or warning, and the concurrency slot is free (H20)."""
     log_length = len(server.log())
     body, headers = form(("file", ("a.wav", b"x" * 100)))
@@ -142,7 +142,7 @@ WORDS = [
 
 
 @pytest.mark.parametrize("number", range(len(WORDS)))
-def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
+def test_what_a_terminal_would_obey(server: ServerProcess, number: int) -> None:
     """The log escapes control characters, one line per request. Bad IDs are ignored (H22)."""
     log_length = len(server.log())
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
@@ -154,7 +154,7 @@ def test_what_a_terminal_would_obey(server: ServedProcess, number: int) -> None:
     assert not any(line.startswith("X-Injected") for line in lines)
 
 
-def test_what_programs_and_forms_call_themselves(server: ServedProcess) -> None:
+def test_what_programs_and_forms_call_themselves(server: ServerProcess) -> None:
     """File names in errors and job logs are escaped, too (H22)."""
     name = "\u202e\x1b[2J\x9b31m.wav"
     body, headers = form(("file", (name, b"no sound")), ("other\x1b[2J", "x"))

@@ -12,7 +12,7 @@ from polymux.server.app import create_app
 from polymux.server.openapi import openapi
 from polymux.server.settings.settings import ServerSettings
 from support import schema_run
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ SEED = int(os.environ["POLYMUX_FUZZ_SEED"]) if "POLYMUX_FUZZ_SEED" in os.environ
 EXCLUDED = ("/v1/", "/mcp", "/replicate/", "/page")
 
 
-def check(server: ServedProcess) -> None:
+def check(server: ServerProcess) -> None:
     """Check that the server runs, handles a request, and has logged no secret or traceback."""
     assert server.is_alive()
     log = server.log()
@@ -59,9 +59,9 @@ def asked(report: str) -> tuple[int, int]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("schema") / "s"
-    with ServedProcess(folder, max_concurrency=8, limits={"body_first_s": 5.0}) as running:
+    with ServerProcess(folder, max_concurrency=8, limits={"body_first_s": 5.0}) as running:
         yield running
         assert not any((folder / "store" / "drafts").iterdir())
 
@@ -69,7 +69,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [EXAMPLES > 1, pytest.param(True, marks=pytest.mark.long)])
 def test_the_interface_is_as_its_document_says(
-    server: ServedProcess, tmp_path: Path, *, every: bool
+    server: ServerProcess, tmp_path: Path, *, every: bool
 ) -> None:
     """Statuses, types, schemas and headers, also with missing or wrong keys and other methods."""
     report = schema_run.run(
@@ -81,7 +81,7 @@ def test_the_interface_is_as_its_document_says(
     check(server)
 
 
-def test_what_is_wrong_is_found(server: ServedProcess, tmp_path: Path) -> None:
+def test_what_is_wrong_is_found(server: ServerProcess, tmp_path: Path) -> None:
     """Tests the checks themselves with a forbidden status and a forbidden text."""
     one = ("--include-operation-id", "is_alive", "--phases", "coverage")
     with pytest.raises(AssertionError, match="Custom check failed") as found:

@@ -164,7 +164,7 @@ def test_settings_that_are_none(tmp_path: Path) -> None:
 
 def test_settings_that_are_none_at_a_reload(tmp_path: Path) -> None:
     """The server keeps its old settings and logs the error (P06)."""
-    with serve_command.ServedProgram(tmp_path).start() as program:
+    with serve_command.ServeCommand(tmp_path).start() as program:
         key = program.key
         gone = f"keys = '{tmp_path / 'nothing.json'}'", "nothing.json"
         for number, (text, words) in enumerate([*BAD_SETTINGS, gone], 1):

@@ -15,7 +15,7 @@ import polymux
 import pytest
 from servers.certificates import Authority
 from support import commands
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.server_process import until
 
 if TYPE_CHECKING:
@@ -31,15 +31,15 @@ NAMED = ("Host", "tools.example")
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProgram]:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeCommand]:
     """A running server with a long idle timeout."""
     folder = tmp_path_factory.mktemp("program")
-    with ServedProgram(folder, "[limits]\nkeep_alive_s = 120\n") as running:
+    with ServeCommand(folder, "[limits]\nkeep_alive_s = 120\n") as running:
         yield running.start()
         assert running.stop() == 0
 
 
-def read_again(program: ServedProgram, settings: str, message: str = READ_AGAIN) -> None:
+def read_again(program: ServeCommand, settings: str, message: str = READ_AGAIN) -> None:
     """Reload the settings and wait until the server logs the result."""
     before = program.log_text.count(message)
     program.settings.write_text(settings)
@@ -47,7 +47,7 @@ def read_again(program: ServedProgram, settings: str, message: str = READ_AGAIN)
     until(lambda: program.log_text.count(message) > before, 60)
 
 
-def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
+def test_sighup_changes_who_may_ask(program: ServeCommand) -> None:
     """Hosts and origins change and change back. The process and its open connections remain."""
     plain, pid = program.settings.read_text(), program.pid
 
@@ -82,7 +82,7 @@ def test_sighup_changes_who_may_ask(program: ServedProgram) -> None:
 
 def test_a_reload_before_it_serves(tmp_path: Path) -> None:
     """SIGHUP during startup does not end the server and is not lost: the file may have changed."""
-    program = ServedProgram(tmp_path)
+    program = ServeCommand(tmp_path)
     program.start(ready=False)
     with program:
         handled = f"/proc/{program.process.pid}/status"  # type: ignore[union-attr]
@@ -99,7 +99,7 @@ def _caught(path: str) -> str:
     return line.split()[1]
 
 
-def test_each_line_has_the_id_that_its_answer_has(program: ServedProgram) -> None:
+def test_each_line_has_the_id_that_its_answer_has(program: ServeCommand) -> None:
     """One line per request with the status and the key's ID, but never the key."""
     mine = [("X-Request-ID", "mine-1")]
     asked = [
@@ -136,7 +136,7 @@ def test_tls_and_a_log_of_json(tmp_path: Path) -> None:
     key = made.stdout.decode().strip()
     authority = Authority(tmp_path)
     good = authority.certificate()
-    with ServedProgram(tmp_path) as program:
+    with ServeCommand(tmp_path) as program:
         words = ("--tls-cert", good.chain, "--tls-key", good.key, "--data-dir", tmp_path / "s")
         program.start(arguments=["--log-format", "json", *(str(one) for one in words)])
         assert program.url.startswith("https://127.0.0.1:")

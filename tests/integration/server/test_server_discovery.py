@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 from polymux.config import configuration
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def serving(home: Path, name: str) -> Iterator[str]:
     """Run a server with its own keys and store. Returns its URL."""
     folder = home / name
-    with ServedProgram(folder, f'[store]\nfolder = "{folder}/store"\n', whole=True) as program:
+    with ServeCommand(folder, f'[store]\nfolder = "{folder}/store"\n', whole=True) as program:
         yield program.start(environment=os.environ).url
         assert program.stop() == 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT, HELLO
-from support.server_process import ServedProcess, until
+from support.server_process import ServerProcess, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 LONG = [pytest.mark.long, pytest.mark.slow]
 
 
-def asked(server: ServedProcess, text: str) -> bytes:
+def asked(server: ServerProcess, text: str) -> bytes:
     value = {**HELLO, "messages": [{"role": "user", "content": text}], "stream": True}
     return server.written_json(CHAT, value)
 
 
-def stream(server: ServedProcess, text: str) -> socket.socket:
+def stream(server: ServerProcess, text: str) -> socket.socket:
     """A stream whose client has a small receive buffer."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -33,7 +33,7 @@ def stream(server: ServedProcess, text: str) -> socket.socket:
     return connection
 
 
-def running(server: ServedProcess) -> float:
+def running(server: ServerProcess) -> float:
     """The number of running chats."""
     text = server.ask("GET", "/metrics").body.decode()
     [line] = [one for one in text.splitlines() if one.startswith('polymux_running{backend="quick"')]
@@ -55,11 +55,11 @@ def events(data: bytes) -> Iterator[bytes]:
 @pytest.fixture(scope="module")
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedProcess]:
+) -> Iterator[ServerProcess]:
     """The parameter is (write timeout in seconds, maximum concurrent chats)."""
     write_s, chats = request.param
     folder = tmp_path_factory.mktemp("server") / "s"
-    with ServedProcess(folder, max_concurrency=chats, write_s=write_s) as running:
+    with ServerProcess(folder, max_concurrency=chats, write_s=write_s) as running:
         assert running.json(CHAT, HELLO).status == 200
         yield running
         assert [line for line in running.log().splitlines() if " INFO " not in line] == []
@@ -70,7 +70,7 @@ def server(
     [((2.0, 32), 5.0), pytest.param((None, 502), 130.0, marks=LONG)],
     indirect=["server"],
 )
-def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> None:
+def test_a_reader_of_few_kib_a_second(server: ServerProcess, seconds: float) -> None:
     """The engine pauses until there is room. Nothing is buffered or lost (C35).
 
     The stream takes over twice the write timeout, which does not apply to a client that reads.
@@ -103,7 +103,7 @@ def test_a_reader_of_few_kib_a_second(server: ServedProcess, seconds: float) -> 
     [((2.0, 32), 30, 24 << 20), pytest.param((None, 502), 500, 256 << 20, marks=LONG)],
     indirect=["server"],
 )
-def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: int) -> None:
+def test_readers_that_never_read(server: ServerProcess, count: int, max_bytes: int) -> None:
     """Little is buffered per client, and the write timeout drops them (C36)."""
     before = server.memory_bytes()
     with ExitStack() as connections:
@@ -123,7 +123,7 @@ def test_readers_that_never_read(server: ServedProcess, count: int, max_bytes: i
 
 
 @pytest.mark.parametrize("server", [(None, 4)], indirect=True)
-def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> None:
+def test_who_leaves_while_the_engine_waits_for_room(server: ServerProcess) -> None:
     """An engine that waits for a client ends at its disconnect, long before the timeout (C33)."""
     pids = server.tree()
     connection = stream(server, "flood")
@@ -141,7 +141,7 @@ def test_who_leaves_while_the_engine_waits_for_room(server: ServedProcess) -> No
     [((None, 4), 4_000), pytest.param((None, 4), 100_000, marks=LONG)],
     indirect=["server"],
 )
-def test_very_many_pieces_of_one_letter(server: ServedProcess, count: int) -> None:
+def test_very_many_pieces_of_one_letter(server: ServerProcess, count: int) -> None:
     """All arrive, and the time grows linearly (C46).
 
     100,000 chunks took 5 to 8 s on an idle machine. The limit allows for slower ones.
@@ -154,7 +154,7 @@ def test_very_many_pieces_of_one_letter(server: ServedProcess, count: int) -> No
     assert server.memory_bytes() - before < 32 << 20
 
 
-def letters(server: ServedProcess, count: int) -> float:
+def letters(server: ServerProcess, count: int) -> float:
     """The server's working time for this many chunks."""
     busy_s = server.cpu_s()
     pieces = []

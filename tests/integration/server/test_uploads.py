@@ -10,7 +10,7 @@ import pytest
 from support import hostile_pictures as made
 from support.conversions import wav
 from support.polymux_server import CHAT, CONVERT, HELLO, form, read_answer
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +25,9 @@ PAGE = b"<!doctype html><html><script>alert(1)</script></html>".ljust(2000)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("uploads") / "s"
-    with ServedProcess(folder) as running:
+    with ServerProcess(folder) as running:
         yield running
         assert "Traceback" not in running.log()
 
@@ -41,7 +41,7 @@ def convert(server: Asked, data: bytes, name: str = "a.wav", kind: str = "audio/
 
 
 @pytest.mark.parametrize("kind", ["text/html", "a/b\tc"])
-def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
+def test_sound_by_any_type(server: ServerProcess, kind: str) -> None:
     """The declared type of a part affects neither the input nor the result (M28)."""
     answer = convert(server, TONE, kind=kind)
     assert answer.status == 200, answer.body
@@ -49,7 +49,7 @@ def test_sound_by_any_type(server: ServedProcess, kind: str) -> None:
     assert got.headers["content-type"] == "audio/mpeg"
 
 
-def test_pages_and_texts_by_any_type(server: ServedProcess) -> None:
+def test_pages_and_texts_by_any_type(server: ServerProcess) -> None:
     """A page, an image and audio are recognized by their content (M28)."""
     picture = made.encoded(made.plain(), "PNG")
     for path, name, kind, data in (
@@ -75,7 +75,7 @@ def wave_and_page() -> bytes:
 
 
 @pytest.mark.parametrize("name", ["pwn.html", "../../pwn.svg", "pwn.html\0"])
-def test_sound_that_is_a_page_as_well(server: ServedProcess, name: str) -> None:
+def test_sound_that_is_a_page_as_well(server: ServerProcess, name: str) -> None:
     """The result has a generated name with its real extension, and browsers do not run it (V32)."""
     answer = convert(server, wave_and_page(), name, "text/html")
     assert answer.status == 200, answer.body
@@ -100,7 +100,7 @@ def test_sound_that_is_a_page_as_well(server: ServedProcess, name: str) -> None:
 )
 @pytest.mark.parametrize("path", [CONVERT, STT])
 def test_errors_call_files_by_their_senders_names(
-    server: ServedProcess, path: str, data: bytes, statuses: tuple[int, ...]
+    server: ServerProcess, path: str, data: bytes, statuses: tuple[int, ...]
 ) -> None:
     """Responses, jobs and logs never have the server's file paths."""
     log_length = len(server.log())
@@ -125,7 +125,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize("value", FORGED)
-def test_an_object_is_no_file(server: ServedProcess, value: dict[str, Any]) -> None:
+def test_an_object_is_no_file(server: ServerProcess, value: dict[str, Any]) -> None:
     """An object in the request reaches the engine as an object, whatever its members are."""
     for name in ("metadata", "search_settings", "compound_custom"):
         answer = server.json(CHAT, {**HELLO, name: value})
@@ -163,7 +163,7 @@ def test_uploads_of_the_cap_at_once(tmp_path: Path, count: int, size_bytes: int)
     empty, _ = form(("file", ("a.wav", b"", "audio/wav")))
     data = TONE.ljust(size_bytes - len(empty), b"\0")
     limits = {"upload_bytes": size_bytes, "queue": 10, "body_first_s": 300.0}
-    with ServedProcess(tmp_path / "s", limits=limits) as server:
+    with ServerProcess(tmp_path / "s", limits=limits) as server:
         assert convert(server, TONE).status == 200
         before = server.memory_bytes("VmHWM", children=False)
         answers = upload_together(server, data, count)

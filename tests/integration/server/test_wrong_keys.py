@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.polymux_server import CHAT, HELLO
-from support.server_process import ServedProcess
+from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
     import socket
@@ -38,7 +38,7 @@ def wrong(key: str, shared: int) -> str:
 )
 def test_a_flood_of_wrong_keys(tmp_path: Path, seconds: float) -> None:
     """Hundreds of wrong keys per second do not delay other clients (A21)."""
-    with ServedProcess(tmp_path / "s", log="warning") as server:
+    with ServerProcess(tmp_path / "s", log="warning") as server:
         over = threading.Event()
 
         def flood() -> int:

@@ -18,7 +18,7 @@ from servers import http1, media, steps
 from support.hostile_check import SANITIZED
 from support.media_url_server import Grown
 from support.polymux_server import CHAT, form
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.upstreams import (
     ASKED,
     STT,
@@ -195,7 +195,7 @@ def test_memory_under_answers_without_end(bad: MisbehavingServer, tmp_path: Path
 
     grown_bytes = {}
     settings = SETTINGS.format(url=bad.url)
-    with ServedProgram(tmp_path, settings, whole=True).start() as program:
+    with ServeCommand(tmp_path, settings, whole=True).start() as program:
         for fault, play in ENDLESS.items():
             bad.script(steps.answer(200, good(case, "before")), path=path)
             assert text_of(asked()) == "before"

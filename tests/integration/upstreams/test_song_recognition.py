@@ -19,7 +19,7 @@ from polymux.errors import (
 )
 from polymux.fetch.fetcher import FetchPolicy
 from servers import song_providers as answers
-from servers.song_recognizer import NO_MATCH, SONG, SongRecogniser
+from servers.song_recognizer import NO_MATCH, SONG, SongRecognizer
 from support.commands import run
 from support.polymux_server import form
 from support.song_recognitions import (
@@ -44,8 +44,8 @@ BACKEND = "polymux.upstreams.song_recognition.backend"
 
 
 @pytest.fixture
-def recogniser() -> Iterator[SongRecogniser]:
-    with SongRecogniser() as running:
+def recognizer() -> Iterator[SongRecognizer]:
+    with SongRecognizer() as running:
         yield running
 
 
@@ -54,7 +54,7 @@ def ask(server: PolymuxServer, data: bytes = MUSIC) -> Answer:
     return server.ask("POST", PATH, body, head)
 
 
-def test_every_way_gives_the_same(tmp_path: Path, recogniser: SongRecogniser) -> None:
+def test_every_way_gives_the_same(tmp_path: Path, recognizer: SongRecognizer) -> None:
     source = tmp_path / "a.wav"
     source.write_bytes(MUSIC)
 
@@ -62,7 +62,7 @@ def test_every_way_gives_the_same(tmp_path: Path, recogniser: SongRecogniser) ->
         async with polymux.AsyncClient(server.url, server.key) as client:
             return (await client.identify_song(source)).json()
 
-    with served(tmp_path, recogniser.settings()) as server:
+    with served(tmp_path, recognizer.settings()) as server:
         answer = ask(server)
         assert (answer.status, answer.json()) == (200, SONG)
         with polymux.Client(server.url, server.key) as client:
@@ -72,18 +72,18 @@ def test_every_way_gives_the_same(tmp_path: Path, recogniser: SongRecogniser) ->
         words = ("identify-song", str(source), "--server", server.url)
         shown = run(*words, cwd=tmp_path, POLYMUX_API_KEY=server.key)
         assert shown.stdout.decode() == f"{SONG['song_name']}\t{SONG['songid_url']}\n"
-    with local(recogniser.settings()) as here:
+    with local(recognizer.settings()) as here:
         assert here.identify_song(MUSIC).json() == SONG
     # The polymux server asked once and cached the result. `Local` has a separate cache.
-    assert len(recogniser.asked) == 2
+    assert len(recognizer.asked) == 2
 
 
-def test_what_is_asked(recogniser: SongRecogniser) -> None:
+def test_what_is_asked(recognizer: SongRecognizer) -> None:
     """The request has only the documented fields and nothing about the client."""
-    with local(recogniser.settings(country="at", language="de-AT")) as here:
+    with local(recognizer.settings(country="at", language="de-AT")) as here:
         here.identify_song(MUSIC)
         here.identify_song(music(2))
-    first, second = recogniser.asked
+    first, second = recognizer.asked
     place, _, ids = first.path.partition("/-/tag/")
     assert place == "/discovery/v5/de-AT/AT/web"
     assert len(set((ids + "/" + second.path.partition("/-/tag/")[2]).split("/"))) == 4
@@ -102,16 +102,16 @@ def test_what_is_asked(recogniser: SongRecogniser) -> None:
 
 
 @pytest.mark.parametrize("name", ["no match", "silence", "short"])
-def test_no_match(tmp_path: Path, recogniser: SongRecogniser, name: str) -> None:
+def test_no_match(tmp_path: Path, recognizer: SongRecognizer, name: str) -> None:
     """V30. Silence and audio shorter than one second cause no request."""
-    recogniser.answer = NO_MATCH
+    recognizer.answer = NO_MATCH
     data = {
         "no match": MUSIC,
         "silence": recording(numpy.zeros(4 * RATE_HZ)),
         "short": music(duration_s=0.9),
     }[name]
     (tmp_path / "a.wav").write_bytes(data)
-    with served(tmp_path, recogniser.settings()) as server:
+    with served(tmp_path, recognizer.settings()) as server:
         for _ in range(2):
             answer = ask(server, data)
             assert (answer.status, answer.json()["code"]) == (404, "no_match")
@@ -119,16 +119,16 @@ def test_no_match(tmp_path: Path, recogniser: SongRecogniser, name: str) -> None
             words = ("identify-song", "a.wav", "--server", server.url, "--json")
             done = run(*words, cwd=tmp_path, code=5, POLYMUX_API_KEY=server.key)
             assert done.stdout == b"" or json.loads(done.stdout)
-    with local(recogniser.settings()) as here, pytest.raises(NoMatchError):
+    with local(recognizer.settings()) as here, pytest.raises(NoMatchError):
         here.identify_song(data)
-    assert len(recogniser.asked) == (2 if name == "no match" else 0)
+    assert len(recognizer.asked) == (2 if name == "no match" else 0)
 
 
-def test_what_is_no_sound(tmp_path: Path, recogniser: SongRecogniser) -> None:
-    with served(tmp_path, recogniser.settings()) as server:
+def test_what_is_no_sound(tmp_path: Path, recognizer: SongRecognizer) -> None:
+    with served(tmp_path, recognizer.settings()) as server:
         for data in (b"no sound at all" * 100, MUSIC[:30], MUSIC[:44]):
             assert ask(server, data).status in (415, 422)
-    assert recogniser.asked == []
+    assert recognizer.asked == []
 
 
 FAILURES: dict[str, tuple[Any, int, str]] = {
@@ -144,29 +144,29 @@ FAILURES: dict[str, tuple[Any, int, str]] = {
 
 
 def test_which_error_a_caller_gets(
-    tmp_path: Path, recogniser: SongRecogniser, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, recognizer: SongRecognizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "polymux")
     for number, (failure, (say, status, code)) in enumerate(FAILURES.items()):
-        recogniser.instead = say
-        with served(tmp_path / str(number), recogniser.settings(provider_s=1)) as server:
+        recognizer.instead = say
+        with served(tmp_path / str(number), recognizer.settings(provider_s=1)) as server:
             answer = ask(server)
         text = answer.body.decode()
         assert (answer.status, answer.json()["code"]) == (status, code), (failure, text)
         assert "shazam" in text
-        for word in ("127.0.0.1", str(recogniser.server.port), server.key, "Traceback"):
+        for word in ("127.0.0.1", str(recognizer.server.port), server.key, "Traceback"):
             assert word not in text
         assert len(text) < 500
-        assert len(recogniser.asked) == number + 1
+        assert len(recognizer.asked) == number + 1
         assert server.key not in caplog.text
 
 
 def test_the_guard_lets_nobody_into_this_network(
-    recogniser: SongRecogniser, monkeypatch: pytest.MonkeyPatch
+    recognizer: SongRecognizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configured URL must not resolve to an address in this network."""
-    host, port = "localhost", recogniser.server.port
-    settings = recogniser.settings(shazam_url=f"http://{host}:{port}")
+    host, port = "localhost", recognizer.server.port
+    settings = recognizer.settings(shazam_url=f"http://{host}:{port}")
     with monkeypatch.context() as patched:
         strict_policy = FetchPolicy(allowed_ports=(port,))
         patched.setattr(f"{BACKEND}.policy_of", lambda _: strict_policy)
@@ -174,19 +174,19 @@ def test_the_guard_lets_nobody_into_this_network(
             with pytest.raises(InternalServerError) as caught:
                 here.identify_song(MUSIC)
             assert (caught.value.status, host in str(caught.value)) == (502, False)
-    assert recogniser.asked == []
+    assert recognizer.asked == []
     with local(settings) as here:
         assert here.identify_song(MUSIC).json() == SONG
 
 
-def test_an_answer_by_which_a_server_plays_the_proxy(recogniser: SongRecogniser) -> None:
-    recogniser.instead = answers.status(502, "Proxy-Status: polymux")
-    with local(recogniser.settings()) as here, pytest.raises(InternalServerError) as caught:
+def test_an_answer_by_which_a_server_plays_the_proxy(recognizer: SongRecognizer) -> None:
+    recognizer.instead = answers.status(502, "Proxy-Status: polymux")
+    with local(recognizer.settings()) as here, pytest.raises(InternalServerError) as caught:
         here.identify_song(MUSIC)
     assert caught.value.status == 502
 
 
-def test_a_task_that_is_cancelled_closes_the_connection(recogniser: SongRecogniser) -> None:
+def test_a_task_that_is_cancelled_closes_the_connection(recognizer: SongRecognizer) -> None:
     asked = threading.Event()
 
     async def silent(exchange: Exchange) -> None:
@@ -194,18 +194,18 @@ def test_a_task_that_is_cancelled_closes_the_connection(recogniser: SongRecognis
         await answers.silent(exchange)
 
     async def main() -> None:
-        recogniser.instead = silent
-        async with polymux.AsyncLocal(backends=[backend(recogniser.settings())]) as here:
+        recognizer.instead = silent
+        async with polymux.AsyncLocal(backends=[backend(recognizer.settings())]) as here:
             task = asyncio.ensure_future(here.identify_song(MUSIC))
             assert await asyncio.to_thread(asked.wait, 20)
-            assert not recogniser.server.gone.is_set()
+            assert not recognizer.server.gone.is_set()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert await asyncio.to_thread(recogniser.server.gone.wait, 20)
+            assert await asyncio.to_thread(recognizer.server.gone.wait, 20)
             # The cancellation uses up a rate limit slot, but does not count as a failure of the
             # server.
-            recogniser.instead = None
+            recognizer.instead = None
             assert (await here.identify_song(MUSIC)).json() == SONG
 
     asyncio.run(main())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from servers import steps
 from servers.misbehaving import MisbehavingServer
-from support.serve_command import ServedProgram
+from support.serve_command import ServeCommand
 from support.upstreams import CANARY, WHOLE
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_served(tmp_path: Path) -> None:
         upstream.script(steps.answer(200, json.dumps(WHOLE).encode()))
         upstream.script(steps.answer(401, json.dumps({"error": CANARY}).encode()))
         text = "[engines]\n" + TABLE.format(url=upstream.url, key=key)
-        with ServedProgram(tmp_path, text, whole=True) as program:
+        with ServeCommand(tmp_path, text, whole=True) as program:
             program.start()
             assert program.chat("Hi", model="fast").status == 200
             assert program.chat("Hi", model="fast").status == 502

@@ -116,7 +116,7 @@ async def test_what_comes_before_a_place(tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_what_a_door_keeps(tmp_path: Path) -> None:
+async def test_what_a_compatible_api_keeps(tmp_path: Path) -> None:
     """The request of a compatibility API survives a restart and distinguishes two requests."""
     asked = {"input": {"file": "http://files.example/a"}}
     async with running(tmp_path / "s", Scripted()) as service:

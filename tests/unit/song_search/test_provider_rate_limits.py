@@ -11,14 +11,14 @@ from polymux.upstreams.song_search.errors import ErrorKind, ProviderError
 from polymux.upstreams.song_search.providers import ITunes, MusicBrainz, Shazam
 from polymux.upstreams.song_search.rate_limit import BackOff, Rate, TokenBucket
 from polymux.upstreams.song_search.songs import Song
-from support.fake_clock import MovedClock
+from support.fake_clock import FakeClock
 
 FAILED = ProviderError(ErrorKind.FAILED, "it answered with status 500")
 
 
 class Turns:
     def __init__(self, rate: Rate) -> None:
-        self.clock = MovedClock()
+        self.clock = FakeClock()
         self.bucket = TokenBucket(rate, self.clock, self.clock.sleep)
         self.times: list[float] = []
 
@@ -90,7 +90,7 @@ def test_no_provider_is_asked_more_often_than_it_allows(
 
 
 def test_pauses_grow_and_end() -> None:
-    clock = MovedClock()
+    clock = FakeClock()
     pause = BackOff(clock, lambda: 1.0)
     assert pause.left_s == 0
     lengths = []
@@ -108,7 +108,7 @@ def test_pauses_grow_and_end() -> None:
 def test_pauses_are_of_random_length_and_as_long_as_the_provider_asks_for() -> None:
     lengths = []
     for chance in (0.0, 0.25, 1.0):
-        clock = MovedClock()
+        clock = FakeClock()
         pause = BackOff(clock, lambda found=chance: found)  # type: ignore[misc]
         pause.failed(FAILED, clock())
         lengths.append(pause.left_s)
@@ -140,7 +140,7 @@ def songs(count: int = 1, name: str = "x") -> list[Song]:
 
 
 def test_answers_are_kept_for_a_while() -> None:
-    clock = MovedClock()
+    clock = FakeClock()
     cache = SongCache(1 << 20, 100, 10, clock)
     cache.keep("itunes", "Blue Danube", 5, songs())
     cache.keep("itunes", "nothing", 5, [])
@@ -158,7 +158,7 @@ def test_answers_are_kept_for_a_while() -> None:
 
 
 def test_the_longest_unused_answer_is_given_up() -> None:
-    cache = SongCache(4000, 100, 10, MovedClock())
+    cache = SongCache(4000, 100, 10, FakeClock())
     for name in "abc":
         cache.keep("itunes", name, 5, songs())
     assert len(cache) == 3
