@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polymux
 
 from benchmarks.song import confidences, media, report, scorer, signals
-from benchmarks.song.recognisers import core
+from benchmarks.song.recognizers import core
 from benchmarks.song.signals import RATE_HZ, Sound
 from benchmarks.song.snippets import LENGTHS_S, Case
 

@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.song.basis import Basis
-from benchmarks.song.recognisers import Answer
+from benchmarks.song.recognizers import Answer
 from benchmarks.song.snippets import OUTSIDE, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.song.recognisers import Recognise
+    from benchmarks.song.recognizers import Recognize
 
 PROCESSES = 2
 MUST_NOT_MATCH = (*OUTSIDE, "junk")
@@ -107,7 +107,7 @@ class _Job:
     """State that the worker processes inherit through fork; it is never sent."""
 
     snippets: Source
-    recognise: Recognise
+    recognize: Recognize
 
 
 _jobs: list[_Job] = []
@@ -124,7 +124,7 @@ def ask(job: _Job, case: Case) -> Row:
     answer, error = Answer(None, 0.0, None), ""
     started = time.process_time()
     try:
-        answer = job.recognise(content)
+        answer = job.recognize(content)
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     cpu_s = time.process_time() - started
@@ -142,7 +142,7 @@ def ask(job: _Job, case: Case) -> Row:
 
 def score(
     snippets: Source,
-    recognise: Recognise,
+    recognize: Recognize,
     cases: Sequence[Case],
     kept: Path | None = None,
     processes: int = PROCESSES,
@@ -151,7 +151,7 @@ def score(
 
     Args:
         snippets: Makes the snippets.
-        recognise: Identifies the bytes of an upload. The worker processes inherit it.
+        recognize: Identifies the bytes of an upload. The worker processes inherit it.
         cases: The snippets.
         kept: File for the rows, as lines of JSON.
         processes: Number of processes.
@@ -159,7 +159,7 @@ def score(
     Returns:
         A row for each snippet, in order.
     """
-    _jobs.append(_Job(snippets, recognise))
+    _jobs.append(_Job(snippets, recognize))
     rows: list[Row] = []
     try:
         with multiprocessing.get_context("fork").Pool(processes) as pool:

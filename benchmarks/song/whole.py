@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.song import costs, report, scorer, snippets, song_set
-from benchmarks.song.recognisers import RECOGNISERS
+from benchmarks.song.recognizers import RECOGNISERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -205,7 +205,7 @@ def test_recordings_become_a_table(done: Runs) -> None:
     assert [bar["bar_style"] for bar in bars(notebook)] == ["success", "success"]
 
 
-def test_songs_are_recognised(done: Runs) -> None:
+def test_songs_are_recognized(done: Runs) -> None:
     notebook = done("songs")
     assert "North Wind - Mast" in shown(notebook, "index.identify(snippet)")
     assert printed(notebook, "index.identify(stranger)") == "None\n"

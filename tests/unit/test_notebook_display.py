@@ -125,7 +125,7 @@ SHOWN: dict[str, Any] = {
     "song": lambda: song_named(song_name=HOSTILE, songid_url=f"javascript:{HOSTILE}"),
     "songs": lambda: polymux.SongList.decode(json.dumps([{"song_name": HOSTILE}]).encode()),
     "no songs": lambda: polymux.SongList.decode(b"[]"),
-    "recognised text": lambda: polymux.OcrText.decode(json.dumps({"text": HOSTILE}).encode()),
+    "recognized text": lambda: polymux.OcrText.decode(json.dumps({"text": HOSTILE}).encode()),
     "report": report,
     "error": lambda: polymux.ConversionOutcome(0, "a", None, polymux.NoAudioError(HOSTILE)),
     "media": lambda: media_info(polymux.Cover(HOSTILE, HOSTILE, 3, b"x")),

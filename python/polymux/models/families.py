@@ -80,7 +80,7 @@ def layout_of(path: Path, family: str | None = None) -> Layout:
     try:
         if not path.exists():
             raise InputNotFoundError(f"file or directory not found: {name}", input_name=str(path))
-        found = _recognised(path.absolute(), family)
+        found = _recognized(path.absolute(), family)
     except PermissionError as error:
         raise InputUnreadableError(
             f"cannot read {name}: {error.strerror}", errno=error.errno
@@ -102,7 +102,7 @@ def _is_pickle(path: Path) -> bool:
     return has_pickles([path.name]) and not path.with_suffix(".param").exists()
 
 
-def _recognised(path: Path, family: str | None) -> Layout | None:
+def _recognized(path: Path, family: str | None) -> Layout | None:
     for one, spec in FAMILIES.items():
         found: Layout | None = (
             loaded(spec.model_layout)(path, one) if family in (None, one) else None

@@ -17,7 +17,7 @@ from support.cache import digest
 
 from benchmarks.song import scorer, snippets, song_set, text_search
 from benchmarks.song.conditions import BY_NAME
-from benchmarks.song.recognisers import ours
+from benchmarks.song.recognizers import ours
 
 if TYPE_CHECKING:
     from support.corpus import Corpus
@@ -121,7 +121,7 @@ def of_family(rows: list[Row], family: str) -> list[Row]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", MIN_OF_FAMILY)
-def test_each_kind_of_damage_leaves_most_of_it_recognised(
+def test_each_kind_of_damage_leaves_most_of_it_recognized(
     rows: list[Row], size: Size, family: str
 ) -> None:
     asked = of_family(rows, family)

@@ -9,10 +9,10 @@ from polymux.errors import InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.upstreams.client import GuardedWay
 from polymux.upstreams.song_recognition.backend import (
-    Recogniser,
+    Recognizer,
     SongRecognitionBackend,
     policy_of,
-    recogniser_of,
+    recognizer_of,
 )
 from polymux.upstreams.song_recognition.settings import SongRecognitionSettings
 from polymux.upstreams.song_recognition.shazam import Signature
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def test_nobody_is_asked_by_default() -> None:
     settings = SongRecognitionSettings()
     assert settings.providers == ()
-    assert recogniser_of(settings, GuardedWay(policy_of(settings)))._providers == []
+    assert recognizer_of(settings, GuardedWay(policy_of(settings)))._providers == []
 
 
 def test_only_an_address_that_the_operator_gives_may_lead_anywhere() -> None:
@@ -58,12 +58,12 @@ def test_what_is_wrong_is_named(given: dict[str, Any], expected: str) -> None:
     assert expected in str(caught.value)
 
 
-class Counting(Recogniser):
+class Counting(Recognizer):
     def __init__(self) -> None:
         super().__init__([], SongCache(0, 1, 1), 1)
         self.asked: list[Signature] = []
 
-    async def recognise(self, signature: Signature) -> Song | None:
+    async def recognize(self, signature: Signature) -> Song | None:
         self.asked.append(signature)
         return None
 
@@ -79,5 +79,5 @@ def test_of_silence_and_of_less_than_a_second_nobody_is_asked(
     media = InProcessBackend("media", "media", [])
     backend = SongRecognitionBackend(SongRecognitionSettings(), media, counting)
     signature = Signature("data:,", sample_count, peak_count)
-    assert asyncio.run(backend.recognise(signature)) is None
+    assert asyncio.run(backend.recognize(signature)) is None
     assert counting.asked == ([signature] if asked else [])

@@ -36,10 +36,10 @@ _SLOTS = 64
 _MIN_SIGNAL_S = 1.0
 
 
-class Recogniser(ProviderScheduler[ShazamRecognition]):
+class Recognizer(ProviderScheduler[ShazamRecognition]):
     """Recognizes songs with external services; caches answers by a hash of the signature."""
 
-    async def recognise(self, signature: Signature) -> Song | None:
+    async def recognize(self, signature: Signature) -> Song | None:
         """Return the song of a recording, or None if unknown.
 
         Raises:
@@ -47,7 +47,7 @@ class Recogniser(ProviderScheduler[ShazamRecognition]):
         """
 
         async def ask(source: ShazamRecognition) -> Sequence[Song]:
-            song = await source.recognise(signature)
+            song = await source.recognize(signature)
             return () if song is None else (song,)
 
         digest = hashlib.sha256(signature.uri.encode()).hexdigest()
@@ -60,7 +60,7 @@ class SongRecognitionBackend(Backend):
 
     Args:
         media: Decodes recordings: a backend of the media engine.
-        recogniser: Sends the requests. Default: made from the settings.
+        recognizer: Sends the requests. Default: made from the settings.
     """
 
     is_upstream = True
@@ -69,14 +69,14 @@ class SongRecognitionBackend(Backend):
         self,
         settings: SongRecognitionSettings,
         media: Backend,
-        recogniser: Recogniser | None = None,
+        recognizer: Recognizer | None = None,
     ) -> None:
         self.name = NAME
         self.operations = frozenset({"identify_song"})
         self.max_concurrency = _SLOTS
         self._media = media
         self._way = GuardedWay(policy_of(settings))
-        self._recogniser = recogniser or recogniser_of(settings, self._way)
+        self._recognizer = recognizer or recognizer_of(settings, self._way)
 
     def refuse(self, work: OperationRequest) -> None:
         refuse_addresses(work, "file")
@@ -90,7 +90,7 @@ class SongRecognitionBackend(Backend):
         """
         signature = await self.signature(work)
         try:
-            found = await self.recognise(signature)
+            found = await self.recognize(signature)
         except errors.APIStatusError as error:
             _log.warning("identify_song %s: %s", work.request_id, error)
             raise
@@ -111,7 +111,7 @@ class SongRecognitionBackend(Backend):
         made = (await self._media.run(step, unseen_sink())).output
         return Signature(made["uri"], made["sample_count"], made["peak_count"])
 
-    async def recognise(self, signature: Signature) -> Song | None:
+    async def recognize(self, signature: Signature) -> Song | None:
         """Return the song of a recording, or None if unknown.
 
         Sends no request for silence or for less than a second.
@@ -122,14 +122,14 @@ class SongRecognitionBackend(Backend):
         """
         if not signature.peak_count or signature.duration_s < _MIN_SIGNAL_S:
             return None
-        return await self._recogniser.recognise(signature)
+        return await self._recognizer.recognize(signature)
 
     def health(self) -> Health:
-        return Health("ready", self._recogniser.resting())
+        return Health("ready", self._recognizer.resting())
 
     async def close(self) -> None:
         """Close all connections and the media engine, which may already be closed."""
-        self._recogniser.close()
+        self._recognizer.close()
         await self._way.close()
         await self._media.close()
 
@@ -141,11 +141,11 @@ def policy_of(settings: SongRecognitionSettings) -> FetchPolicy:
     return FetchPolicy(allowed_hosts=(host_of(settings.shazam_url),))
 
 
-def recogniser_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recogniser:
+def recognizer_of(settings: SongRecognitionSettings, way: GuardedWay) -> Recognizer:
     """Create the services named in the settings; requests use the SSRF-checking proxy."""
     cache = SongCache(settings.cache_bytes, settings.cache_s, settings.cache_empty_s)
     shazam = ShazamRecognition(
         settings.shazam_url, settings.provider_s, settings.country, settings.language, way
     )
     known = {shazam.name: shazam}
-    return Recogniser([known[name] for name in settings.providers], cache, settings.deadline_s)
+    return Recognizer([known[name] for name in settings.providers], cache, settings.deadline_s)

@@ -71,7 +71,7 @@ class ShazamRecognition:
         self._client = ProviderClient(base_url, timeout_s, USER_AGENT, nobody, nobody, way)
         self._place = f"/discovery/v5/{language}/{country.upper()}/{_DEVICE}/-/tag"
 
-    async def recognise(self, signature: Signature) -> Song | None:
+    async def recognize(self, signature: Signature) -> Song | None:
         """Return the song, or None if unknown.
 
         Raises:

@@ -33,22 +33,22 @@ class Answer(NamedTuple):
     basis: Basis | None = None
 
 
-Recognise = Callable[[bytes], Answer]
+Recognize = Callable[[bytes], Answer]
 
 
-def chromaprint_peer(songs: SongSet) -> Recognise:
+def chromaprint_peer(songs: SongSet) -> Recognize:
     """Create Chromaprint's recognizer, which always names the position with the fewest bit
     errors."""
     index = chromaprint.Index({one.name: songs.folder / one.encoded for one in songs.indexed})
 
-    def recognise(content: bytes) -> Answer:
+    def recognize(content: bytes) -> Answer:
         name, errors = index.nearest(content)
         return Answer(name, 1.0 - errors, name)
 
-    return recognise
+    return recognize
 
 
-def ours(songs: SongSet) -> Recognise:
+def ours(songs: SongSet) -> Recognize:
     """Create polymux's recognizer, with all tracks in memory and one track per song."""
     from polymux._native._media import Limits, SongIndex, fingerprint_song
 
@@ -64,13 +64,13 @@ def ours(songs: SongSet) -> Recognise:
     return core(index, names)
 
 
-def core(index: SongIndex, names: Sequence[str]) -> Recognise:
+def core(index: SongIndex, names: Sequence[str]) -> Recognize:
     """Create the core's recognizer; the first name belongs to song 1 of the index, and so on."""
     from polymux._native._media import Limits, song_query
 
     limits = Limits()
 
-    def recognise(content: bytes) -> Answer:
+    def recognize(content: bytes) -> Answer:
         asked = song_query(("bytes", content, "snippet"), limits)
         found = index.candidates(asked["query"])
         if not found:
@@ -80,11 +80,11 @@ def core(index: SongIndex, names: Sequence[str]) -> Recognise:
         basis = Basis.of(best, asked["duration_s"])
         return Answer(first if best["accepted"] else None, best["strength"], first, basis)
 
-    return recognise
+    return recognize
 
 
 # Each is created once, before the worker processes start, and several processes use it at once.
-RECOGNISERS: dict[str, Callable[[SongSet], Recognise]] = {
+RECOGNISERS: dict[str, Callable[[SongSet], Recognize]] = {
     "chromaprint": chromaprint_peer,
     "polymux": ours,
 }
