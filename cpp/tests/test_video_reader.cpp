@@ -300,6 +300,22 @@ TEST_SUITE("video reader") {
         CHECK(is_like(pixel(reading.frames[0], 128, 122, 58), white));
     }
 
+    TEST_CASE("pixels are square if the file does not say") {
+        const TemporaryFolder folder;
+        const auto first_frame = [&](const std::string& ratio) {
+            const std::string path = folder.file("a.mp4");
+            make_media(path, {"-y", "-f", "lavfi", "-i", "testsrc2=s=64x64:r=10:d=0.3", "-vf",
+                              "setsar=" + ratio, "-c:v", "libx264"});
+            auto reading =
+                read_path(path, {.width = 64, .height = 64, .fps = {10, 1}, .max_frames = 1});
+            REQUIRE(reading.report);
+            return std::move(reading.frames[0]);
+        };
+        const auto square = first_frame("1");
+        CHECK(first_frame("0") == square);
+        CHECK(first_frame("2") != square);
+    }
+
     TEST_CASE("colors follow the file's metadata") {
         const TemporaryFolder folder;
         struct Case {
