@@ -46,8 +46,7 @@ PAGES = [
 RUN_LANGUAGES = {"python", "console", "cpp"}
 #: Languages whose examples may be followed by an `output` block.
 PRINTING = {"python", "console"}
-#: Commands of consoles that have run, and left no file.
-MADE_NOTHING: set[str] = set()
+MADE_NOTHING: set[str] = set()  # Commands of consoles that have run, and left no file.
 #: The command, in a process that has it loaded.
 COMMAND = "import sys, polymux.cli\nsys.exit(polymux.cli.main({!r}))"
 CHECK = COMMAND.format(["config", "check", "polymux.toml"])
