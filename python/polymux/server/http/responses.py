@@ -81,7 +81,7 @@ def error_body(error: Mapping[str, Any], request_id: str) -> dict[str, Any]:
     return body
 
 
-def error_fields(error: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
+def error_headers(error: Mapping[str, Any], fields: Fields = ()) -> list[tuple[bytes, bytes]]:
     """Return the header fields of an error, after the given ones."""
     headers: list[tuple[bytes, bytes]] = [*fields]
     if error["status"] == 401:
@@ -103,4 +103,6 @@ async def send_error(
 ) -> None:
     """Send the result of `errors.described` as an error response."""
     body = error_body(error, request_id) | dict(more or {})
-    await send_json(send, error["status"], body, error_fields(error, fields), request_id=request_id)
+    await send_json(
+        send, error["status"], body, error_headers(error, fields), request_id=request_id
+    )

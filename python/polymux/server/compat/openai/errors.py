@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.server.http.responses import error_fields, send_json
+from polymux.server.http.responses import error_headers, send_json
 from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
 
@@ -46,7 +46,7 @@ class OpenAiEndpoint(Endpoint):
         self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
         status, body = error_of(error)
-        headers = error_fields(error, fields)
+        headers = error_headers(error, fields)
         if status in _ASKED_AGAIN_IN_VAIN:
             headers.append((b"x-should-retry", b"false"))
         await send_json(send, status, body, headers, request_id=request_id)

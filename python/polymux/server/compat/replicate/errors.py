@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
-from polymux.server.http.responses import error_fields, send_json
+from polymux.server.http.responses import error_headers, send_json
 from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
 
@@ -75,7 +75,7 @@ class ReplicateEndpoint(Endpoint):
         self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:
         body = error_of(error, request_id)
-        headers = error_fields(error, fields)
+        headers = error_headers(error, fields)
         await send_json(send, body["status"], body, headers, request_id=request_id)
 
     def require(self, access: Access, wanted: str) -> None:
