@@ -22,7 +22,7 @@ from benchmarks.song import (
     text_queries,
     whole,
 )
-from benchmarks.song.recognizers import RECOGNISERS
+from benchmarks.song.recognizers import RECOGNIZERS
 
 COST_TRACKS = 60
 COST_TRACKS_REDUCED = 15
@@ -47,7 +47,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     making.add_argument("out", type=Path, nargs="?", help="folder (default: below build/bench)")
     scoring = commands.add_parser("score", help="run a recognizer on the snippets of a set")
     scoring.add_argument("folder", type=Path, help="of the set")
-    scoring.add_argument("--recognizer", required=True, choices=sorted(RECOGNISERS))
+    scoring.add_argument("--recognizer", required=True, choices=sorted(RECOGNIZERS))
     scoring.add_argument("--reduced", action="store_true", help="only the core conditions")
     scoring.add_argument("--each", type=int, help="snippets per cell (default: 40, reduced 8)")
     scoring.add_argument(
@@ -103,7 +103,7 @@ def score(options: argparse.Namespace) -> None:
         ]
     kept = options.folder / "snippets" if options.keep else None
     rows = options.rows or options.folder / f"rows-{options.recognizer}.jsonl"
-    recognize = RECOGNISERS[options.recognizer](songs)
+    recognize = RECOGNIZERS[options.recognizer](songs)
     found = scorer.score(snippets.Snippets(songs, kept), recognize, cases, rows)
     tell(found, options)
     print(f"\nrows: {rows}", file=sys.stderr)

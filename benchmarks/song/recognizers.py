@@ -84,7 +84,7 @@ def core(index: SongIndex, names: Sequence[str]) -> Recognize:
 
 
 # Each is created once, before the worker processes start, and several processes use it at once.
-RECOGNISERS: dict[str, Callable[[SongSet], Recognize]] = {
+RECOGNIZERS: dict[str, Callable[[SongSet], Recognize]] = {
     "chromaprint": chromaprint_peer,
     "polymux": ours,
 }

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.song import costs, report, scorer, snippets, song_set
-from benchmarks.song.recognizers import RECOGNISERS
+from benchmarks.song.recognizers import RECOGNIZERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def asked(plan: Plan, songs: SongSet, who: str) -> list[Row]:
     print(f"{who}: {len(cases)} snippets of seed {songs.seed} ...", file=sys.stderr, flush=True)
     made = snippets.Snippets(songs, songs.folder / f"snippets-{plan.each}")
     rows = songs.folder / f"rows-{who}.jsonl"
-    return scorer.score(made, RECOGNISERS[who](songs), cases, rows)
+    return scorer.score(made, RECOGNIZERS[who](songs), cases, rows)
 
 
 def run(plan: Plan) -> str:
