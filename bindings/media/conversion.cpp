@@ -33,8 +33,7 @@ py::dict to_dict(const ConvertReport& report) {
         "damaged_packets"_a = report.damaged_packets, "seams"_a = report.seams,
         "absorbed_segments"_a = report.absorbed_segments, "bumped_frames"_a = report.bumped_frames,
         "repairs"_a = report.repairs, "inexact_frames"_a = report.inexact_frames,
-        "parted_frames"_a = report.parted_frames,
-        "sequential_fallback"_a = report.sequential_fallback, "warnings"_a = warnings);
+        "identical"_a = report.identical, "verified"_a = report.verified, "warnings"_a = warnings);
 }
 
 struct Converted {

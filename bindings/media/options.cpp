@@ -21,14 +21,11 @@ using media::ConvertOptions;
 using media::Limits;
 using media::MetadataMode;
 using media::Preset;
-using media::Verify;
 
 constexpr std::array<std::pair<const char*, Preset>, 3> presets{
     {{"ffmpeg", Preset::ffmpeg}, {"best", Preset::best}, {"fast", Preset::fast}}};
 constexpr std::array<std::pair<const char*, MetadataMode>, 2> carries{
     {{"copy", MetadataMode::copy}, {"none", MetadataMode::none}}};
-constexpr std::array<std::pair<const char*, Verify>, 2> verifications{
-    {{"first-seam", Verify::first_seam}, {"all", Verify::all}}};
 
 template <typename Names>
 auto from_name(const char* field, const std::string& name, const Names& names) {
@@ -81,24 +78,6 @@ void named_field(Class& python_class, const char* name, Value ConvertOptions::* 
         },
         [member, name, &names](const py::object& self, const std::string& text) {
             const Value value = from_name(name, text, names);
-            const py::scoped_critical_section lock(self);
-            self.cast<ConvertOptions&>().*member = value;
-        });
-}
-
-/// The same; the value without a name is None.
-template <typename Value, typename Class, typename Names>
-void optional_named_field(Class& python_class, const char* name, Value ConvertOptions::* member,
-                          const Names& names) {
-    python_class.def_property(
-        name,
-        [member, &names](const py::object& self) -> std::optional<std::string> {
-            const py::scoped_critical_section lock(self);
-            std::string text = to_name(self.cast<const ConvertOptions&>().*member, names);
-            return text.empty() ? std::nullopt : std::optional(std::move(text));
-        },
-        [member, name, &names](const py::object& self, const std::optional<std::string>& text) {
-            const Value value = text ? from_name(name, *text, names) : Value{};
             const py::scoped_critical_section lock(self);
             self.cast<ConvertOptions&>().*member = value;
         });
@@ -165,7 +144,7 @@ void register_convert_options(py::module_& module) {
     field(options, "identical_file", &ConvertOptions::identical_file);
     field(options, "threads", &ConvertOptions::threads);
     field(options, "exact", &ConvertOptions::exact);
-    optional_named_field(options, "verify", &ConvertOptions::verify, verifications);
+    field(options, "verify", &ConvertOptions::verify);
     field(options, "strict", &ConvertOptions::strict);
     field(options, "limits", &ConvertOptions::limits);
 }

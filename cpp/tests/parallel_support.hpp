@@ -42,6 +42,7 @@ enum class Sound : std::uint8_t {
     silence,
     faint_noise,
     loud_noise,
+    bursts,
     mix
 };
 
@@ -56,6 +57,7 @@ struct Pcm {
 struct Encoded {
     std::vector<std::string> frames;
     int late_frames = 0;  ///< Maximum of frames held back; only for a sequence.
+    std::vector<media::mp3::FrameDemand> demands;  ///< Only for a sequence.
     media::mp3::ParallelSummary summary;
 };
 
@@ -71,8 +73,6 @@ struct Encoded {
 struct ParallelSetup {
     int threads = 3;  ///< Includes the calling thread.
     int segment_frames = 100;
-    media::Verify verify = media::Verify::none;
-    int extra_stuffing_bytes = 0;
     std::function<void()> before_step = {};
     std::function<Result<void>(std::int64_t)> on_progress = {};
     std::function<Result<void>()> before_read = {};
@@ -91,10 +91,5 @@ struct ParallelSetup {
 
 /// Number of different frames; all of them if the counts differ.
 [[nodiscard]] std::size_t differing(const Encoded& one, const Encoded& other);
-
-/// Number of frames coded differently, regardless of bit positions; all
-/// if the counts differ.
-[[nodiscard]] std::size_t coded_otherwise(const Encoded& one, const Encoded& other,
-                                          const media::mp3::EncoderSettings& settings);
 
 }  // namespace polymux::testing

@@ -13,20 +13,18 @@ using namespace polymux::testing;
 namespace {
 
 /// The assembler's output for frames, from their coded content alone.
-std::vector<std::string> laid_out(const std::vector<std::string>& frames,
-                                  const EncoderSettings& settings) {
+std::vector<std::string> laid_out(const Encoded& encoded, const EncoderSettings& settings) {
     const StreamShape shape = shape_of(settings);
     FrameSplitter splitter(shape);
-    BitstreamAssembler assembler(shape, lame_version().substr(5), {});
+    BitstreamAssembler assembler(shape, lame_version().substr(5));
     std::vector<std::string> output;
     const auto keep = [&output](std::span<const std::byte> frame) -> Result<void> {
         output.push_back(as_text(frame));
         return {};
     };
-    for (const std::string& frame : frames) {
-        auto coded = splitter.split(as_bytes(frame));
+    for (std::size_t number = 0; number < encoded.frames.size(); ++number) {
+        auto coded = splitter.split(as_bytes(encoded.frames[number]), encoded.demands[number]);
         REQUIRE(coded);
-        CHECK(coded->follows_rules);
         set_layout(coded->head, shape.version, {.bitrate_index = 1}, 0);
         REQUIRE(assembler.add(std::move(*coded), keep));
     }
@@ -64,13 +62,13 @@ TEST_SUITE("assembler") {
             const EncoderSettings& settings = row.settings;
             const Pcm pcm = make_sound(Sound::mix, settings.sample_rate_hz, settings.channels, 15);
             const Encoded encoded = encode_in_sequence(pcm, settings);
-            CHECK(laid_out(encoded.frames, settings) == encoded.frames);
+            CHECK(laid_out(encoded, settings) == encoded.frames);
         }
     }
 
     TEST_CASE("a frame that will need the reservoir gets it from earlier frames") {
         const StreamShape shape = shape_of(vbr(2));
-        BitstreamAssembler assembler(shape, "3.100", {});
+        BitstreamAssembler assembler(shape, "3.100");
         int frames = 0;
         const auto count = [&frames](std::span<const std::byte> /*frame*/) -> Result<void> {
             ++frames;
@@ -80,7 +78,7 @@ TEST_SUITE("assembler") {
         // "Silent" frames leave as little as possible, and then one frame needs the maximum.
         for (int i = 0; i < 30; ++i) {
             CodedFrame frame = frame_of(500, shape);
-            frame.silent = true;
+            frame.demand.silent = true;
             REQUIRE(assembler.add(std::move(frame), count));
         }
         REQUIRE(assembler.add(frame_of(largest_payload_bits + 4000, shape), count));
@@ -91,14 +89,13 @@ TEST_SUITE("assembler") {
 
     TEST_CASE("a frame that cannot be placed is an error, not a frame without its data") {
         const StreamShape shape = shape_of(vbr(2));
-        BitstreamAssembler assembler(shape, "3.100", {});
+        BitstreamAssembler assembler(shape, "3.100");
         const auto ignore = [](std::span<const std::byte> /*frame*/) -> Result<void> { return {}; };
         constexpr int more_than_fits_bits = 8 * (1044 - 36) + 8;
         REQUIRE(assembler.add(frame_of(more_than_fits_bits, shape), ignore));
         const Result<void> finished = assembler.finish(ignore);
         REQUIRE_FALSE(finished);
         CHECK(finished.error().code == ErrorCode::encoder_failed);
-        CHECK(assembler.stuck());
     }
 
     TEST_CASE("no encoder holds back more frames than computed") {

@@ -194,7 +194,6 @@ ConversionPlan plan_conversion(const OpenedInput& input, const AudioReader& read
     plan.encoder = encoder_settings(reader, options);
     plan.xing = xing_settings(plan.encoder, reader, options);
     plan.threads = options.threads > 0 ? options.threads : Pool::instance().size();
-    plan.verify = options.verify;
     plan.segments = segment_plan(plan, reader, options, can_patch);
     // ffmpeg writes no Xing/Info frame to a pipe.
     plan.xing_frame = can_patch || !options.identical_file;

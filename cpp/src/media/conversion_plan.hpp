@@ -19,7 +19,6 @@ struct ConversionPlan {
     bool xing_frame = true;
     mp3::SegmentPlan segments;
     int threads = 1;
-    Verify verify = Verify::none;
     std::vector<std::byte> tag;  ///< The complete ID3v2 tag.
     std::vector<Warning> warnings;
 };

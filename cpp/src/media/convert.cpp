@@ -5,6 +5,7 @@
 #include "media/conversion_plan.hpp"
 #include "media/mp3/mp3_writer.hpp"
 #include "media/mp3/parallel_encoder.hpp"
+#include "media/mp3/sequential_check.hpp"
 #include "media/opened_input.hpp"
 #include "media/progress_clock.hpp"
 #include "media/reader.hpp"
@@ -52,19 +53,40 @@ Error stopped_by_callback() {
                  .message = "the progress callback stopped the conversion"};
 }
 
-/// Encodes all samples of the reader with one encoder and passes its frames to the writer in order.
-Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encoder,
-                                        mp3::Mp3Writer& writer, ProgressTeller& progress,
-                                        const CancelToken& token) {
-    const mp3::FrameCallback write = [&writer](std::span<const std::byte> frame) {
+/// Where the samples of a conversion come from, and where its frames go. With a check, both also go
+/// there.
+struct Stream {
+    AudioReader& reader;
+    mp3::Mp3Writer& writer;
+    mp3::SequentialCheck* check = nullptr;
+
+    [[nodiscard]] Result<mp3::PcmBlock> read(int samples) const {
+        Result<mp3::PcmBlock> block = reader.read(samples);
+        if (check == nullptr || !block) return block;
+        if (Result<void> encoded = check->encode(*block); !encoded) return encoded.error();
+        return block;
+    }
+
+    [[nodiscard]] Result<void> write(std::span<const std::byte> frame) const {
+        if (check != nullptr) {
+            if (Result<void> compared = check->compare(frame); !compared) return compared;
+        }
         return writer.write_frame(frame);
+    }
+};
+
+/// Encodes all samples of the stream with one encoder.
+Result<mp3::ParallelSummary> encode_all(const Stream& stream, mp3::Encoder& encoder,
+                                        ProgressTeller& progress, const CancelToken& token) {
+    const mp3::FrameCallback write = [&stream](std::span<const std::byte> frame) {
+        return stream.write(frame);
     };
     mp3::ParallelSummary summary;
     for (;;) {
         if (token.cancelled()) {
             return Error{.code = ErrorCode::cancelled, .message = "the conversion was canceled"};
         }
-        Result<mp3::PcmBlock> block = reader.read(encoder.frame_samples());
+        Result<mp3::PcmBlock> block = stream.read(encoder.frame_samples());
         if (!block) return block.error();
         if (block->samples == 0) break;
         if (Result<void> encoded = encoder.encode(*block, write); !encoded) return encoded.error();
@@ -77,18 +99,17 @@ Result<mp3::ParallelSummary> encode_all(AudioReader& reader, mp3::Encoder& encod
 }
 
 /// The same with several encoders, one per available worker.
-Result<mp3::ParallelSummary> encode_side_by_side(AudioReader& reader,
+Result<mp3::ParallelSummary> encode_side_by_side(const Stream& stream,
                                                  std::unique_ptr<mp3::Encoder> encoder,
-                                                 mp3::Mp3Writer& writer, ProgressTeller& progress,
+                                                 ProgressTeller& progress,
                                                  const ConversionPlan& plan,
                                                  const CancelToken& token) {
     const mp3::ParallelJob job{
         .encoder = plan.encoder,
         .plan = plan.segments,
         .threads = plan.threads,
-        .verify = plan.verify,
-        .read = [&reader](int samples) { return reader.read(samples); },
-        .write = [&writer](std::span<const std::byte> frame) { return writer.write_frame(frame); },
+        .read = [&stream](int samples) { return stream.read(samples); },
+        .write = [&stream](std::span<const std::byte> frame) { return stream.write(frame); },
         .on_progress = [&progress](std::int64_t samples) -> Result<void> {
             if (!progress.tell(samples)) return stopped_by_callback();
             return {};
@@ -109,8 +130,7 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     report.bumped_frames = encoded.bumped_frames;
     report.repairs = encoded.repairs;
     report.inexact_frames = encoded.inexact_frames;
-    report.parted_frames = encoded.parted_frames;
-    report.sequential_fallback = encoded.fell_back;
+    report.identical = encoded.inexact_frames == 0;
     report.channels = plan.encoder.channels;
     report.frames = writer.frames();
     report.bytes = writer.bytes();
@@ -161,18 +181,31 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     plan.xing.lowpass_hz = (*encoder)->lowpass_hz();
     mp3::Mp3Writer writer(sink, std::move(plan.tag), plan.xing, {.xing_frame = plan.xing_frame});
     if (Result<void> begun = writer.begin(); !begun) return begun.error();
+    std::optional<mp3::SequentialCheck> check;
+    if (options.verify) {
+        Result<std::unique_ptr<mp3::Encoder>> alone = mp3::create_lame_encoder(plan.encoder);
+        if (!alone) return alone.error();
+        check.emplace(std::move(*alone));
+    }
+    const Stream stream{.reader = **reader, .writer = writer, .check = check ? &*check : nullptr};
     ProgressTeller progress(on_progress, **reader, writer, start);
     Result<mp3::ParallelSummary> encoded =
         plan.segments.parallel
-            ? encode_side_by_side(**reader, std::move(*encoder), writer, progress, plan, token)
-            : encode_all(**reader, **encoder, writer, progress, token);
+            ? encode_side_by_side(stream, std::move(*encoder), progress, plan, token)
+            : encode_all(stream, **encoder, progress, token);
     if (!encoded) return encoded.error();
+    if (check) {
+        if (Result<void> equal = check->finish(); !equal) return equal.error();
+    }
     if (Result<void> finished = writer.finish(encoded->samples); !finished) {
         return finished.error();
     }
     if (!progress.tell(encoded->samples, true)) return stopped_by_callback();
     if (Result<void> committed = sink.commit(); !committed) return committed.error();
-    return make_report(*input, **reader, writer, plan, *encoded);
+    ConvertReport report = make_report(*input, **reader, writer, plan, *encoded);
+    report.verified = options.verify;
+    if (report.verified) report.identical = true;
+    return report;
 }
 
 }  // namespace

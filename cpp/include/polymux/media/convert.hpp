@@ -29,11 +29,6 @@ enum class Preset : std::uint8_t { ffmpeg, best, fast };
 
 enum class MetadataMode : std::uint8_t { copy, none };
 
-/// How far to check segment boundaries of parallel encoding beyond the 24 frames that must always
-/// agree. The encoder before the boundary continues through the whole next segment, and every frame
-/// is compared. This costs that encoder's time. The report has the differences.
-enum class Verify : std::uint8_t { none, first_seam, all };
-
 struct ConvertOptions {
     std::optional<int> bitrate_bps = {};  ///< CBR, or the mean with `abr`; 8,000 to 320,000.
     std::optional<double> vbr_quality =
@@ -52,11 +47,13 @@ struct ConvertOptions {
     int id3v2_version = 3;                    ///< 3 (ID3v2.3, which every player reads) or 4.
     bool identical_file = false;  ///< Whole file as from `ffmpeg -vn`, with tags; implies `exact`.
     int threads = 0;              ///< Maximum for one file; 0 means all cores.
-    /// For ABR and VBR: use one encoder from start to end, which makes every frame identical to
-    /// ffmpeg's. Otherwise, fewer than one frame in a thousand can differ, at LAME's upper bit
-    /// limit. No effect at a constant bitrate; there, use one thread for identical frames.
+    /// For ABR and VBR: use one encoder from start to end. Otherwise, a few frames at LAME's upper
+    /// bit limit can differ from those of one encoder, which the report counts. No effect at a
+    /// constant bitrate, where all frames are the same.
     bool exact = false;
-    Verify verify = Verify::none;
+    /// Also encode the whole file with one encoder, and compare every audio frame. A difference is
+    /// the error `encoder_failed`.
+    bool verify = false;
     bool strict = false;  ///< Damaged input is an error instead of a warning.
     Limits limits = {};
 };
@@ -101,8 +98,9 @@ struct ConvertReport {
     /// Encoders started to encode frames again whose content depends on the bit reservoir's level.
     int repairs = 0;
     std::int64_t inexact_frames = 0;   ///< Such frames that may differ from one encoder's.
-    std::int64_t parted_frames = 0;    ///< Frames that `verify` found to differ after an agreement.
-    bool sequential_fallback = false;  ///< This LAME version cannot join segments safely.
+    /// Every audio frame is certainly the frame of one encoder that encodes the whole file.
+    bool identical = true;
+    bool verified = false;  ///< `verify` has compared every frame.
     std::vector<Warning> warnings;
 };
 

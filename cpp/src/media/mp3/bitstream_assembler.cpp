@@ -5,14 +5,15 @@
 namespace polymux::media::mp3 {
 
 BitstreamAssembler::BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
-                                       const Options& options)
-    : shape_(shape), options_(options), reservoir_(shape), stream_(std::move(encoder_version)) {
-    if (shape_.rate_control == RateControl::cbr) options_.look_ahead_frames = 0;
-}
+                                       int look_ahead_frames)
+    : shape_(shape),
+      look_ahead_frames_(shape.rate_control == RateControl::cbr ? 0 : look_ahead_frames),
+      reservoir_(shape),
+      stream_(std::move(encoder_version)) {}
 
 Result<void> BitstreamAssembler::add(CodedFrame frame, const FrameCallback& on_frame) {
     waiting_.push_back(std::move(frame));
-    while (waiting_.size() > static_cast<std::size_t>(options_.look_ahead_frames)) {
+    while (waiting_.size() > static_cast<std::size_t>(look_ahead_frames_)) {
         if (Result<void> placed = place_first(on_frame); !placed) return placed;
     }
     return {};
@@ -30,7 +31,6 @@ Result<void> BitstreamAssembler::place_first(const FrameCallback& on_frame) {
     CodedFrame& frame = waiting_.front();
     const FrameSize size = choose_size(frame);
     if (!reservoir_.fits(size, frame.main_data_bits)) {
-        stuck_ = true;
         return Error{
             .code = ErrorCode::encoder_failed,
             .message = "an MP3 frame is too large for its size and the bit reservoir (got " +
@@ -42,7 +42,7 @@ Result<void> BitstreamAssembler::place_first(const FrameCallback& on_frame) {
     set_layout(frame.head, shape_.version, size, placement.main_data_begin_bytes);
     stream_.add_head(std::move(frame.head), reservoir_.payload_bits(size) / 8);
     stream_.add_data(frame.main_data, frame.main_data_bits);
-    stream_.stuff(placement.stuffing_bits_after + 8 * options_.extra_stuffing_bytes);
+    stream_.stuff(placement.stuffing_bits_after);
     waiting_.pop_front();
     return stream_.emit(on_frame);
 }
@@ -60,7 +60,7 @@ int BitstreamAssembler::needed_level_bits() const noexcept {
 
 FrameSize BitstreamAssembler::choose_size(const CodedFrame& frame) noexcept {
     const int bits = frame.main_data_bits;
-    const FrameSize chosen = reservoir_.choose(frame.size, bits, frame.silent);
+    const FrameSize chosen = reservoir_.choose(frame.size, bits, frame.demand.silent);
     if (shape_.rate_control == RateControl::cbr) return chosen;
     const int needed = needed_level_bits();
     FrameSize best = chosen;

@@ -18,14 +18,10 @@ namespace polymux::media::mp3 {
 /// bits, it selects a larger size.
 class BitstreamAssembler {
 public:
-    struct Options {
-        int look_ahead_frames = 24;
-        /// For tests: a wrong rule, more stuffing than LAME puts after a frame.
-        int extra_stuffing_bytes = 0;
-    };
+    static constexpr int default_look_ahead_frames = 24;
 
     BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
-                       const Options& options);
+                       int look_ahead_frames = default_look_ahead_frames);
 
     /// Emits the frames that are now complete. Error `encoder_failed` if a frame cannot be placed;
     /// none of its bytes has been emitted then.
@@ -34,8 +30,6 @@ public:
     /// Emits all remaining frames, as an encoder's flush does.
     Result<void> finish(const FrameCallback& on_frame);
 
-    /// A frame could not be placed.
-    [[nodiscard]] bool stuck() const noexcept { return stuck_; }
     /// Frames made larger than by LAME, for the sake of a later frame.
     [[nodiscard]] int bumped_frames() const noexcept { return bumped_frames_; }
 
@@ -46,12 +40,11 @@ private:
     [[nodiscard]] FrameSize choose_size(const CodedFrame& frame) noexcept;
 
     StreamShape shape_;
-    Options options_;
+    int look_ahead_frames_;
     Reservoir reservoir_;
     MainDataStream stream_;
     std::deque<CodedFrame> waiting_;
     int bumped_frames_ = 0;
-    bool stuck_ = false;
 };
 
 }  // namespace polymux::media::mp3

@@ -19,28 +19,6 @@ unsigned value_of(std::byte byte) noexcept {
 
 }  // namespace
 
-bool same_content(const CodedFrame& one, const CodedFrame& other,
-                  RateControl rate_control) noexcept {
-    if (one.main_data_bits != other.main_data_bits || one.head.size() != other.head.size()) {
-        return false;
-    }
-    if (rate_control == RateControl::cbr &&
-        (one.main_data_begin_bytes != other.main_data_begin_bytes || one.size != other.size)) {
-        return false;
-    }
-    const bool same_stereo = one.head[3] == other.head[3];
-    // The first byte of the side information is the pointer; MPEG 1 has one more bit of it in the
-    // next byte.
-    const bool is_mpeg1 = (value_of(one.head[1]) >> 3 & 3) == 3;
-    const unsigned pointer_bit = is_mpeg1 ? 0x80U : 0U;
-    const bool same_second = (value_of(one.head[frame_header_bytes + 1]) | pointer_bit) ==
-                             (value_of(other.head[frame_header_bytes + 1]) | pointer_bit);
-    constexpr std::ptrdiff_t rest = frame_header_bytes + 2;
-    return same_stereo && same_second &&
-           std::equal(one.head.begin() + rest, one.head.end(), other.head.begin() + rest) &&
-           one.main_data == other.main_data;
-}
-
 void set_layout(std::span<std::byte> head, MpegVersion version, FrameSize size,
                 int main_data_begin_bytes) noexcept {
     const auto index = static_cast<unsigned>(size.bitrate_index);
@@ -58,7 +36,8 @@ void set_layout(std::span<std::byte> head, MpegVersion version, FrameSize size,
 
 FrameSplitter::FrameSplitter(const StreamShape& shape) : shape_(shape), reservoir_(shape) {}
 
-Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
+Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame,
+                                        const FrameDemand& demand) {
     const auto header = parse_header(frame);
     const auto side_info = header ? parse_side_info(*header, frame) : std::nullopt;
     const auto head_bytes = static_cast<std::size_t>(shape_.head_bytes());
@@ -80,8 +59,6 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
     const auto first = stream_.begin() + static_cast<std::ptrdiff_t>(begin);
     coded.main_data.assign(first, first + static_cast<std::ptrdiff_t>(data_bytes));
     coded.main_data_bits = side_info->main_data_bits;
-    coded.largest_granule_bits = side_info->largest_granule_bits;
-    coded.main_data_begin_bytes = side_info->main_data_begin_bytes;
     if (const int rest = coded.main_data_bits % 8; rest != 0) {
         coded.main_data.back() &= static_cast<std::byte>(0xFF00U >> rest);
     }
@@ -90,36 +67,15 @@ Result<CodedFrame> FrameSplitter::split(std::span<const std::byte> frame) {
     if (stream_.size() > farthest_pointer_bytes) {
         stream_.erase(stream_.begin(), stream_.end() - farthest_pointer_bytes);
     }
-    follow(coded);
+    coded.demand = demand;
+    coded.level_bits = reservoir_.level_bits();
+    const FrameSize expected = reservoir_.choose(coded.size, coded.main_data_bits, demand.silent);
+    const int begin_bytes = side_info->main_data_begin_bytes;
+    if (coded.size != expected || !reservoir_.fits(coded.size, coded.main_data_bits) ||
+        reservoir_.place(coded.size, coded.main_data_bits).main_data_begin_bytes != begin_bytes) {
+        return contradiction("has another size or place than expected");
+    }
     return coded;
-}
-
-void FrameSplitter::follow(CodedFrame& frame) {
-    follow_size(frame);
-    frame.follows_rules = follows_rules_;
-}
-
-// The silence flag is not in the stream, but shows if it decides the frame's size. If it does not,
-// a frame with as many bits as the previous one is assumed to be like it.
-void FrameSplitter::follow_size(CodedFrame& frame) {
-    const int bits = frame.main_data_bits;
-    frame.level_bits = reservoir_.level_bits();
-    const FrameSize audible = reservoir_.choose(frame.size, bits, false);
-    const FrameSize silent = reservoir_.choose(frame.size, bits, true);
-    if (frame.size != audible) {
-        frame.silent = true;
-        if (frame.size != silent) follows_rules_ = false;
-    } else if (audible == silent) {
-        frame.silent = was_silent_ && bits == previous_bits_;
-    }
-    was_silent_ = frame.silent;
-    previous_bits_ = bits;
-    if (!reservoir_.fits(frame.size, bits)) {
-        follows_rules_ = false;
-        return;
-    }
-    const Placement placement = reservoir_.place(frame.size, bits);
-    if (placement.main_data_begin_bytes != frame.main_data_begin_bytes) follows_rules_ = false;
 }
 
 }  // namespace polymux::media::mp3

@@ -5,16 +5,16 @@
 
 namespace polymux::media::mp3 {
 
-void FrameQueue::publish(CodedFrame frame, std::vector<std::byte> raw) {
+void FrameQueue::publish(CodedFrame frame) {
     const std::scoped_lock lock(mutex_);
-    frames_.push_back({.frame = std::move(frame), .raw = std::move(raw)});
+    frames_.push_back(std::move(frame));
     ++end_;
 }
 
-std::optional<FrameQueue::Taken> FrameQueue::take() {
+std::optional<CodedFrame> FrameQueue::take() {
     const std::scoped_lock lock(mutex_);
     if (frames_.empty()) return std::nullopt;
-    std::optional<Taken> taken(std::move(frames_.front()));
+    std::optional<CodedFrame> taken(std::move(frames_.front()));
     frames_.pop_front();
     ++begin_;
     return taken;
@@ -25,12 +25,11 @@ std::vector<FrameOutline> FrameQueue::outlines(std::int64_t first, std::int64_t 
     std::vector<FrameOutline> found;
     const std::int64_t end = std::min(end_, first + count);
     for (std::int64_t number = std::max(first, begin_); number < end; ++number) {
-        const CodedFrame& frame = frames_[static_cast<std::size_t>(number - begin_)].frame;
+        const CodedFrame& frame = frames_[static_cast<std::size_t>(number - begin_)];
         found.push_back({.bits = frame.main_data_bits,
-                         .largest_granule_bits = frame.largest_granule_bits,
                          .level_bits = frame.level_bits,
                          .size = frame.size,
-                         .silent = frame.silent});
+                         .demand = frame.demand});
     }
     return found;
 }
@@ -51,14 +50,6 @@ std::int64_t FrameQueue::end() const {
 std::int64_t FrameQueue::begin() const {
     const std::scoped_lock lock(mutex_);
     return begin_;
-}
-
-std::optional<bool> FrameQueue::same_as(std::int64_t number, const CodedFrame& frame,
-                                        RateControl rate_control) const {
-    const std::scoped_lock lock(mutex_);
-    if (number < begin_ || number >= end_) return std::nullopt;
-    return same_content(frames_[static_cast<std::size_t>(number - begin_)].frame, frame,
-                        rate_control);
 }
 
 }  // namespace polymux::media::mp3

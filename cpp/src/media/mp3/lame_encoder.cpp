@@ -1,22 +1,17 @@
-#include <lame/lame.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "media/mp3/lame_library.h"
+#include "media/mp3/state_hash.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 #include "polymux/media/mp3/frame.hpp"
 
 namespace polymux::media::mp3 {
 
 namespace {
-
-struct LameDeleter {
-    void operator()(lame_global_flags* encoder) const noexcept { lame_close(encoder); }
-};
-using UniqueLame = std::unique_ptr<lame_global_flags, LameDeleter>;
 
 // FFmpeg's factor for a -q:a value, before it truncates to an integer.
 constexpr double quality_to_lambda = 118;
@@ -38,47 +33,51 @@ Error encoder_error(std::string message) {
     return Error{.code = ErrorCode::encoder_failed, .message = std::move(message)};
 }
 
-void be_silent(const char* /*format*/, va_list /*arguments*/) {}
-
-void set_rate_control(lame_global_flags* encoder, const EncoderSettings& settings) {
-    switch (settings.rate_control) {
-        case RateControl::cbr:
-            lame_set_brate(encoder, settings.bitrate_bps / 1000);
-            break;
-        case RateControl::abr:
-            lame_set_VBR(encoder, vbr_abr);
-            lame_set_VBR_mean_bitrate_kbps(encoder, settings.bitrate_bps / 1000);
-            break;
-        case RateControl::vbr: {
-            const int lambda = static_cast<int>(settings.vbr_quality * quality_to_lambda);
-            lame_set_VBR(encoder, vbr_default);
-            lame_set_VBR_quality(
-                encoder, static_cast<float>(lambda) / static_cast<float>(quality_to_lambda));
-            break;
-        }
+const polymux_lame& choose_library() noexcept {
+#ifdef POLYMUX_LAME_AVX2
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2")) {
+        return polymux_lame_avx2;
     }
+#endif
+    return polymux_lame_baseline;
+}
+
+/// The build of LAME that is fastest on this processor.
+const polymux_lame& library() noexcept {
+    static const polymux_lame& chosen = choose_library();
+    return chosen;
+}
+
+struct LameDeleter {
+    void operator()(lame_global_struct* encoder) const noexcept { library().destroy(encoder); }
+};
+using UniqueLame = std::unique_ptr<lame_global_struct, LameDeleter>;
+
+polymux_lame_settings lame_settings(const EncoderSettings& settings) {
+    polymux_lame_settings lame{.sample_rate_hz = settings.sample_rate_hz,
+                               .channels = settings.channels,
+                               .rate_control = polymux_lame_cbr,
+                               .bitrate_kbps = settings.bitrate_bps / 1000,
+                               .vbr_quality = 0,
+                               .quality = -1};
+    if (settings.preset == Preset::best) lame.quality = 4;
+    if (settings.preset == Preset::fast) lame.quality = 7;
+    if (settings.rate_control == RateControl::abr) lame.rate_control = polymux_lame_abr;
+    if (settings.rate_control == RateControl::vbr) {
+        const int lambda = static_cast<int>(settings.vbr_quality * quality_to_lambda);
+        lame.rate_control = polymux_lame_vbr;
+        lame.vbr_quality = static_cast<float>(lambda) / static_cast<float>(quality_to_lambda);
+    }
+    return lame;
 }
 
 UniqueLame create(const EncoderSettings& settings) {
     // LAME fills global tables during encoder setup, without a lock.
     static std::mutex setup;
+    const polymux_lame_settings lame = lame_settings(settings);
     const std::lock_guard lock(setup);
-    UniqueLame encoder(lame_init());
-    if (!encoder) return nullptr;
-    lame_set_errorf(encoder.get(), be_silent);
-    lame_set_msgf(encoder.get(), be_silent);
-    lame_set_debugf(encoder.get(), be_silent);
-    lame_set_num_channels(encoder.get(), settings.channels);
-    lame_set_mode(encoder.get(), settings.channels > 1 ? JOINT_STEREO : MONO);
-    lame_set_in_samplerate(encoder.get(), settings.sample_rate_hz);
-    lame_set_out_samplerate(encoder.get(), settings.sample_rate_hz);
-    if (settings.preset == Preset::best) lame_set_quality(encoder.get(), 4);
-    if (settings.preset == Preset::fast) lame_set_quality(encoder.get(), 7);
-    set_rate_control(encoder.get(), settings);
-    lame_set_bWriteVbrTag(encoder.get(), 0);
-    lame_set_disable_reservoir(encoder.get(), 0);
-    if (lame_init_params(encoder.get()) < 0) return nullptr;
-    return encoder;
+    return UniqueLame(library().create(&lame));
 }
 
 class LameEncoder final : public Encoder {
@@ -86,11 +85,45 @@ public:
     LameEncoder(UniqueLame encoder, const EncoderSettings& settings)
         : encoder_(std::move(encoder)), settings_(settings) {}
 
-    int frame_samples() const noexcept override { return lame_get_framesize(encoder_.get()); }
-    int delay_samples() const noexcept override { return lame_get_encoder_delay(encoder_.get()); }
-    int lowpass_hz() const noexcept override { return lame_get_lowpassfreq(encoder_.get()); }
+    int frame_samples() const noexcept override { return library().frame_samples(encoder_.get()); }
+    int delay_samples() const noexcept override { return library().delay_samples(encoder_.get()); }
+    int lowpass_hz() const noexcept override { return library().lowpass_hz(encoder_.get()); }
 
     std::int64_t unusable_samples() const noexcept override { return unusable_samples_; }
+    std::int64_t coded_frames() const noexcept override {
+        return library().coded_frames(encoder_.get());
+    }
+
+    StateHash state() const noexcept override {
+        std::array<polymux_lame_part, polymux_lame_max_parts> parts{};
+        const int count = library().state(encoder_.get(), parts.data());
+        StateHasher hasher;
+        for (const auto& part : std::span(parts).first(static_cast<std::size_t>(count))) {
+            hasher.add({static_cast<const std::byte*>(part.data), part.bytes});
+        }
+        return hasher.value();
+    }
+
+    FrameDemand demand(std::int64_t number) const noexcept override {
+        const polymux_lame_demand found =
+            library().demand(encoder_.get(), static_cast<int>(number));
+        FrameDemand demand{.needed_bits = found.needed_bits, .silent = found.silent != 0};
+        for (std::size_t part = 0; part < demand.coded.size(); ++part) {
+            demand.coded[part] = found.coded[part / 2][part % 2] != 0;
+            demand.entropy[part] = found.pe[part / 2][part % 2];
+        }
+        return demand;
+    }
+
+    int limit_bits(const FrameDemand& demand, int level_bits) override {
+        polymux_lame_demand asked{
+            .needed_bits = demand.needed_bits, .silent = 0, .coded = {}, .pe = {}};
+        for (std::size_t part = 0; part < demand.coded.size(); ++part) {
+            asked.coded[part / 2][part % 2] = demand.coded[part] ? 1 : 0;
+            asked.pe[part / 2][part % 2] = demand.entropy[part];
+        }
+        return library().limit_bits(encoder_.get(), &asked, level_bits);
+    }
 
     Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) override {
         reserve(block.samples);
@@ -99,13 +132,13 @@ public:
 
     Result<void> empty_reservoir(const FrameCallback& on_frame) override {
         reserve(0);
-        return take(lame_encode_flush_nogap(encoder_.get(), room(), room_bytes()), on_frame);
+        return take(library().empty_reservoir(encoder_.get(), room(), room_bytes()), on_frame);
     }
 
     Result<void> flush(const FrameCallback& on_frame) override {
         reserve(0);
         if (Result<void> taken =
-                take(lame_encode_flush(encoder_.get(), room(), room_bytes()), on_frame);
+                take(library().flush(encoder_.get(), room(), room_bytes()), on_frame);
             !taken) {
             return taken;
         }
@@ -128,12 +161,12 @@ private:
     int encode_block(const PcmBlock& block) {
         switch (settings_.sample_format) {
             case SampleFormat::s16:
-                return lame_encode_buffer(encoder_.get(),
-                                          static_cast<const short*>(block.planes[0]),
-                                          static_cast<const short*>(block.planes[1]), block.samples,
-                                          room(), room_bytes());
+                return library().encode_s16(encoder_.get(),
+                                            static_cast<const short*>(block.planes[0]),
+                                            static_cast<const short*>(block.planes[1]),
+                                            block.samples, room(), room_bytes());
             case SampleFormat::s32:
-                return lame_encode_buffer_int(
+                return library().encode_s32(
                     encoder_.get(), static_cast<const int*>(block.planes[0]),
                     static_cast<const int*>(block.planes[1]), block.samples, room(), room_bytes());
             case SampleFormat::f32:
@@ -156,8 +189,8 @@ private:
                 return sample * full_scale;
             });
         }
-        return lame_encode_buffer_float(encoder_.get(), scaled_[0].data(), scaled_[1].data(),
-                                        block.samples, room(), room_bytes());
+        return library().encode_f32(encoder_.get(), scaled_[0].data(), scaled_[1].data(),
+                                    block.samples, room(), room_bytes());
     }
 
     Result<void> take(int count, const FrameCallback& on_frame) {
@@ -201,7 +234,7 @@ Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& sett
 }
 
 std::string lame_version() {
-    return std::string("LAME ") + get_lame_version();
+    return std::string("LAME ") + library().version();
 }
 
 }  // namespace polymux::media::mp3

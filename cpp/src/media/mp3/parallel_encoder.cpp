@@ -89,15 +89,17 @@ private:
 /// The work of the calling thread.
 class Coordinator {
 public:
-    Coordinator(const ParallelJob& job, std::unique_ptr<Encoder> first_encoder)
+    Coordinator(const ParallelJob& job, std::unique_ptr<Encoder> first_encoder,
+                std::shared_ptr<Encoder> limits)
         : job_(job),
           scheduler_(std::make_shared<ParallelScheduler>(
-              SchedulerOptions{
-                  .encoder = job.encoder, .verify = job.verify, .before_step = job.before_step},
+              SchedulerOptions{.encoder = job.encoder,
+                               .min_last_frames = job.plan.min_last_frames,
+                               .before_step = job.before_step},
               std::move(first_encoder))),
           reader_(job, *scheduler_),
-          stitcher_(*scheduler_, shape_of(job.encoder), version_text(),
-                    {.extra_stuffing_bytes = job.extra_stuffing_bytes}, job.write) {}
+          stitcher_(*scheduler_, shape_of(job.encoder), version_text(), std::move(limits),
+                    job.write) {}
 
     ~Coordinator() {
         scheduler_->stop();
@@ -176,10 +178,8 @@ private:
                 .seams = stitcher_.seams(),
                 .absorbed_segments = scheduler_->absorbed_segments(),
                 .bumped_frames = stitcher_.bumped_frames(),
-                .parted_frames = scheduler_->parted_frames(),
                 .repairs = stitcher_.repairs(),
-                .inexact_frames = stitcher_.inexact_frames(),
-                .fell_back = stitcher_.fell_back()};
+                .inexact_frames = stitcher_.inexact_frames()};
     }
 
     const ParallelJob& job_;
@@ -198,7 +198,13 @@ HelperPool default_helper_pool() {
 
 Result<ParallelSummary> encode_in_parallel(const ParallelJob& job,
                                            std::unique_ptr<Encoder> first_encoder) {
-    Coordinator coordinator(job, std::move(first_encoder));
+    std::shared_ptr<Encoder> limits;
+    if (job.encoder.rate_control != RateControl::cbr) {
+        Result<std::unique_ptr<Encoder>> created = create_lame_encoder(job.encoder);
+        if (!created) return created.error();
+        limits = std::move(*created);
+    }
+    Coordinator coordinator(job, std::move(first_encoder), std::move(limits));
     return coordinator.run();
 }
 

@@ -30,14 +30,12 @@ struct ParallelJob {
     EncoderSettings encoder;
     SegmentPlan plan;
     int threads = 1;  ///< Includes the calling thread.
-    Verify verify = Verify::none;
     PcmSource read;
     FrameCallback write;
     /// Samples encoded so far. An error stops the work.
     std::function<Result<void>(std::int64_t samples)> on_progress;
     CancelToken token;
     HelperPool helper_pool = default_helper_pool();
-    int extra_stuffing_bytes = 0;
     std::function<void()> before_step = {};
 };
 
@@ -47,10 +45,8 @@ struct ParallelSummary {
     int seams = 0;
     int absorbed_segments = 0;
     std::int64_t bumped_frames = 0;
-    std::int64_t parted_frames = 0;
     int repairs = 0;
     int inexact_frames = 0;
-    bool fell_back = false;
 };
 
 /// Reads, writes and reports on the calling thread, which also encodes. Up to `threads - 1` idle

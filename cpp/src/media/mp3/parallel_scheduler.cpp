@@ -18,8 +18,6 @@ constexpr int frames_per_step = 8;
 constexpr int frames_per_splice_step = 4;
 // A job that had to wait for another continues when that one is well ahead.
 constexpr int resume_margin_frames = 100;
-// A shorter last segment would end before its encoders can agree.
-constexpr int min_last_frames = 150;
 // A repair has to begin up to this many frames before the job that it is for.
 constexpr std::int64_t frames_kept_for_repairs = 730;
 // Frames that both sides of a segment boundary encode, and the shortest split worth that cost.
@@ -48,7 +46,7 @@ ParallelScheduler::Entry* ParallelScheduler::entry(std::int64_t segment) {
 
 // Whether a segment is too short for a separate job.
 bool ParallelScheduler::is_remnant(const Segment& segment) const {
-    const int min_samples = min_last_frames * shape_of(options_.encoder).frame_samples();
+    const int min_samples = options_.min_last_frames * shape_of(options_.encoder).frame_samples();
     return segment.last() && segment.samples() < min_samples;
 }
 
@@ -71,11 +69,6 @@ bool ParallelScheduler::may_absorb(const EncodingJob& job) const {
     if (!varies() || leaves_all) return true;
     const FrameQueue& frames = job.encoder->frames();
     return jobs_.front().get() == &job && frames.begin() == frames.end();
-}
-
-bool ParallelScheduler::must_verify(const EncodingJob& job) const {
-    if (options_.verify == Verify::all) return true;
-    return options_.verify == Verify::first_seam && job.is_first;
 }
 
 std::shared_ptr<EncodingJob> ParallelScheduler::claim(bool may_start) {
@@ -189,7 +182,7 @@ bool ParallelScheduler::step(const std::shared_ptr<EncodingJob>& job) {
         // A closed segment cannot be cut any more.
         const Lock lock(mutex_);
         const bool at_end = encoder.sample >= segment->samples();
-        flushing = at_end && segment->last() && (!splicing || *samples == 0);
+        flushing = at_end && segment->last() && (!splicing || *samples == 0) && !encoder.seam();
         if (Entry* here = entry(segment->number()); at_end && here != nullptr) here->closed = true;
     }
     if (flushing) {
@@ -217,10 +210,10 @@ Result<void> ParallelScheduler::create_encoder(EncodingJob& job, const Segment& 
         if (!created) return created.error();
         lame = std::move(*created);
     }
-    auto encoder = std::make_unique<SegmentEncoder>(std::move(lame), options_.encoder, segment,
-                                                    is_first, job.start);
+    auto encoder =
+        std::make_unique<SegmentEncoder>(std::move(lame), options_.encoder, segment, job.start);
     const Lock lock(mutex_);
-    if (job.is_repair) encoder->agree_from(repair_hold_);
+    if (job.is_repair) encoder->join_from(repair_hold_);
     job.encoder = std::move(encoder);
     return {};
 }
@@ -273,9 +266,13 @@ bool ParallelScheduler::take_or_compare(const std::shared_ptr<EncodingJob>& job,
     if (!target.encoder) return false;
     set_target(*job, here.owner);
     // How far the target happens to be beyond this segment must not affect the comparison.
-    if (varies()) job->encoder->compare_until(certain_end(*here.segment));
+    if (varies())
+        job->encoder->compare_until(here.segment->first_frame() +
+                                    here.segment->samples() /
+                                        shape_of(options_.encoder).frame_samples());
     return target.done || target.passed_segment >= job->segment ||
-           target.encoder->frames().end() >= job->encoder->wanted_frames() + margin;
+           target.encoder->states().end() >=
+               job->encoder->wanted_frames(frames_per_splice_step) + margin;
 }
 
 // Every encoder that has received the whole segment has emitted the frames before this one.
@@ -315,11 +312,8 @@ bool ParallelScheduler::finish_step(const std::shared_ptr<EncodingJob>& job, con
         job->done = true;
         return leave_locked(*job);
     }
-    if (job->target && !sequential_ && (at_end || !must_verify(*job))) {
-        job->seam = job->encoder->agreement(agreement_frames);
-        // The stitcher takes published frames as long as it does not see the boundary. If the
-        // result depends on the next frame, that frame must always be the same.
-        if (job->seam && varies()) job->seam = job->encoder->frames().end();
+    if (job->target && !sequential_) {
+        job->seam = job->encoder->seam();
         if (job->seam) {
             job->awaits_check = true;
             if (!varies()) accept_seam_locked(*job);
@@ -388,7 +382,6 @@ void ParallelScheduler::accept_seam() {
 }
 
 void ParallelScheduler::accept_seam_locked(EncodingJob& job) {
-    parted_frames_ += job.encoder->parted_frames();
     job.awaits_check = false;
     job.done = true;
 }
@@ -398,7 +391,7 @@ void ParallelScheduler::hold_until(std::int64_t number) {
     EncodingJob& job = *jobs_.front();
     job.awaits_check = false;
     job.seam.reset();
-    job.encoder->agree_from(number);
+    job.encoder->join_from(number);
     changed_.notify_all();
 }
 
@@ -473,6 +466,7 @@ void ParallelScheduler::make_sequential() {
     }
     retired_ = std::move(only->target);
     only->target = nullptr;
+    only->encoder->compare_with(nullptr);
     only->seam.reset();
     only->done = false;
     only->awaits_check = false;
@@ -500,11 +494,6 @@ int ParallelScheduler::unfinished_segments() const {
 int ParallelScheduler::absorbed_segments() const {
     const Lock lock(mutex_);
     return absorbed_segments_;
-}
-
-std::int64_t ParallelScheduler::parted_frames() const {
-    const Lock lock(mutex_);
-    return parted_frames_;
 }
 
 std::int64_t ParallelScheduler::unusable_samples() const {

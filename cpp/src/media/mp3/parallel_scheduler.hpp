@@ -37,7 +37,7 @@ struct EncodingJob {
 
 struct SchedulerOptions {
     EncoderSettings encoder;
-    Verify verify = Verify::none;
+    int min_last_frames = 0;  ///< As in the plan.
     /// For tests: called before each selected piece of work, on its thread.
     std::function<void()> before_step = {};
 };
@@ -95,7 +95,6 @@ public:
     /// Counted from the segment of the job that is furthest behind.
     [[nodiscard]] int unfinished_segments() const;
     [[nodiscard]] int absorbed_segments() const;
-    [[nodiscard]] std::int64_t parted_frames() const;
     [[nodiscard]] std::int64_t unusable_samples() const;
     [[nodiscard]] std::int64_t encoded_samples() const noexcept { return encoded_samples_; }
 
@@ -129,7 +128,6 @@ private:
     [[nodiscard]] bool is_confirmed(const EncodingJob& job) const;
     [[nodiscard]] bool may_absorb(const EncodingJob& job) const;
     [[nodiscard]] std::int64_t certain_end(const Segment& segment) const;
-    [[nodiscard]] bool must_verify(const EncodingJob& job) const;
     std::shared_ptr<EncodingJob> begin_job();
     bool split_segment();
     [[nodiscard]] bool is_encoded_by_owner_alone(const Entry& entry) const;
@@ -162,7 +160,6 @@ private:
     std::int64_t repair_hold_ = 0;  // For the most recently started repair.
     std::optional<Error> failure_;
     int absorbed_segments_ = 0;
-    std::int64_t parted_frames_ = 0;
     std::int64_t unusable_samples_ = 0;
     std::atomic<std::int64_t> encoded_samples_ = 0;
     std::atomic<bool> stop_ = false;

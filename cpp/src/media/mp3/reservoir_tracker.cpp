@@ -10,45 +10,21 @@ namespace {
 // therefore usually contain a restart, and 700 almost always.
 constexpr std::size_t history_frames = 700;
 
-// Frames that LAME had to shrink use 82 to 100 % of their allowance, at VBR nearly always more than
-// this share. At ABR, LAME distributes the bits before coding, and frames use fewer.
-constexpr double doubtful_share_vbr = 0.95;
-constexpr double doubtful_share_abr = 0.65;
-
-// At VBR, LAME grants a granule nine tenths of its half of the largest frame, and at most six
-// tenths of the reservoir's limit.
-constexpr double granted_payload_share = 0.9;
-constexpr double granted_reservoir_share = 0.6;
-
-// If the larger granule has this many times the bits of the others, they have none to give.
-constexpr int lonely_granule_share = 10;
-
 void place(Reservoir& reservoir, const FrameOutline& frame) noexcept {
-    reservoir.place(reservoir.choose(frame.size, frame.bits, frame.silent), frame.bits);
+    reservoir.place(reservoir.choose(frame.size, frame.bits, frame.demand.silent), frame.bits);
 }
 
 }  // namespace
 
-ReservoirTracker::ReservoirTracker(const StreamShape& shape) : shape_(shape), reservoir_(shape) {}
+ReservoirTracker::ReservoirTracker(const StreamShape& shape, std::shared_ptr<Encoder> limits)
+    : shape_(shape), limits_(std::move(limits)), reservoir_(shape) {}
 
-bool ReservoirTracker::is_doubtful(const FrameOutline& frame) const noexcept {
-    const int level = reservoir_.level_bits();
-    if (shape_.rate_control == RateControl::cbr || frame.level_bits == level) return false;
-    const FrameSize largest{.bitrate_index = reservoir_.highest_index()};
-    const int lower_level = std::min(level, frame.level_bits);
-    const int available = reservoir_.available_bits(largest, lower_level);
-    if (shape_.rate_control == RateControl::abr) {
-        return frame.bits > doubtful_share_abr * available;
-    }
-    if (frame.bits > doubtful_share_vbr * available) return true;
-    const int others = frame.bits - frame.largest_granule_bits;
-    if (others * lonely_granule_share > frame.largest_granule_bits) return false;
-    const double granule_payload =
-        static_cast<double>(reservoir_.payload_bits(largest)) / shape_.granules();
-    const double granted =
-        granted_payload_share * granule_payload +
-        std::min<double>(lower_level, granted_reservoir_share * reservoir_.limit_bits(largest));
-    return frame.largest_granule_bits > doubtful_share_vbr * granted;
+bool ReservoirTracker::is_doubtful(const FrameOutline& frame) const {
+    const int level_bits = reservoir_.level_bits();
+    if (shape_.rate_control == RateControl::cbr || frame.level_bits == level_bits) return false;
+    const int needed_bits = frame.demand.needed_bits;
+    return needed_bits > limits_->limit_bits(frame.demand, level_bits) ||
+           needed_bits > limits_->limit_bits(frame.demand, frame.level_bits);
 }
 
 void ReservoirTracker::advance(const FrameOutline& frame) noexcept {
@@ -69,7 +45,7 @@ std::optional<std::int64_t> ReservoirTracker::find_restart(std::int64_t first) c
         candidate.empty();
         bool possible = true;
         for (auto frame = history_.end() - distance; possible && frame != history_.end(); ++frame) {
-            const FrameSize size = candidate.choose(frame->size, frame->bits, frame->silent);
+            const FrameSize size = candidate.choose(frame->size, frame->bits, frame->demand.silent);
             possible = candidate.fits(size, frame->bits);
             if (possible) candidate.place(size, frame->bits);
         }

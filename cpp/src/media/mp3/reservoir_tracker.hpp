@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -12,15 +13,17 @@
 
 namespace polymux::media::mp3 {
 
-/// At ABR and VBR, a frame's content depends on the reservoir's level only if the encoder needs
-/// more bits than the largest frame and the reservoir provide together. Such a frame is correct
-/// only if its encoder had the correct level. Not thread-safe.
+/// At ABR and VBR, a frame's content depends on the reservoir's level only if it needs more bits
+/// than LAME grants at every level. Such a frame is correct only if its encoder had the correct
+/// level. Not thread-safe.
 class ReservoirTracker {
 public:
-    explicit ReservoirTracker(const StreamShape& shape);
+    /// `limits`: an unused encoder of the same settings, which knows its limits. At a constant
+    /// bitrate it may be null.
+    ReservoirTracker(const StreamShape& shape, std::shared_ptr<Encoder> limits);
 
     /// Whether a frame may differ from the correct one if its encoder had another level.
-    [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const noexcept;
+    [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const;
 
     /// Advances past a frame.
     void advance(const FrameOutline& frame) noexcept;
@@ -42,6 +45,7 @@ public:
 
 private:
     StreamShape shape_;
+    std::shared_ptr<Encoder> limits_;
     Reservoir reservoir_;
     std::deque<FrameOutline> history_;
     std::int64_t position_ = 0;

@@ -79,7 +79,11 @@ SegmentPlan plan_segments(const PlanInput& input) noexcept {
     SegmentPlan plan;
     if (input.forced_frames > 0) {
         const int frames = round_up(input.forced_frames, period);
-        return {.first_frames = frames, .frames = frames, .alone_frames = frames, .parallel = true};
+        return {.first_frames = frames,
+                .frames = frames,
+                .alone_frames = frames,
+                .min_last_frames = std::min(frames, plan.min_last_frames),
+                .parallel = true};
     }
     if (input.samples && *input.samples < min_samples) return plan;
     std::optional<std::int64_t> frames;

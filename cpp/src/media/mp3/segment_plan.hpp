@@ -14,8 +14,11 @@ namespace polymux::media::mp3 {
 /// the same for every number of workers.
 struct SegmentPlan {
     int first_frames = 0;
-    int frames = 0;         ///< Maximum for every segment but the last.
-    int alone_frames = 0;   ///< While no other worker is available, at a constant bitrate.
+    int frames = 0;        ///< Maximum for every segment but the last.
+    int alone_frames = 0;  ///< While no other worker is available, at a constant bitrate.
+    /// A shorter last segment belongs to the encoder before it, because its own would end before
+    /// both have the same state.
+    int min_last_frames = 150;
     bool parallel = false;  ///< False: one encoder for the whole file, no segments.
     /// At ABR and VBR, segments shrink towards this expected end; none at a constant bitrate.
     std::optional<std::int64_t> end_frame = {};

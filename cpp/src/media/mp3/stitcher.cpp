@@ -1,6 +1,7 @@
 #include "media/mp3/stitcher.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace polymux::media::mp3 {
 
@@ -17,13 +18,12 @@ constexpr std::int64_t frames_per_bearable_doubt = 100;
 }  // namespace
 
 Stitcher::Stitcher(ParallelScheduler& scheduler, const StreamShape& shape,
-                   std::string encoder_version, const BitstreamAssembler::Options& options,
+                   std::string encoder_version, std::shared_ptr<Encoder> limits,
                    FrameCallback write)
     : scheduler_(scheduler),
-      assembler_(shape, std::move(encoder_version), options),
+      assembler_(shape, std::move(encoder_version)),
       write_(std::move(write)),
-      from_assembler_([this](std::span<const std::byte> frame) { return check_and_write(frame); }),
-      tracker_(shape),
+      tracker_(shape, std::move(limits)),
       encoder_memory_frames_(shape.rate_control == RateControl::vbr ? memory_frames_vbr
                                                                     : memory_frames_abr) {}
 
@@ -36,7 +36,7 @@ Result<bool> Stitcher::stitch() {
             if (outcome == Outcome::waiting) return false;
             if (outcome == Outcome::changed) continue;
         }
-        Result<Outcome> outcome = take_frames(*job, status.seam);
+        Result<Outcome> outcome = take_frames(job, status.seam);
         if (!outcome) return outcome.error();
         if (*outcome == Outcome::changed) continue;
         if (status.awaits_check && tracker_.position() >= *status.seam) {
@@ -45,7 +45,7 @@ Result<bool> Stitcher::stitch() {
         }
         if (!status.done) return false;
         if (!status.seam) {
-            if (Result<void> finished = finish(); !finished) return finished.error();
+            if (Result<void> ended = assembler_.finish(write_); !ended) return ended.error();
             return true;
         }
         finish_job();
@@ -54,23 +54,26 @@ Result<bool> Stitcher::stitch() {
 }
 
 /// Takes frames up to `end`, if given.
-Result<Stitcher::Outcome> Stitcher::take_frames(EncodingJob& job, std::optional<std::int64_t> end) {
-    FrameQueue& frames = job.encoder->frames();
+Result<Stitcher::Outcome> Stitcher::take_frames(const std::shared_ptr<EncodingJob>& job,
+                                                std::optional<std::int64_t> end) {
+    FrameQueue& frames = job->encoder->frames();
     while (!end || tracker_.position() < *end) {
         const auto next = frames.outlines(tracker_.position(), 1);
         if (next.empty()) break;
         // Earlier frames came from another job.
         frames.drop_before(tracker_.position());
-        const bool in_doubt = !sequential_ && !own_frames_only_ &&
-                              tracker_.position() >= accepted_until_ &&
+        const bool in_doubt = !own_frames_only_ && tracker_.position() >= accepted_until_ &&
                               tracker_.is_doubtful(next.front());
-        if (in_doubt && repair()) return Outcome::changed;
-        auto taken = frames.take();
+        if (in_doubt && repair()) {
+            replaced_ = job;
+            return Outcome::changed;
+        }
+        std::optional<CodedFrame> frame = frames.take();
         level_is_true_ = next.front().level_bits == tracker_.level_bits();
         tracker_.advance(next.front());
-        const bool was_sequential = sequential_;
-        if (Result<void> added = add(std::move(*taken)); !added) return added.error();
-        if (sequential_ != was_sequential) return Outcome::changed;
+        if (Result<void> added = assembler_.add(std::move(*frame), write_); !added) {
+            return added.error();
+        }
     }
     return Outcome::taken;
 }
@@ -80,7 +83,7 @@ bool Stitcher::repair() {
     const std::int64_t number = tracker_.position();
     const std::int64_t warm_up = encoder_memory_frames_;
     const auto restart = tracker_.find_restart(warm_up);
-    if (restart && scheduler_.begin_repair(*restart - warm_up, *restart, number)) {
+    if (restart && scheduler_.begin_repair(*restart - warm_up, *restart, number + 1)) {
         repairing_ = true;
         ++repairs_;
         return true;
@@ -90,18 +93,22 @@ bool Stitcher::repair() {
     return false;
 }
 
-/// The repair succeeded if it has the correct level before the doubtful frame.
+/// The repair succeeded if it has the correct level and state before the doubtful frame.
 Stitcher::Outcome Stitcher::check_repair(EncodingJob& job,
                                          const ParallelScheduler::JobStatus& status) {
-    const auto frame = job.encoder->frames().outlines(tracker_.position(), 1);
+    const std::int64_t number = tracker_.position();
+    const auto frame = job.encoder->frames().outlines(number, 1);
     if (frame.empty() && !status.done) return Outcome::waiting;
     repairing_ = false;
-    if (!frame.empty() && frame.front().level_bits == tracker_.level_bits()) {
+    const auto replaced = std::exchange(replaced_, nullptr);
+    const std::optional<StateHash> state = job.encoder->states().before(number);
+    const bool same_state = state && state == replaced->encoder->states().before(number);
+    if (same_state && !frame.empty() && frame.front().level_bits == tracker_.level_bits()) {
         scheduler_.confirm_repair();
         return Outcome::taken;
     }
     ++inexact_frames_;
-    accepted_until_ = tracker_.position() + 1;
+    accepted_until_ = number + 1;
     scheduler_.abandon_repair();
     return Outcome::changed;
 }
@@ -133,48 +140,7 @@ bool Stitcher::check_seam() {
 void Stitcher::finish_job() {
     scheduler_.advance_to_target();
     own_frames_only_ = false;
-    expected_.clear();
     ++seams_;
-}
-
-Result<void> Stitcher::add(FrameQueue::Taken taken) {
-    if (sequential_) return write_(taken.raw);
-    if (own_frames_only_) {
-        expected_.push_back(std::move(taken.raw));
-        if (!taken.frame.follows_rules) return fall_back();
-    }
-    Result<void> added = assembler_.add(std::move(taken.frame), from_assembler_);
-    const bool may_fall_back = differs_ || assembler_.stuck();
-    return !added && own_frames_only_ && may_fall_back ? fall_back() : added;
-}
-
-Result<void> Stitcher::check_and_write(std::span<const std::byte> frame) {
-    if (own_frames_only_) {
-        differs_ = expected_.empty() || !std::ranges::equal(expected_.front(), frame);
-        if (differs_) {
-            return Error{.code = ErrorCode::encoder_failed,
-                         .message = "this version of LAME uses a different frame layout"};
-        }
-        expected_.pop_front();
-    }
-    return write_(frame);
-}
-
-Result<void> Stitcher::fall_back() {
-    scheduler_.make_sequential();
-    sequential_ = true;
-    for (const auto& frame : expected_) {
-        if (Result<void> written = write_(frame); !written) return written;
-    }
-    expected_.clear();
-    return {};
-}
-
-Result<void> Stitcher::finish() {
-    if (sequential_) return {};
-    Result<void> finished = assembler_.finish(from_assembler_);
-    const bool may_fall_back = differs_ || assembler_.stuck() || !expected_.empty();
-    return own_frames_only_ && may_fall_back ? fall_back() : finished;
 }
 
 }  // namespace polymux::media::mp3

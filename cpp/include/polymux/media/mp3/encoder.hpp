@@ -40,6 +40,18 @@ struct PcmBlock {
 /// Receives one complete frame, valid only during the call.
 using FrameCallback = std::function<Result<void>(std::span<const std::byte>)>;
 
+/// Hash of an encoder's state. Unequal states have equal hashes with a probability of about 2^-64.
+using StateHash = std::array<std::uint64_t, 4>;
+
+/// What the coding of one frame found out, at ABR and VBR.
+struct FrameDemand {
+    int needed_bits = 0;  ///< Before the level of the reservoir limited them.
+    bool silent = false;  ///< LAME treats the frame as "analog silence". VBR only.
+    /// For each granule and channel: whether it is not silent, and its perceptual entropy. VBR only.
+    std::array<bool, 4> coded{};
+    std::array<float, 4> entropy{};
+};
+
 /// Not thread-safe; different encoders may run on different threads.
 class Encoder {
 public:
@@ -58,9 +70,21 @@ public:
 
     virtual Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) = 0;
 
+    /// Frames coded so far, including those that were not emitted yet.
+    [[nodiscard]] virtual std::int64_t coded_frames() const noexcept = 0;
+    /// Two encoders with equal settings and equal states code equal samples to equal frames. At ABR
+    /// and VBR, the level of the bit reservoir is not a part of the state.
+    [[nodiscard]] virtual StateHash state() const noexcept = 0;
+    /// The demand of frame `number`, counted from 0: one of the newest 256 coded frames.
+    [[nodiscard]] virtual FrameDemand demand(std::int64_t number) const noexcept = 0;
+
     /// Fills up the frames coded so far. The next frame then finds an empty bit reservoir. The
     /// encoder keeps its other state.
     virtual Result<void> empty_reservoir(const FrameCallback& on_frame) = 0;
+
+    /// The bits that a frame with this demand may have at a level of the bit reservoir, at ABR and
+    /// VBR. Only for an encoder that encodes nothing.
+    [[nodiscard]] virtual int limit_bits(const FrameDemand& demand, int level_bits) = 0;
 
     /// Emits the last frames. The encoder accepts no more samples afterwards.
     virtual Result<void> flush(const FrameCallback& on_frame) = 0;

@@ -1,0 +1,241 @@
+// Random conversions, each with one encoder and with several. Every frame must be equal, or the
+// difference reported. The environment variables POLYMUX_MP3_CASES and POLYMUX_MP3_SEED set the
+// number of conversions (default: 300) and the seed (default: a fresh one, which is printed).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <numbers>
+#include <random>
+#include <string>
+
+#include "parallel_support.hpp"
+
+using namespace polymux;
+using namespace polymux::media;
+using namespace polymux::media::mp3;
+using namespace polymux::testing;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+double between(Random& random, double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+}
+
+int one_of(Random& random, int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+bool chance(Random& random, double probability) {
+    return between(random, 0, 1) < probability;
+}
+
+enum class Kind : std::uint8_t {
+    silence,
+    clicks,
+    tone,
+    noise,
+    chord,
+    transients,
+    sweep,
+    square,
+    offset,
+    last = offset
+};
+
+/// One channel's signal for a while, in full scale.
+class Signal {
+public:
+    Signal(Random& random, int sample_rate_hz, int frame_samples)
+        : kind_(static_cast<Kind>(one_of(random, 0, static_cast<int>(Kind::last)))),
+          noise_(random()) {
+        // From below the threshold of hearing to clipping.
+        loudness_ = std::pow(10.0, between(random, -5.2, 0.02));
+        fade_ = chance(random, 0.25) ? between(random, -12, 12) / sample_rate_hz : 0;
+        // A tone or a click may repeat exactly with the frames.
+        period_ = chance(random, 0.3) ? frame_samples / std::exp2(one_of(random, 0, 5))
+                                      : sample_rate_hz / between(random, 40, 6000);
+        slow_period_ = between(random, 0.02, 0.7) * sample_rate_hz;
+        for (double& ratio : ratios_) ratio = between(random, 1, 12);
+    }
+
+    double next() {
+        const double value = std::clamp(loudness_ * shape(), -1.0, 1.0);
+        loudness_ = std::min(loudness_ * (1 + fade_), 1.5);
+        ++position_;
+        return value;
+    }
+
+private:
+    double noise() {
+        noise_ = noise_ * 6364136223846793005U + 1442695040888963407U;
+        return static_cast<double>(static_cast<std::int32_t>(noise_ >> 32)) / 2147483648.0;
+    }
+    double wave(double ratio) const {
+        return std::sin(2 * std::numbers::pi * ratio * static_cast<double>(position_) / period_);
+    }
+    double shape() {
+        const double slow = std::fmod(static_cast<double>(position_), slow_period_);
+        switch (kind_) {
+            case Kind::silence:
+                return 0;
+            case Kind::clicks:
+                return slow < 1 ? 1 : 0;
+            case Kind::tone:
+                return wave(1);
+            case Kind::noise:
+                return noise();
+            case Kind::chord:
+                return (wave(1) + wave(ratios_[0]) + wave(ratios_[1])) / 3 + 0.02 * noise();
+            case Kind::transients:
+                return std::exp(-slow / 300) * noise() + 0.05 * wave(1);
+            case Kind::sweep:
+                return std::sin(slow * slow / slow_period_);
+            case Kind::square:
+                return wave(1) > 0 ? 1 : -1;
+            case Kind::offset:
+                return 0.7 + 0.001 * noise();
+        }
+        return 0;
+    }
+
+    Kind kind_;
+    std::uint64_t noise_;
+    double loudness_ = 0;
+    double fade_ = 0;
+    double period_ = 1;
+    double slow_period_ = 1;
+    std::array<double, 2> ratios_{};
+    std::int64_t position_ = 0;
+};
+
+enum class Stereo : std::uint8_t {
+    different,
+    equal,
+    opposite,
+    left_only,
+    nearly_equal,
+    last = nearly_equal
+};
+
+std::int16_t as_sample(double value) {
+    return static_cast<std::int16_t>(std::lround(32767 * value));
+}
+
+/// Pieces of 50 ms to 4 s, each with another signal and another relation of the channels.
+Pcm random_sound(Random& random, const EncoderSettings& settings) {
+    const int frame_samples = shape_of(settings).frame_samples();
+    const auto samples = static_cast<std::size_t>(between(random, 4, 4 + between(random, 0, 16)) *
+                                                  settings.sample_rate_hz);
+    Pcm pcm;
+    pcm.planes.resize(static_cast<std::size_t>(settings.channels));
+    // Some sounds have few pieces, so that a state has much time to be forgotten, or to stay.
+    const double longest_s = chance(random, 0.3) ? 4 : 0.7;
+    while (pcm.planes[0].size() < samples) {
+        const auto length =
+            static_cast<int>(between(random, 0.05, longest_s) * settings.sample_rate_hz);
+        const auto stereo = static_cast<Stereo>(one_of(random, 0, static_cast<int>(Stereo::last)));
+        Signal left(random, settings.sample_rate_hz, frame_samples);
+        Signal right(random, settings.sample_rate_hz, frame_samples);
+        for (int i = 0; i < length; ++i) {
+            const double value = left.next();
+            pcm.planes[0].push_back(as_sample(value));
+            if (settings.channels == 1) continue;
+            const std::int16_t sample = pcm.planes[0].back();
+            switch (stereo) {
+                case Stereo::different:
+                    pcm.planes[1].push_back(as_sample(right.next()));
+                    break;
+                case Stereo::equal:
+                    pcm.planes[1].push_back(sample);
+                    break;
+                case Stereo::opposite:
+                    pcm.planes[1].push_back(as_sample(-value));
+                    break;
+                case Stereo::left_only:
+                    pcm.planes[1].push_back(0);
+                    break;
+                case Stereo::nearly_equal:
+                    pcm.planes[1].push_back(
+                        static_cast<std::int16_t>(sample ^ (i % 97 == 0 ? 1 : 0)));
+                    break;
+            }
+        }
+    }
+    return pcm;
+}
+
+EncoderSettings random_settings(Random& random) {
+    constexpr std::array rates_hz = {48'000, 44'100, 32'000, 24'000, 22'050,
+                                     16'000, 12'000, 11'025, 8'000};
+    EncoderSettings settings;
+    settings.sample_rate_hz = rates_hz[static_cast<std::size_t>(one_of(random, 0, 8))];
+    settings.channels = one_of(random, 1, 2);
+    const auto allowed = bitrates(shape_of(settings).version);
+    const int highest = settings.sample_rate_hz < 16'000 ? 7 : static_cast<int>(allowed.size()) - 1;
+    settings.bitrate_bps = allowed[static_cast<std::size_t>(one_of(random, 0, highest))];
+    const int kind = one_of(random, 0, 9);
+    settings.rate_control = kind < 6   ? RateControl::cbr
+                            : kind < 8 ? RateControl::abr
+                                       : RateControl::vbr;
+    settings.vbr_quality = one_of(random, 0, 90) / 10.0;
+    constexpr std::array presets = {Preset::ffmpeg, Preset::ffmpeg, Preset::best, Preset::fast};
+    settings.preset = presets[static_cast<std::size_t>(one_of(random, 0, 3))];
+    return settings;
+}
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+    const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+    return value == nullptr ? otherwise : std::stoull(value);
+}
+
+struct Counts {
+    int files = 0;
+    int parallel = 0;
+    int reported = 0;
+    int seams = 0;
+    int absorbed = 0;
+    int repairs = 0;
+};
+
+}  // namespace
+
+TEST_CASE("random conversions equal those of one encoder") {
+    const std::uint64_t count = number_from("POLYMUX_MP3_CASES", 300);
+    const std::uint64_t first_seed = number_from("POLYMUX_MP3_SEED", std::random_device{}());
+    MESSAGE("POLYMUX_MP3_SEED=" << first_seed);
+    std::array<Counts, 3> by_mode;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        Random random(first_seed + i);
+        const EncoderSettings settings = random_settings(random);
+        const Pcm pcm = random_sound(random, settings);
+        const int frames = pcm.samples() / shape_of(settings).frame_samples();
+        const ParallelSetup setup{.threads = one_of(random, 2, 8),
+                                  .segment_frames = frames / one_of(random, 2, 6)};
+        CAPTURE(first_seed + i);
+        const Encoded expected = encode_in_sequence(pcm, settings);
+        const Encoded found = encode_in_parallel(pcm, settings, setup);
+        const auto different = differing(found, expected);
+        const bool reported = found.summary.inexact_frames > 0;
+        if (settings.rate_control == RateControl::cbr || !reported) CHECK(different == 0);
+        Counts& counts = by_mode[static_cast<std::size_t>(settings.rate_control)];
+        ++counts.files;
+        counts.parallel += found.summary.seams > 0 ? 1 : 0;
+        counts.reported += reported ? 1 : 0;
+        counts.seams += found.summary.seams;
+        counts.absorbed += found.summary.absorbed_segments;
+        counts.repairs += found.summary.repairs;
+    }
+    const std::array<std::string, 3> names = {"CBR", "ABR", "VBR"};
+    for (std::size_t mode = 0; mode < names.size(); ++mode) {
+        const Counts& counts = by_mode[mode];
+        MESSAGE(names[mode] << ": " << counts.files << " sounds, " << counts.parallel
+                            << " in parallel, " << counts.seams << " boundaries, "
+                            << counts.absorbed << " segments absorbed, " << counts.repairs
+                            << " repairs, " << counts.reported << " reported as not identical");
+    }
+}
