@@ -15,20 +15,25 @@ from pathlib import Path
 #: Project to the files that its license requires to be passed on.
 LINKED = {
     "ffmpeg": ("LICENSE.md", "COPYING.LGPLv2.1", "CREDITS"),
-    "lame": ("COPYING", "LICENSE"),
     "libvpx": ("LICENSE", "PATENTS"),
     "of-curl/curl": ("COPYING",),
 }
+#: The same for LAME, whose source is in this repository.
+_LAME = Path(__file__).resolve().parents[2] / "cpp/third_party/lame"
+_LAME_FILES = ("COPYING", "LICENSE", "polymux.patch")
 _CARRIED = re.compile(r"polymux\.libs/(lib[\w+.-]+?)-[0-9a-f]{8}(\.so[\d.]*)$")
 _NOTICE = """Third-party software in this wheel, besides that in THIRD_PARTY.md:
 
 Linked into its modules, built from unchanged sources by scripts/private-deps of the sdist:
 {linked}
+Linked into its modules, from cpp/third_party/lame of the sdist:
+  LAME 3.100 with polymux.patch
+
 Separate library files, each of which you may replace by another build:
 {carried}
-FFmpeg and LAME are under the GNU Lesser General Public License. Their sources are the source
-packages of the versions above in Debian's archive. To build this wheel with changed sources, use
-scripts/package of this version's sdist.
+FFmpeg and LAME are under the GNU Lesser General Public License. The source of FFmpeg is the source
+package of the version above in Debian's archive. The source of LAME is in this version's sdist. To
+build this wheel with changed sources, use scripts/package of the sdist.
 """
 
 
@@ -61,6 +66,8 @@ def _notices(sources: Path, names: list[str]) -> dict[str, bytes]:
     for project, files in LINKED.items():
         for file in files:
             found[f"{Path(project).name}/{file}"] = (sources / project / file).read_bytes()
+    for file in _LAME_FILES:
+        found[f"lame/{file}"] = (_LAME / file).read_bytes()
     carried = {}
     for match in filter(None, map(_CARRIED.match, names)):
         package, version, notice = _debian(match[1] + match[2])

@@ -121,7 +121,7 @@ except polymux.MissingDependencyError as error:
 """
     # Without site-packages, as in an environment that has only the wheel.
     message = run(sys.executable, "-I", "-S", "-c", script, tmp_path, cwd=tmp_path).strip()
-    assert {"libavformat-dev", "libmp3lame-dev"} <= set(re.findall(r"[\w-]+", message))
+    assert {"libavformat-dev", "libavcodec-dev"} <= set(re.findall(r"[\w-]+", message))
 
 
 def test_installed_library_serves_cmake_users(tone: Path, prefix: Path, tmp_path: Path) -> None:

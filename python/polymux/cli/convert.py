@@ -135,21 +135,22 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="N",
-        help="Maximum number of threads per file; at a constant bitrate, 1 makes all frames "
-        "identical to ffmpeg's (default: all cores)",
+        help="Maximum number of threads per file (default: all cores)",
     )
     group.add_argument(
         "--exact",
         action="store_true",
         help="With --abr or a variable bitrate: encode sequentially, which makes all frames "
-        "identical to ffmpeg's even in files over 15 s (with only --bitrate, use --threads 1)",
+        "identical to ffmpeg's even in files over 15 s (they always are with only --bitrate)",
     )
     group.add_argument(
         "--verify",
-        choices=("first-seam", "all"),
-        help="Compare whole segments of a parallel encoding with the frames of the previous "
-        "segment's encoder: only the segment after the first boundary (first-seam), or all; slower "
-        "(default: compare only the frames at the boundaries)",
+        nargs="?",
+        const="sequential",
+        choices=("sequential", "first-seam", "all"),
+        metavar="sequential",
+        help="Also encode the whole file with one encoder, and compare every audio frame; fails if "
+        "one differs",
     )
     group.add_argument(
         "--identical-file",

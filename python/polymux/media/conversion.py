@@ -309,23 +309,19 @@ def convert_to_mp3(
         id3v2_version: 3 (ID3v2.3, supported by all players) or 4 (ID3v2.4). Default: 3; with
             `identical_file` always 4, as in ffmpeg.
         identical_file: Write the complete file as ``ffmpeg -vn`` does, including tags, instead of
-            identical audio frames only. At average or variable bitrate this implies `exact`. At a
-            constant bitrate, also set ``threads=1``. Default: False.
+            identical audio frames only. At average or variable bitrate this implies `exact`.
+            Default: False.
         threads: Maximum number of threads for this file. More than one helps only if the audio is
-            longer than 15 s. At a constant bitrate, the frames equal ffmpeg's in nearly all files;
-            a few files differ after a segment boundary. With 1 thread, every frame equals ffmpeg's.
-            At average and variable bitrate, the number of threads does not change the output.
-            Default: the number of cores.
+            longer than 15 s. The number of threads does not change the output. Default: the number
+            of cores.
         exact: At average and variable bitrate, encode the file with one encoder, which makes every
             frame equal to ffmpeg's. Without it, segments of files longer than 15 s are encoded in
-            parallel. A few frames may then differ, mostly at LAME's maximum bitrate;
-            ``.report.inexact_frames`` counts the frames known to be affected. It has no effect at a
-            constant bitrate; see `threads`. Default: False.
-        verify: Check the boundaries between parallel segments beyond the 24 frames that must always
-            match. The encoder of one segment then also encodes the next segment, and every frame is
-            compared. If a frame differs, the boundary moves after it, and ``.report.parted_frames``
-            counts it. ``"first-seam"`` checks the first boundary, ``"all"`` checks every boundary;
-            each check costs the time of encoding the segment again. Default: None.
+            parallel. A few frames may then differ, mostly at LAME's maximum bitrate:
+            ``.report.identical`` is False then, and ``.report.inexact_frames`` counts them. It has
+            no effect at a constant bitrate, where all frames are always equal. Default: False.
+        verify: ``"sequential"`` also encodes the whole file with one encoder and compares every
+            audio frame. If one differs, the conversion fails. This costs the time of a conversion
+            with one thread. Default: None.
         strict: Fail on damaged input instead of adding a warning. Default: False.
         overwrite: Replace an existing file at `destination`. Default: True.
         limits: Limits on the input. Default: `polymux.Limits()`.

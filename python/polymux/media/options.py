@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import operator
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from polymux._native import media
+from polymux._util.deprecation import notice
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
 Carry: TypeAlias = Literal["copy", "none"]
 CoverPicture: TypeAlias = "Carry | bytes | bytearray | memoryview"
-Verify: TypeAlias = Literal["first-seam", "all"]
+Verify: TypeAlias = Literal["sequential"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
@@ -38,6 +40,8 @@ CONVERSION_FIELDS = {
 }
 
 _COVERS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
+#: Deprecated values.
+_OLD_VERIFY = ("first-seam", "all")
 _CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", re.ASCII)
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)
 
@@ -127,14 +131,29 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     _set_cover(options, values.get("cover", "copy"))
     options.id3v2_version = integer("id3v2_version", values.get("id3v2_version", 3))
     options.threads = optional_integer("threads", values.get("threads")) or 0
-    verify = values.get("verify")
-    options.verify = None if verify is None else _text("verify", verify)
+    options.verify = _is_verified(values.get("verify"))
     for name in ("abr", "identical_file", "exact", "strict"):
         setattr(options, name, flag(name, values.get(name, False)))
     _set_tags(options, values.get("tags", "copy"))
     options.limits = native_limits(values.get("limits"))
     media.validate(options)
     return options
+
+
+def _is_verified(verify: object) -> bool:
+    if verify is None:
+        return False
+
+    text = _text("verify", verify)
+    if text in _OLD_VERIFY:
+        warnings.warn(
+            notice(f"verify={text!r}", "verify='sequential'"), DeprecationWarning, stacklevel=4
+        )
+    elif text != "sequential":
+        raise InvalidRequestError(
+            f"verify: invalid value (got {shown(text)}, allowed 'sequential')"
+        )
+    return True
 
 
 def native_limits(limits: Limits | None) -> _media.Limits:

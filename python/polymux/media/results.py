@@ -81,8 +81,8 @@ class ConversionReport:
         elapsed_s: Wall-clock time of the conversion in seconds.
         damaged_packets: Damaged packets of the input that were skipped.
         seams: Boundaries between segments that were encoded in parallel.
-        absorbed_segments: Segments whose parallel encoding was discarded. Their frames never
-            matched those of the previous segment's encoder, which therefore encoded these segments
+        absorbed_segments: Segments whose parallel encoding was discarded. Their encoder never had
+            the same state as the previous segment's encoder, which therefore encoded these segments
             too.
         bumped_frames: Frames that were made larger than LAME makes them, to leave room for a later
             frame. Their sound does not change.
@@ -90,10 +90,9 @@ class ConversionReport:
             fill level of the bit reservoir, which the encoder of a single segment cannot determine.
         inexact_frames: Frames that depend on the bit reservoir and may differ from those of a
             single encoder, and therefore from ffmpeg's.
-        parted_frames: Frames that differed between two encoders after earlier frames had matched.
-            Only `verify` finds them.
-        sequential_fallback: Whether one encoder made the whole file because segments could not be
-            joined: the loaded LAME uses an unknown frame layout.
+        identical: Whether it is proven that all audio frames are those of one encoder for the whole
+            file. Always True at a constant bitrate.
+        verified: Whether `verify` compared all audio frames with those of one encoder.
         warnings: Adjusted settings and skipped data; empty for a clean conversion.
 
     Example:
@@ -122,8 +121,8 @@ class ConversionReport:
     bumped_frames: int = 0
     repairs: int = 0
     inexact_frames: int = 0
-    parted_frames: int = 0
-    sequential_fallback: bool = False
+    identical: bool = True
+    verified: bool = False
     warnings: tuple[ConversionWarning, ...] = ()
 
     @property
