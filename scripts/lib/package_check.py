@@ -42,9 +42,7 @@ _IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_native/_core.p
              "polymux/page/index.html", "polymux/models/registry.toml")  # fmt: skip
 _NOTICES = ("NOTICE.txt", "LICENSE", "THIRD_PARTY.md", "ffmpeg/COPYING.LGPLv2.1", "lame/COPYING",
             "libvpx/LICENSE", "curl/COPYING")  # fmt: skip
-_HIDDEN = re.compile(
-    r"lib(av\w+|sw\w+|postproc|vpx|curl\S*|nghttp2|idn2|unistring|ssl|crypto)\.so"
-)
+_HIDDEN = re.compile(r"lib(av\w+|sw\w+|postproc|vpx|curl\S*|nghttp2|idn2|unistring|ssl|crypto)\.so")
 _ANSWER = b'{"response": "hello over TLS"}'
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
 from polymux import aio
 from polymux._native import _media
+from support import programs
 from support.identity import CBR_128, V0, V2, Mode, abr, coded
 from support.mp3_frames import audio_frames, check_decodable, check_xing, parse
 from support.sounds import Sound
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.corpus import Corpus
 
+DATA = Path(__file__).parents[1] / "data"
 SECOND = 44_100
 #: Files shorter than 15 s are never split.
 LONG = Sound(samples=20 * SECOND + 1)
@@ -48,9 +49,7 @@ def test_segments_at_a_constant_bitrate(corpus: Corpus, wave: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "bitrate"), [("22050_mono", "128k"), ("44100_dual_mono", "64k")])
-def test_encoders_that_agree_with_different_states(
-    programs: Programs, tmp_path: Path, name: str, bitrate: str
-) -> None:
+def test_encoders_that_agree_with_different_states(tmp_path: Path, name: str, bitrate: str) -> None:
     """Each has a place where a new encoder writes equal frames before it has an equal state."""
     source, theirs = DATA / f"mp3_state_{name}.flac", tmp_path / "theirs.mp3"
     programs.ffmpeg("-i", source, "-c:a", "libmp3lame", "-b:a", bitrate, theirs)

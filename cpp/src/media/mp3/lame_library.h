@@ -31,7 +31,7 @@ struct polymux_lame_part {
 
 enum { polymux_lame_max_parts = 24 };
 
-/* What the coding of one frame found out (ABR and VBR). */
+/* LAME found out this while it coded one frame (ABR and VBR). */
 struct polymux_lame_demand {
     int needed_bits; /* Before the level of the reservoir limited them. */
     int silent;      /* VBR: LAME treats the frame as "analog silence". */

@@ -43,7 +43,7 @@ using FrameCallback = std::function<Result<void>(std::span<const std::byte>)>;
 /// Hash of an encoder's state. Unequal states have equal hashes with a probability of about 2^-64.
 using StateHash = std::array<std::uint64_t, 4>;
 
-/// What the coding of one frame found out, at ABR and VBR.
+/// LAME found out this while it coded one frame, at ABR and VBR.
 struct FrameDemand {
     int needed_bits = 0;  ///< Before the level of the reservoir limited them.
     bool silent = false;  ///< LAME treats the frame as "analog silence". VBR only.
