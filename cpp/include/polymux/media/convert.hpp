@@ -97,7 +97,7 @@ struct ConvertReport {
     std::int64_t bumped_frames = 0;  ///< Made larger than by LAME, for the sake of a later frame.
     /// Encoders started to encode frames again whose content depends on the bit reservoir's level.
     int repairs = 0;
-    std::int64_t inexact_frames = 0;   ///< Such frames that may differ from one encoder's.
+    std::int64_t inexact_frames = 0;  ///< Such frames that may differ from one encoder's.
     /// Every audio frame is certainly the frame of one encoder that encodes the whole file.
     bool identical = true;
     bool verified = false;  ///< `verify` has compared every frame.

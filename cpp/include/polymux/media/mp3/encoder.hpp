@@ -47,7 +47,8 @@ using StateHash = std::array<std::uint64_t, 4>;
 struct FrameDemand {
     int needed_bits = 0;  ///< Before the level of the reservoir limited them.
     bool silent = false;  ///< LAME treats the frame as "analog silence". VBR only.
-    /// For each granule and channel: whether it is not silent, and its perceptual entropy. VBR only.
+    /// For each granule and channel: whether it is not silent, and its perceptual entropy. VBR
+    /// only.
     std::array<bool, 4> coded{};
     std::array<float, 4> entropy{};
 };
