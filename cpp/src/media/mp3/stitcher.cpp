@@ -7,9 +7,9 @@ namespace polymux::media::mp3 {
 
 namespace {
 
-// Number of frames after which an encoder's output no longer depends on earlier input.
-constexpr int memory_frames_vbr = 6;
-constexpr int memory_frames_abr = 24;
+// A repair encodes so many frames before its restart, to reach the state of the encoder that it
+// replaces. Fewer repairs succeed with less.
+constexpr std::int64_t warm_up_frames = 60;
 // A repair takes about 150 frames; the existing job encodes a shorter stretch.
 constexpr std::int64_t worth_leaving_frames = 400;
 // If more than every hundredth frame depends on the level, a single encoder is faster.
@@ -23,9 +23,7 @@ Stitcher::Stitcher(ParallelScheduler& scheduler, const StreamShape& shape,
     : scheduler_(scheduler),
       assembler_(shape, std::move(encoder_version)),
       write_(std::move(write)),
-      tracker_(shape, std::move(limits)),
-      encoder_memory_frames_(shape.rate_control == RateControl::vbr ? memory_frames_vbr
-                                                                    : memory_frames_abr) {}
+      tracker_(shape, std::move(limits)) {}
 
 Result<bool> Stitcher::stitch() {
     while (const std::shared_ptr<EncodingJob> job = scheduler_.current()) {
@@ -81,9 +79,8 @@ Result<Stitcher::Outcome> Stitcher::take_frames(const std::shared_ptr<EncodingJo
 /// Begins a job that reaches the doubtful frame with the correct level.
 bool Stitcher::repair() {
     const std::int64_t number = tracker_.position();
-    const std::int64_t warm_up = encoder_memory_frames_;
-    const auto restart = tracker_.find_restart(warm_up);
-    if (restart && scheduler_.begin_repair(*restart - warm_up, *restart, number + 1)) {
+    const auto restart = tracker_.find_restart(warm_up_frames);
+    if (restart && scheduler_.begin_repair(*restart - warm_up_frames, *restart, number + 1)) {
         repairing_ = true;
         ++repairs_;
         return true;

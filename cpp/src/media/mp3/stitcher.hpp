@@ -50,8 +50,7 @@ private:
     bool level_is_true_ = true;        // Before the last frame, for the encoder that it came from.
     bool repairing_ = false;           // The current job is an unconfirmed repair.
     std::int64_t accepted_until_ = 0;  // Doubts about frames before this one are resolved.
-    int encoder_memory_frames_;
-    bool own_frames_only_ = true;            // All frames came from the first encoder.
+    bool own_frames_only_ = true;      // All frames came from the first encoder.
     std::shared_ptr<EncodingJob> replaced_;  // The job whose frame the repair encodes again.
     int seams_ = 0;
     int repairs_ = 0;
