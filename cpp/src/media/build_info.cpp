@@ -37,7 +37,7 @@ BuildInfo build_info() {
                                  {"libswresample", version_text(swresample_version())},
                                  {"libavutil", version_text(avutil_version())}},
             .ffmpeg_license = avformat_license(),
-            .lame = mp3::lame_version(),
+            .lame = mp3::lame_version() + " (built in, " + mp3::lame_instructions() + ")",
             .private_deps = POLYMUX_HAS_PRIVATE_DEPS != 0,
             .compiler = compiler(),
             .sanitizer = POLYMUX_SANITIZER};

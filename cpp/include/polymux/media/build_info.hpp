@@ -12,8 +12,8 @@ struct BuildInfo {
     std::vector<std::pair<std::string, std::string>>
         ffmpeg_libraries;        ///< "libavformat", "59.27.100".
     std::string ffmpeg_license;  ///< "LGPL version 2.1 or later", ...
-    std::string lame;            ///< "LAME 3.100".
-    bool private_deps = false;   ///< Linked to the minimal static FFmpeg and LAME of scripts/build.
+    std::string lame;            ///< "LAME 3.100 (built in, AVX2)".
+    bool private_deps = false;   ///< Linked to the minimal static FFmpeg of scripts/build.
     std::string compiler;        ///< "gcc 12.2.0".
     std::string sanitizer;       ///< "address", "thread", or empty.
 };

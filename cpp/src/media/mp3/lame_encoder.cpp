@@ -233,6 +233,10 @@ Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& sett
     return std::unique_ptr<Encoder>(new LameEncoder(std::move(encoder), settings));
 }
 
+std::string lame_instructions() {
+    return &library() == &polymux_lame_baseline ? "baseline" : "AVX2";
+}
+
 std::string lame_version() {
     return std::string("LAME ") + library().version();
 }

@@ -97,4 +97,7 @@ Result<std::unique_ptr<Encoder>> create_lame_encoder(const EncoderSettings& sett
 /// "LAME 3.100": the version of the loaded library.
 [[nodiscard]] std::string lame_version();
 
+/// "AVX2" or "baseline": the instructions that LAME uses on this processor.
+[[nodiscard]] std::string lame_instructions();
+
 }  // namespace polymux::media::mp3
