@@ -230,7 +230,7 @@ Result<Encoded> try_in_parallel(const Pcm& pcm, const EncoderSettings& settings,
 Encoded encode_in_parallel(const Pcm& pcm, const EncoderSettings& settings,
                            const ParallelSetup& setup) {
     Result<Encoded> encoded = try_in_parallel(pcm, settings, setup);
-    REQUIRE(encoded);
+    if (!encoded) FAIL(encoded.error().message);
     return std::move(*encoded);
 }
 

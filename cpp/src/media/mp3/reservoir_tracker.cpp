@@ -27,6 +27,10 @@ bool ReservoirTracker::is_doubtful(const FrameOutline& frame) const {
            needed_bits > limits_->limit_bits(frame.demand, frame.level_bits);
 }
 
+bool ReservoirTracker::fits(const FrameOutline& frame) const noexcept {
+    return reservoir_.fits({.bitrate_index = reservoir_.highest_index()}, frame.bits);
+}
+
 void ReservoirTracker::advance(const FrameOutline& frame) noexcept {
     place(reservoir_, frame);
     ++position_;

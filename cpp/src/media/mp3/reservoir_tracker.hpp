@@ -25,6 +25,9 @@ public:
     /// Whether a frame may differ from the correct one if its encoder had another level.
     [[nodiscard]] bool is_doubtful(const FrameOutline& frame) const;
 
+    /// Whether the next frame can have as many bits as this one.
+    [[nodiscard]] bool fits(const FrameOutline& frame) const noexcept;
+
     /// Advances past a frame.
     void advance(const FrameOutline& frame) noexcept;
 

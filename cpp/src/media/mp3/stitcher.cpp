@@ -62,7 +62,7 @@ Result<Stitcher::Outcome> Stitcher::take_frames(const std::shared_ptr<EncodingJo
         frames.drop_before(tracker_.position());
         const bool in_doubt = !own_frames_only_ && tracker_.position() >= accepted_until_ &&
                               tracker_.is_doubtful(next.front());
-        if (in_doubt && repair()) {
+        if (in_doubt && repair(next.front())) {
             replaced_ = job;
             return Outcome::changed;
         }
@@ -77,9 +77,11 @@ Result<Stitcher::Outcome> Stitcher::take_frames(const std::shared_ptr<EncodingJo
 }
 
 /// Begins a job that reaches the doubtful frame with the correct level.
-bool Stitcher::repair() {
+bool Stitcher::repair(const FrameOutline& frame) {
     const std::int64_t number = tracker_.position();
-    const auto restart = tracker_.find_restart(warm_up_frames);
+    std::optional<std::int64_t> restart = tracker_.find_restart(warm_up_frames);
+    // Then at least with a level that is low enough.
+    if (!restart && !tracker_.fits(frame)) restart = std::max(number - 3, warm_up_frames);
     if (restart && scheduler_.begin_repair(*restart - warm_up_frames, *restart, number + 1)) {
         repairing_ = true;
         ++repairs_;
@@ -106,6 +108,13 @@ Stitcher::Outcome Stitcher::check_repair(EncodingJob& job,
     }
     ++inexact_frames_;
     accepted_until_ = number + 1;
+    const auto other = replaced->encoder->frames().outlines(number, 1);
+    const bool is_better = !frame.empty() && !other.empty() && tracker_.fits(frame.front()) &&
+                           !tracker_.fits(other.front());
+    if (is_better) {
+        scheduler_.confirm_repair();
+        return Outcome::taken;
+    }
     scheduler_.abandon_repair();
     return Outcome::changed;
 }

@@ -37,7 +37,7 @@ private:
 
     Result<Outcome> take_frames(const std::shared_ptr<EncodingJob>& job,
                                 std::optional<std::int64_t> end);
-    [[nodiscard]] bool repair();
+    [[nodiscard]] bool repair(const FrameOutline& frame);
     [[nodiscard]] Outcome check_repair(EncodingJob& job,
                                        const ParallelScheduler::JobStatus& status);
     [[nodiscard]] bool check_seam();
