@@ -133,7 +133,7 @@ Pcm random_sound(Random& random, const EncoderSettings& settings) {
                                                   settings.sample_rate_hz);
     Pcm pcm;
     pcm.planes.resize(static_cast<std::size_t>(settings.channels));
-    // Some sounds have few pieces, so that a state has much time to be forgotten, or to stay.
+    // Some sounds have few pieces: a state then has much time to be forgotten, or to stay.
     const double longest_s = chance(random, 0.3) ? 4 : 0.7;
     while (pcm.planes[0].size() < samples) {
         const auto length =

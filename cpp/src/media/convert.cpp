@@ -53,7 +53,7 @@ Error stopped_by_callback() {
                  .message = "the progress callback stopped the conversion"};
 }
 
-/// Where the samples of a conversion come from, and where its frames go. With a check, both also go
+/// Source of a conversion's samples and destination of its frames. With a check, both also go
 /// there.
 struct Stream {
     AudioReader& reader;

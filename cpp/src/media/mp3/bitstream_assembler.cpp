@@ -4,8 +4,14 @@
 
 namespace polymux::media::mp3 {
 
-BitstreamAssembler::BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
-                                       int look_ahead_frames)
+namespace {
+
+// At ABR and VBR. A constant bitrate leaves no choice.
+constexpr std::size_t look_ahead_frames = 24;
+
+}  // namespace
+
+BitstreamAssembler::BitstreamAssembler(const StreamShape& shape, std::string encoder_version)
     : shape_(shape),
       look_ahead_frames_(shape.rate_control == RateControl::cbr ? 0 : look_ahead_frames),
       reservoir_(shape),
@@ -13,7 +19,7 @@ BitstreamAssembler::BitstreamAssembler(const StreamShape& shape, std::string enc
 
 Result<void> BitstreamAssembler::add(CodedFrame frame, const FrameCallback& on_frame) {
     waiting_.push_back(std::move(frame));
-    while (waiting_.size() > static_cast<std::size_t>(look_ahead_frames_)) {
+    while (waiting_.size() > look_ahead_frames_) {
         if (Result<void> placed = place_first(on_frame); !placed) return placed;
     }
     return {};

@@ -18,10 +18,7 @@ namespace polymux::media::mp3 {
 /// bits, it selects a larger size.
 class BitstreamAssembler {
 public:
-    static constexpr int default_look_ahead_frames = 24;
-
-    BitstreamAssembler(const StreamShape& shape, std::string encoder_version,
-                       int look_ahead_frames = default_look_ahead_frames);
+    BitstreamAssembler(const StreamShape& shape, std::string encoder_version);
 
     /// Emits the frames that are now complete. Error `encoder_failed` if a frame cannot be placed;
     /// none of its bytes has been emitted then.
@@ -40,7 +37,7 @@ private:
     [[nodiscard]] FrameSize choose_size(const CodedFrame& frame) noexcept;
 
     StreamShape shape_;
-    int look_ahead_frames_;
+    std::size_t look_ahead_frames_;
     Reservoir reservoir_;
     MainDataStream stream_;
     std::deque<CodedFrame> waiting_;

@@ -147,13 +147,10 @@ std::optional<SideInfo> parse_side_info(const FrameHeader& header,
     constexpr std::size_t length_bits = 12;  // part2_3_length comes first
     const std::size_t block_bits = is_mpeg1 ? 59 : 63;
     for (int granule = 0; granule < header.granules(); ++granule) {
-        int granule_bits = 0;
         for (int channel = 0; channel < channels; ++channel) {
-            granule_bits += bits.read(length_bits);
+            info.main_data_bits += bits.read(length_bits);
             bits.skip(block_bits - length_bits);
         }
-        info.main_data_bits += granule_bits;
-        info.largest_granule_bits = std::max(info.largest_granule_bits, granule_bits);
     }
     return info;
 }

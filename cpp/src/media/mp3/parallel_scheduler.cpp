@@ -97,7 +97,6 @@ std::shared_ptr<EncodingJob> ParallelScheduler::begin_job() {
         auto job = std::make_shared<EncodingJob>();
         job->segment = free.segment->number();
         job->claimed = true;
-        job->is_first = is_first;
         free.owner = job;
         // Jobs after a segment that has no job started after it.
         const auto behind = std::ranges::find_if(

@@ -23,7 +23,6 @@ struct EncodingJob {
     std::unique_ptr<SegmentEncoder> encoder;  ///< Null until the first step.
     std::int64_t segment = 0;                 ///< The segment being encoded.
     std::int64_t passed_segment = -1;         ///< The last segment encoded to the end.
-    bool is_first = false;                    ///< First job of the file.
     bool claimed = false;                     ///< A worker is encoding it.
     bool done = false;                        ///< Agreed with `target`, or at the end of the file.
     bool awaits_check = false;  ///< Agreed; the stitcher still has to accept the boundary.

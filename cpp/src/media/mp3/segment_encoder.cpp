@@ -37,7 +37,7 @@ Result<int> SegmentEncoder::encode(const Segment& segment, int frames,
         }
         sample += block.samples;
         samples += block.samples;
-        if (Result<void> followed = follow_states(); !followed) return followed.error();
+        follow_states();
         if (Result<void> emptied = empty_reservoir(); !emptied) return emptied.error();
     }
     return samples;
@@ -65,20 +65,17 @@ Result<void> SegmentEncoder::accept(std::span<const std::byte> bytes) {
 }
 
 // LAME codes a frame after it received the samples of the next one.
-Result<void> SegmentEncoder::follow_states() {
+void SegmentEncoder::follow_states() {
     const std::int64_t coded = first_frame_ + encoder_->coded_frames();
-    if (states_.end() == coded) return {};
+    if (states_.end() == coded) return;
     const bool log = rate_control_ != RateControl::cbr || coded - first_frame_ <= logged_frames;
     const bool compares = other_ != nullptr && coded < compare_end_;
     std::optional<StateHash> state;
     if (log || compares) state = encoder_->state();
     states_.add(log ? state : std::nullopt);
-    if (!compares) return {};
-    compare(coded, *state);
-    // At a constant bitrate the seam is certain, so nothing follows in this encoder's reservoir.
-    if (rate_control_ != RateControl::cbr || !equal_from_) return {};
-    return encoder_->empty_reservoir(
-        [this](std::span<const std::byte> bytes) { return accept(bytes); });
+    if (compares) compare(coded, *state);
+    // At a constant bitrate the seam is certain, and no frame of this encoder follows it.
+    if (rate_control_ == RateControl::cbr && equal_from_) empty_before_ = coded;
 }
 
 void SegmentEncoder::compare_with(const SegmentEncoder* other) noexcept {

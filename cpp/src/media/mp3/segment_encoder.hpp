@@ -61,7 +61,7 @@ public:
 private:
     Result<void> empty_reservoir();
     Result<void> accept(std::span<const std::byte> bytes);
-    Result<void> follow_states();
+    void follow_states();
     void compare(std::int64_t number, const StateHash& state);
 
     std::unique_ptr<Encoder> encoder_;

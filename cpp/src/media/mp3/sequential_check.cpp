@@ -5,10 +5,13 @@
 namespace polymux::media::mp3 {
 
 Result<void> SequentialCheck::encode(const PcmBlock& block) {
-    return encoder_->encode(block, [this](std::span<const std::byte> frame) {
-        expected_.emplace_back(frame.begin(), frame.end());
-        return compare_available();
-    });
+    return encoder_->encode(block,
+                            [this](std::span<const std::byte> frame) { return expect(frame); });
+}
+
+Result<void> SequentialCheck::expect(std::span<const std::byte> frame) {
+    expected_.emplace_back(frame.begin(), frame.end());
+    return compare_available();
 }
 
 Result<void> SequentialCheck::compare(std::span<const std::byte> frame) {
@@ -31,10 +34,8 @@ Result<void> SequentialCheck::compare_available() {
 }
 
 Result<void> SequentialCheck::finish() {
-    Result<void> flushed = encoder_->flush([this](std::span<const std::byte> frame) {
-        expected_.emplace_back(frame.begin(), frame.end());
-        return compare_available();
-    });
+    Result<void> flushed =
+        encoder_->flush([this](std::span<const std::byte> frame) { return expect(frame); });
     if (!flushed) return flushed;
     if (expected_.empty() && found_.empty()) return {};
     return Error{.code = ErrorCode::encoder_failed,

@@ -27,6 +27,7 @@ public:
     Result<void> finish();
 
 private:
+    Result<void> expect(std::span<const std::byte> frame);
     Result<void> compare_available();
 
     std::unique_ptr<Encoder> encoder_;

@@ -29,7 +29,7 @@ public:
 
 private:
     void mix(const std::byte* bytes) noexcept {
-        // An odd factor and a rotation: bijective, so that no difference is lost.
+        // An odd factor and a rotation: bijective, so no difference is lost.
         constexpr std::uint64_t factor = 0x9E37'79B9'7F4A'7C15;
         constexpr int rotation = 29;
         StateHash words;

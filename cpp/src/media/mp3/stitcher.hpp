@@ -28,7 +28,7 @@ public:
     [[nodiscard]] int bumped_frames() const noexcept { return assembler_.bumped_frames(); }
     /// Jobs started to encode frames again whose content depends on the reservoir's level.
     [[nodiscard]] int repairs() const noexcept { return repairs_; }
-    /// Such frames that could not be encoded again, so that they may differ from one encoder's.
+    /// Such frames that could not be encoded again. They may differ from one encoder's.
     [[nodiscard]] int inexact_frames() const noexcept { return inexact_frames_; }
 
 private:

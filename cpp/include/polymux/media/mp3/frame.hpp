@@ -42,7 +42,6 @@ struct FrameHeader {
 struct SideInfo {
     int main_data_begin_bytes = 0;
     int main_data_bits = 0;
-    int largest_granule_bits = 0;  ///< Part of `main_data_bits` in the larger granule.
 };
 [[nodiscard]] std::optional<SideInfo> parse_side_info(const FrameHeader& header,
                                                       std::span<const std::byte> frame) noexcept;
