@@ -87,10 +87,20 @@ private:
     std::uniform_real_distribution<double> noise_{-1, 1};
 };
 
-PcmBlock block_of(const Pcm& pcm, int begin, int samples) {
+PcmBlock block_of(const Pcm& pcm, SampleFormat format, int begin, int samples) {
     PcmBlock block{.planes = {}, .samples = std::min(samples, pcm.samples() - begin)};
     for (std::size_t channel = 0; channel < pcm.planes.size(); ++channel) {
-        block.planes[channel] = pcm.planes[channel].data() + begin;
+        switch (format) {
+            case SampleFormat::s16:
+                block.planes[channel] = pcm.planes[channel].data() + begin;
+                break;
+            case SampleFormat::s32:
+                block.planes[channel] = pcm.planes_s32[channel].data() + begin;
+                break;
+            case SampleFormat::f32:
+                block.planes[channel] = pcm.planes_f32[channel].data() + begin;
+                break;
+        }
     }
     return block;
 }
@@ -180,7 +190,7 @@ Encoded encode_in_sequence(const Pcm& pcm, const EncoderSettings& settings) {
     };
     const int step = (*encoder)->frame_samples();
     for (int begin = 0; begin < pcm.samples(); begin += step) {
-        REQUIRE((*encoder)->encode(block_of(pcm, begin, step), keep));
+        REQUIRE((*encoder)->encode(block_of(pcm, settings.sample_format, begin, step), keep));
         const int given = begin / step + 1;
         encoded.late_frames =
             std::max(encoded.late_frames, given - static_cast<int>(encoded.frames.size()));
@@ -205,7 +215,7 @@ Result<Encoded> try_in_parallel(const Pcm& pcm, const EncoderSettings& settings,
         if (setup.before_read) {
             if (Result<void> allowed = setup.before_read(); !allowed) return allowed.error();
         }
-        const PcmBlock block = block_of(pcm, position, samples);
+        const PcmBlock block = block_of(pcm, settings.sample_format, position, samples);
         position += block.samples;
         return block;
     };

@@ -46,9 +46,11 @@ enum class Sound : std::uint8_t {
     mix
 };
 
-/// Interleaved by channel: planes[channel][sample].
+/// planes[channel][sample]. An encoder for another format gets its own planes.
 struct Pcm {
     std::vector<std::vector<std::int16_t>> planes;
+    std::vector<std::vector<std::int32_t>> planes_s32 = {};
+    std::vector<std::vector<float>> planes_f32 = {};
     [[nodiscard]] int samples() const { return static_cast<int>(planes.front().size()); }
 };
 

@@ -73,6 +73,13 @@ public:
             static_cast<std::size_t>(polymux_lame_baseline.state(encoder_.get(), parts.data())));
         Parts found;
         for (const polymux_lame_part& part : parts) found.emplace(part.name, part);
+        for (int channel = 0; channel < settings_.channels; ++channel) {
+            const auto search = polymux_lame_baseline.search(encoder_.get(), channel);
+            if (search.gain == nullptr) break;
+            found.emplace("OldValue", polymux_lame_part{"OldValue", search.gain, sizeof(int)});
+            found.emplace("CurrentStep",
+                          polymux_lame_part{"CurrentStep", search.step, sizeof(int)});
+        }
         return found;
     }
 

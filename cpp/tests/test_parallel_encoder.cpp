@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -162,6 +163,32 @@ TEST_SUITE("parallel encoder") {
                 CAPTURE(settings.bitrate_bps);
                 const Encoded found = encode_in_parallel(pcm, settings, {.segment_frames = 147});
                 CHECK(differing(found, encode_in_sequence(pcm, settings)) == 0);
+            }
+        }
+    }
+
+    // LAME then no longer searches the gain of the second channel, so encoders that began after the
+    // music know nothing of what it found there.
+    TEST_CASE("channels that become equal") {
+        Pcm pcm = make_sound(Sound::tone, 44'100, 2, 60);
+        pcm.planes[1] = pcm.planes[0];
+        const Pcm music = make_sound(Sound::music, 44'100, 2, 6);
+        for (std::size_t i = 0; i < 2; ++i) {
+            std::ranges::copy(music.planes[i], pcm.planes[i].begin());
+            // Here it searches with what it found.
+            std::ranges::copy(music.planes[i], pcm.planes[i].end() - music.samples());
+        }
+        const EncoderSettings settings = cbr(128'000);
+        const Encoded expected = encode_in_sequence(pcm, settings);
+        for (const int threads : {2, 3, 8}) {
+            for (unsigned seed = 1; seed <= 4; ++seed) {
+                CAPTURE(threads);
+                CAPTURE(seed);
+                const Encoded found = encode_in_parallel(
+                    pcm, settings,
+                    {.threads = threads, .segment_frames = 294, .before_step = delays(seed)});
+                CHECK(differing(found, expected) == 0);
+                CHECK(found.summary.seams > 2);
             }
         }
     }

@@ -94,14 +94,30 @@ public:
         return library().coded_frames(encoder_.get());
     }
 
-    StateHash state() const noexcept override {
+    EncoderState state() const noexcept override {
         std::array<polymux_lame_part, polymux_lame_max_parts> parts{};
         const int count = library().state(encoder_.get(), parts.data());
         StateHasher hasher;
         for (const auto& part : std::span(parts).first(static_cast<std::size_t>(count))) {
             hasher.add({static_cast<const std::byte*>(part.data), part.bytes});
         }
-        return hasher.value();
+        return {.hash = hasher.value(), .searches = searches()};
+    }
+
+    GainSearches searches() const noexcept override {
+        GainSearches searches;
+        for (std::size_t channel = 0; channel < searches.size(); ++channel) {
+            const auto found = library().search(encoder_.get(), static_cast<int>(channel));
+            if (found.gain == nullptr) break;
+            searches[channel] = {.gain = *found.gain, .step = *found.step, .count = *found.count};
+        }
+        return searches;
+    }
+
+    void set_search(std::size_t channel, const GainSearch& search) noexcept override {
+        const auto found = library().search(encoder_.get(), static_cast<int>(channel));
+        *found.gain = search.gain;
+        *found.step = search.step;
     }
 
     FrameDemand demand(std::int64_t number) const noexcept override {

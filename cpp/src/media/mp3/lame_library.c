@@ -103,6 +103,10 @@ static int limit_bits(struct lame_global_struct* encoder, const struct polymux_l
     return limit;
 }
 
+static int is_vbr(const lame_internal_flags* gfc) {
+    return gfc->cfg.vbr != vbr_off && gfc->cfg.vbr != vbr_abr;
+}
+
 static struct polymux_lame_part* add(struct polymux_lame_part* next, const char* name, void* data,
                                      size_t bytes) {
     next->name = name;
@@ -118,7 +122,6 @@ static int state(struct lame_global_struct* encoder, struct polymux_lame_part* p
     PsyStateVar_t* const psy = &gfc->sv_psy;
     EncStateVar_t* const enc = &gfc->sv_enc;
     QntStateVar_t* const qnt = &gfc->sv_qnt;
-    const int is_vbr = gfc->cfg.vbr != vbr_off && gfc->cfg.vbr != vbr_abr;
     struct polymux_lame_part* next = parts;
     int channel;
 
@@ -147,18 +150,24 @@ static int state(struct lame_global_struct* encoder, struct polymux_lame_part* p
         ADD("sb_sample", enc->sb_sample[channel][0]);
     }
 
-    /* Bits: their distribution over frames, the search for the quantizer's step, padding, and the
-     * reservoir. */
-    if (!is_vbr) {
-        ADD("pefirbuf", enc->pefirbuf);
-        ADD("OldValue", qnt->OldValue);
-        ADD("CurrentStep", qnt->CurrentStep);
-    }
+    /* Bits: their distribution over frames, padding, and the reservoir. */
+    if (!is_vbr(gfc)) ADD("pefirbuf", enc->pefirbuf);
     if (gfc->cfg.vbr == vbr_off) {
         ADD("slot_lag", enc->slot_lag);
         ADD("ResvSize", enc->ResvSize);
     }
     return (int)(next - parts);
+}
+
+static struct polymux_lame_search search(struct lame_global_struct* encoder, int channel) {
+    QntStateVar_t* const qnt = &encoder->internal_flags->sv_qnt;
+    struct polymux_lame_search found = {NULL, NULL, NULL};
+    if (!is_vbr(encoder->internal_flags)) {
+        found.gain = &qnt->OldValue[channel];
+        found.step = &qnt->CurrentStep[channel];
+        found.count = &qnt->searches[channel];
+    }
+    return found;
 }
 
 const struct polymux_lame POLYMUX_LAME_TABLE = {
@@ -177,4 +186,5 @@ const struct polymux_lame POLYMUX_LAME_TABLE = {
     .demand = demand,
     .limit_bits = limit_bits,
     .state = state,
+    .search = search,
 };

@@ -39,6 +39,13 @@ struct polymux_lame_demand {
     float pe[2][2];  /* VBR: perceptual entropy. */
 };
 
+/* How LAME will begin the next search for the gain of a channel (CBR and ABR; null at VBR). */
+struct polymux_lame_search {
+    int* gain;        /* OldValue: what the last search found. */
+    int* step;        /* CurrentStep. */
+    const int* count; /* Searches so far. A silent channel is not searched. */
+};
+
 struct polymux_lame {
     const char* (*version)(void);
 
@@ -71,10 +78,11 @@ struct polymux_lame {
                       int level_bits);
 
     /* Lists the parts of the state between two frames, at most polymux_lame_max_parts, and returns
-       their number. Two encoders with the same settings and equal parts code equal samples to equal
-       frames. The level of the bit reservoir is a part only at a constant bitrate. The pointers are
-       valid until the next call. */
+       their number. Two encoders with the same settings, equal parts and equal searches code equal
+       samples to equal frames. The level of the bit reservoir is a part only at a constant bitrate.
+       The pointers are valid until the next call. */
     int (*state)(struct lame_global_struct* encoder, struct polymux_lame_part* parts);
+    struct polymux_lame_search (*search)(struct lame_global_struct* encoder, int channel);
 };
 
 extern const struct polymux_lame polymux_lame_baseline;

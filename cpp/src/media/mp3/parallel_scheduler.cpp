@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "media/mp3/segment_plan.hpp"
 
@@ -76,8 +77,8 @@ std::shared_ptr<EncodingJob> ParallelScheduler::claim(bool may_start) {
     if (stop_) return nullptr;
     const auto jobs = jobs_;  // Jobs may turn out to be absorbed during the loop.
     for (const auto& job : jobs) {
-        if (job->claimed || job->done || job->awaits_check || job->abandoned ||
-            !prepare(job, resume_margin_frames))
+        if (job->claimed || job->done || job->awaits_check || job->awaits_target ||
+            job->abandoned || !prepare(job, resume_margin_frames))
             continue;
         job->claimed = true;
         return job;
@@ -150,7 +151,7 @@ bool ParallelScheduler::is_encoded_by_owner_alone(const Entry& entry) const {
     const std::int64_t number = entry.segment->number();
     if (owner->segment != number || owner->passed_segment >= number) return false;
     return std::ranges::none_of(jobs_, [owner, number](const auto& job) {
-        return job.get() != owner && !job->done && job->segment == number;
+        return job.get() != owner && !job->done && !job->awaits_target && job->segment == number;
     });
 }
 
@@ -181,7 +182,8 @@ bool ParallelScheduler::step(const std::shared_ptr<EncodingJob>& job) {
         // A closed segment cannot be cut any more.
         const Lock lock(mutex_);
         const bool at_end = encoder.sample >= segment->samples();
-        flushing = at_end && segment->last() && (!splicing || *samples == 0) && !encoder.seam();
+        flushing = at_end && segment->last() && (!splicing || *samples == 0) && !encoder.seam() &&
+                   !encoder.proposes_seam();
         if (Entry* here = entry(segment->number()); at_end && here != nullptr) here->closed = true;
     }
     if (flushing) {
@@ -315,17 +317,57 @@ bool ParallelScheduler::finish_step(const std::shared_ptr<EncodingJob>& job, con
         job->seam = job->encoder->seam();
         if (job->seam) {
             job->awaits_check = true;
-            if (!varies()) accept_seam_locked(*job);
             return leave_locked(*job);
         }
+        job->awaits_target = job->encoder->proposes_seam();
+        if (job->awaits_target) return leave_locked(*job);
     }
+    settle_seams(job.get());
     return true;
 }
 
 bool ParallelScheduler::leave_locked(EncodingJob& job) {
     job.claimed = false;
+    settle_seams(nullptr);
     changed_.notify_all();
     return false;
+}
+
+// `idle`: a claimed job whose worker waits for this.
+void ParallelScheduler::settle_seams(const EncodingJob* idle) {
+    for (const auto& job : jobs_) {
+        if (job->awaits_target) settle_seam(*job, idle);
+        if (!job->done) return;  // What comes before it is certain, but not what follows.
+    }
+}
+
+// Accepts or refuses the proposed seam of a job with a confirmed start, unless that depends on what
+// its target does at the moment.
+void ParallelScheduler::settle_seam(EncodingJob& job, const EncodingJob* idle) {
+    SegmentEncoder& target = *job.target->encoder;
+    const auto then = target.states().before(job.encoder->states().end());
+    const GainSearches given = job.encoder->searches();
+    if (then->searches != given) {
+        if (job.target->claimed && job.target.get() != idle) return;
+        const GainSearches now = target.searches();
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const bool was_searched = now[i].count != then->searches[i].count;
+            if (!was_searched || then->searches[i] == given[i]) continue;
+            job.awaits_target = false;
+            job.encoder->refuse_seam();
+            return;
+        }
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            if (then->searches[i] != given[i]) target.set_search(i, given[i]);
+        }
+    }
+    job.awaits_target = false;
+    if (Result<void> accepted = job.encoder->accept_seam(); !accepted) {
+        fail_locked(accepted.error());
+        return;
+    }
+    job.seam = job.encoder->seam();
+    job.done = true;
 }
 
 bool ParallelScheduler::fail_step(EncodingJob& job, Error error) {
@@ -376,13 +418,9 @@ std::optional<ParallelScheduler::SeamCheck> ParallelScheduler::pending_seam_chec
 
 void ParallelScheduler::accept_seam() {
     const Lock lock(mutex_);
-    accept_seam_locked(*jobs_.front());
+    jobs_.front()->awaits_check = false;
+    jobs_.front()->done = true;
     changed_.notify_all();
-}
-
-void ParallelScheduler::accept_seam_locked(EncodingJob& job) {
-    job.awaits_check = false;
-    job.done = true;
 }
 
 void ParallelScheduler::hold_until(std::int64_t number) {
@@ -502,6 +540,10 @@ std::int64_t ParallelScheduler::unusable_samples() const {
 
 void ParallelScheduler::fail(Error error) {
     const Lock lock(mutex_);
+    fail_locked(std::move(error));
+}
+
+void ParallelScheduler::fail_locked(Error error) {
     if (!failure_) failure_ = std::move(error);
     stop_ = true;
     changed_.notify_all();

@@ -25,8 +25,9 @@ struct EncodingJob {
     std::int64_t passed_segment = -1;         ///< The last segment encoded to the end.
     bool claimed = false;                     ///< A worker is encoding it.
     bool done = false;                        ///< Agreed with `target`, or at the end of the file.
-    bool awaits_check = false;  ///< Agreed; the stitcher still has to accept the boundary.
-    bool abandoned = false;     ///< An earlier job supplies its frames.
+    bool awaits_check = false;   ///< Agreed; the stitcher still has to accept the boundary.
+    bool awaits_target = false;  ///< Proposes a seam that is not settled yet.
+    bool abandoned = false;      ///< An earlier job supplies its frames.
     EncodingStart start;
     bool proven = false;     ///< A repair that reached the correct level.
     bool is_repair = false;  ///< Begins within the frames of its target, to replace some.
@@ -138,7 +139,8 @@ private:
     void abandon_until(const std::shared_ptr<EncodingJob>& target);
     bool finish_step(const std::shared_ptr<EncodingJob>& job, const Segment& segment, bool flushed);
     bool leave_locked(EncodingJob& job);
-    void accept_seam_locked(EncodingJob& job);
+    void settle_seams(const EncodingJob* idle);
+    void settle_seam(EncodingJob& job, const EncodingJob* idle);
     void drop_used_segments();
     [[nodiscard]] bool varies() const noexcept {
         return options_.encoder.rate_control != RateControl::cbr;
@@ -146,6 +148,7 @@ private:
 
     Result<void> create_encoder(EncodingJob& job, const Segment& segment);
     bool fail_step(EncodingJob& job, Error error);
+    void fail_locked(Error error);
 
     const SchedulerOptions options_;
     mutable std::mutex mutex_;

@@ -4,14 +4,6 @@
 
 namespace polymux::media::mp3 {
 
-namespace {
-
-// At a constant bitrate, another encoder compares only with the first states. All measured
-// encoders had equal states after 352 frames. At ABR and VBR, a repair may begin anywhere.
-constexpr std::int64_t logged_frames = 1024;
-
-}  // namespace
-
 SegmentEncoder::SegmentEncoder(std::unique_ptr<Encoder> encoder, const EncoderSettings& settings,
                                const Segment& segment, const EncodingStart& start)
     : encoder_(std::move(encoder)),
@@ -30,6 +22,7 @@ Result<int> SegmentEncoder::encode(const Segment& segment, int frames,
     const auto on_frame = [this](std::span<const std::byte> bytes) { return accept(bytes); };
     int samples = 0;
     for (int done = 0; done < frames && sample < segment.samples() && !seam(); ++done) {
+        if (proposes_seam_) break;
         if (stop.load(std::memory_order_relaxed)) break;
         const PcmBlock block = segment.block(sample, frame_samples_);
         if (Result<void> encoded = encoder_->encode(block, on_frame); !encoded) {
@@ -68,29 +61,59 @@ Result<void> SegmentEncoder::accept(std::span<const std::byte> bytes) {
 void SegmentEncoder::follow_states() {
     const std::int64_t coded = first_frame_ + encoder_->coded_frames();
     if (states_.end() == coded) return;
-    const bool log = rate_control_ != RateControl::cbr || coded - first_frame_ <= logged_frames;
-    const bool compares = other_ != nullptr && coded < compare_end_;
-    std::optional<StateHash> state;
-    if (log || compares) state = encoder_->state();
-    states_.add(log ? state : std::nullopt);
-    if (compares) compare(coded, *state);
-    // At a constant bitrate the seam is certain, and no frame of this encoder follows it.
-    if (rate_control_ == RateControl::cbr && equal_from_) empty_before_ = coded;
+    const EncoderState state = encoder_->state();
+    states_.add(state);
+    if (other_ != nullptr && coded < compare_end_) compare(coded, state);
 }
 
 void SegmentEncoder::compare_with(const SegmentEncoder* other) noexcept {
     if (other == other_) return;
     other_ = other;
     equal_from_.reset();
+    proposes_seam_ = false;
+    searches_must_be_equal_ = false;
 }
 
-void SegmentEncoder::compare(std::int64_t number, const StateHash& state) {
-    const std::optional<StateHash> theirs = other_->states().before(number);
-    if (!theirs || *theirs != state) {
+void SegmentEncoder::compare(std::int64_t number, const EncoderState& state) {
+    const std::optional<EncoderState> theirs = other_->states().before(number);
+    if (rate_control_ == RateControl::cbr) {
+        proposes_seam_ = theirs && can_follow(state, *theirs);
+    } else if (!theirs || *theirs != state) {
         equal_from_.reset();
     } else if (!equal_from_) {
         equal_from_ = number;
     }
+}
+
+/// Whether the other encoder's frames can follow this one's.
+bool SegmentEncoder::can_follow(const EncoderState& own, const EncoderState& theirs) const {
+    if (own == theirs) return true;
+    if (own.hash != theirs.hash || searches_must_be_equal_) return false;
+    const GainSearches newest = other_->states().searches();
+    for (std::size_t i = 0; i < newest.size(); ++i) {
+        const bool was_searched = newest[i].count != theirs.searches[i].count;
+        if (was_searched && own.searches[i] != theirs.searches[i]) return false;
+    }
+    return true;
+}
+
+Result<void> SegmentEncoder::accept_seam() {
+    proposes_seam_ = false;
+    equal_from_ = states_.end();
+    // No frame of this encoder follows.
+    empty_before_ = states_.end();
+    return empty_reservoir();
+}
+
+void SegmentEncoder::refuse_seam() noexcept {
+    proposes_seam_ = false;
+    searches_must_be_equal_ = true;
+}
+
+void SegmentEncoder::set_search(std::size_t channel, GainSearch search) {
+    search.count = encoder_->searches()[channel].count;
+    encoder_->set_search(channel, search);
+    states_.set_search(channel, search);
 }
 
 std::optional<std::int64_t> SegmentEncoder::seam() const {

@@ -39,6 +39,18 @@ public:
 
     /// Compares the state with that of `other` after every frame from now on.
     void compare_with(const SegmentEncoder* other) noexcept;
+    /// At a constant bitrate, a seam is proposed first: the states are equal, except for the
+    /// searches of channels that the other encoder has not searched since. Encoding stops here
+    /// until one of the next two functions is called.
+    [[nodiscard]] bool proposes_seam() const noexcept { return proposes_seam_; }
+    /// The other encoder has the searches of this one.
+    Result<void> accept_seam();
+    /// The other encoder cannot take over the searches: from now on they must be equal, too.
+    void refuse_seam() noexcept;
+    [[nodiscard]] GainSearches searches() const noexcept { return encoder_->searches(); }
+    /// Call if the channel has not been searched since the seam.
+    void set_search(std::size_t channel, GainSearch search);
+
     /// Excludes the states before frame `frame` and later ones from the comparison.
     void compare_until(std::int64_t frame) noexcept { compare_end_ = frame; }
     /// Allows a seam only at frame `frame` or later.
@@ -62,7 +74,8 @@ private:
     Result<void> empty_reservoir();
     Result<void> accept(std::span<const std::byte> bytes);
     void follow_states();
-    void compare(std::int64_t number, const StateHash& state);
+    void compare(std::int64_t number, const EncoderState& state);
+    [[nodiscard]] bool can_follow(const EncoderState& own, const EncoderState& theirs) const;
 
     std::unique_ptr<Encoder> encoder_;
     FrameSplitter splitter_;
@@ -76,6 +89,8 @@ private:
     std::int64_t compare_end_ = std::numeric_limits<std::int64_t>::max();
     std::optional<std::int64_t> equal_from_;  // The states before this and all later frames agree.
     std::int64_t join_from_ = 0;
+    bool proposes_seam_ = false;
+    bool searches_must_be_equal_ = false;
 };
 
 }  // namespace polymux::media::mp3

@@ -1,15 +1,29 @@
 #include "media/mp3/state_log.hpp"
 
+#include <ranges>
+
 namespace polymux::media::mp3 {
 
-void StateLog::add(const std::optional<StateHash>& state) {
+void StateLog::add(const EncoderState& state) {
     const std::scoped_lock lock(mutex_);
-    const auto coded = static_cast<std::size_t>(end_ - first_);
-    if (state && states_.size() == coded) states_.push_back(*state);
-    ++end_;
+    states_.push_back(state);
 }
 
-std::optional<StateHash> StateLog::before(std::int64_t number) const {
+void StateLog::set_search(std::size_t channel, const GainSearch& search) {
+    const std::scoped_lock lock(mutex_);
+    for (EncoderState& state : std::views::reverse(states_)) {
+        GainSearch& logged = state.searches[channel];
+        if (logged.count != search.count) break;
+        logged = search;
+    }
+}
+
+GainSearches StateLog::searches() const {
+    const std::scoped_lock lock(mutex_);
+    return states_.empty() ? GainSearches() : states_.back().searches;
+}
+
+std::optional<EncoderState> StateLog::before(std::int64_t number) const {
     const std::scoped_lock lock(mutex_);
     const std::int64_t index = number - first_ - 1;
     if (index < 0 || index >= static_cast<std::int64_t>(states_.size())) return std::nullopt;
@@ -18,7 +32,7 @@ std::optional<StateHash> StateLog::before(std::int64_t number) const {
 
 std::int64_t StateLog::end() const {
     const std::scoped_lock lock(mutex_);
-    return end_;
+    return first_ + static_cast<std::int64_t>(states_.size());
 }
 
 }  // namespace polymux::media::mp3

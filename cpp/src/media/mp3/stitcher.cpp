@@ -100,7 +100,7 @@ Stitcher::Outcome Stitcher::check_repair(EncodingJob& job,
     if (frame.empty() && !status.done) return Outcome::waiting;
     repairing_ = false;
     const auto replaced = std::exchange(replaced_, nullptr);
-    const std::optional<StateHash> state = job.encoder->states().before(number);
+    const std::optional<EncoderState> state = job.encoder->states().before(number);
     const bool same_state = state && state == replaced->encoder->states().before(number);
     if (same_state && !frame.empty() && frame.front().level_bits == tracker_.level_bits()) {
         scheduler_.confirm_repair();

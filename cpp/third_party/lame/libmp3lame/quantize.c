@@ -424,6 +424,7 @@ bin_search_StepSize(lame_internal_flags * const gfc, gr_info * const cod_info,
     }
     gfc->sv_qnt.CurrentStep[ch] = (start - cod_info->global_gain >= 4) ? 4 : 2;
     gfc->sv_qnt.OldValue[ch] = cod_info->global_gain;
+    ++gfc->sv_qnt.searches[ch]; /* polymux */
     cod_info->part2_3_length = nBits;
     return nBits;
 }

@@ -333,6 +333,7 @@ extern  "C" {
         FLOAT   mask_adjust_short; /* the dbQ stuff */
         int     OldValue[2];
         int     CurrentStep[2];
+        int     searches[2]; /* polymux: how often OldValue and CurrentStep were set */
         int     pseudohalf[SFBMAX];
         int     sfb21_extra; /* will be set in lame_init_params */
         int     substep_shaping; /* 0 = no substep

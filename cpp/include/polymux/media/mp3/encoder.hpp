@@ -40,8 +40,31 @@ struct PcmBlock {
 /// Receives one complete frame, valid only during the call.
 using FrameCallback = std::function<Result<void>(std::span<const std::byte>)>;
 
-/// Hash of an encoder's state. Unequal states have equal hashes with a probability of about 2^-64.
+/// Unequal states have equal hashes with a probability of about 2^-64.
 using StateHash = std::array<std::uint64_t, 4>;
+
+/// How LAME will begin the next search for the gain of a channel, at CBR and ABR.
+struct GainSearch {
+    int gain = 0;
+    int step = 0;
+    int count = 0;  ///< Searches so far. A silent channel is not searched.
+
+    /// Whether the next search begins alike.
+    friend bool operator==(const GainSearch& one, const GainSearch& other) noexcept {
+        return one.gain == other.gain && one.step == other.step;
+    }
+};
+
+using GainSearches = std::array<GainSearch, 2>;  // For each channel.
+
+/// Two encoders with equal settings and equal states code equal samples to equal frames. At ABR and
+/// VBR, the level of the bit reservoir is not a part of the state.
+struct EncoderState {
+    StateHash hash{};  ///< Of everything but the searches.
+    GainSearches searches{};
+
+    friend bool operator==(const EncoderState&, const EncoderState&) noexcept = default;
+};
 
 /// LAME found out this while it coded one frame, at ABR and VBR.
 struct FrameDemand {
@@ -73,9 +96,10 @@ public:
 
     /// Frames coded so far, including those that were not emitted yet.
     [[nodiscard]] virtual std::int64_t coded_frames() const noexcept = 0;
-    /// Two encoders with equal settings and equal states code equal samples to equal frames. At ABR
-    /// and VBR, the level of the bit reservoir is not a part of the state.
-    [[nodiscard]] virtual StateHash state() const noexcept = 0;
+    [[nodiscard]] virtual EncoderState state() const noexcept = 0;
+    [[nodiscard]] virtual GainSearches searches() const noexcept = 0;
+    /// Sets the gain and step.
+    virtual void set_search(std::size_t channel, const GainSearch& search) noexcept = 0;
     /// The demand of frame `number`, counted from 0: one of the newest 256 coded frames.
     [[nodiscard]] virtual FrameDemand demand(std::int64_t number) const noexcept = 0;
 
