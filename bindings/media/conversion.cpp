@@ -23,17 +23,18 @@ py::dict to_dict(const ConvertReport& report) {
     for (const auto& warning : report.warnings) {
         warnings.append(warning_dict(warning));
     }
-    return py::dict(
-        "duration_s"_a = report.duration_s, "samples"_a = report.samples,
-        "frames"_a = report.frames, "bytes"_a = report.bytes, "audio_bytes"_a = report.audio_bytes,
-        "sample_rate_hz"_a = report.sample_rate_hz, "channels"_a = report.channels,
-        "mode"_a = to_text(report.mode), "container"_a = to_text(report.container),
-        "codec"_a = to_text(report.codec), "audio_stream"_a = report.audio_stream,
-        "encoder"_a = to_text(report.encoder), "elapsed_s"_a = report.elapsed_s,
-        "damaged_packets"_a = report.damaged_packets, "seams"_a = report.seams,
-        "absorbed_segments"_a = report.absorbed_segments, "bumped_frames"_a = report.bumped_frames,
-        "repairs"_a = report.repairs, "inexact_frames"_a = report.inexact_frames,
-        "identical"_a = report.identical, "verified"_a = report.verified, "warnings"_a = warnings);
+    return py::dict("duration_s"_a = report.duration_s, "samples"_a = report.samples,
+                    "frames"_a = report.frames, "bytes"_a = report.bytes,
+                    "audio_bytes"_a = report.audio_bytes,
+                    "sample_rate_hz"_a = report.sample_rate_hz, "channels"_a = report.channels,
+                    "mode"_a = to_text(report.mode), "container"_a = to_text(report.container),
+                    "codec"_a = to_text(report.codec), "audio_stream"_a = report.audio_stream,
+                    "encoder"_a = to_text(report.encoder), "elapsed_s"_a = report.elapsed_s,
+                    "damaged_packets"_a = report.damaged_packets, "seams"_a = report.seams,
+                    "absorbed_segments"_a = report.absorbed_segments,
+                    "bumped_frames"_a = report.bumped_frames, "repairs"_a = report.repairs,
+                    "inexact_frames"_a = report.inexact_frames, "identical"_a = report.identical,
+                    "reference"_a = to_text(report.reference), "warnings"_a = warnings);
 }
 
 struct Converted {

@@ -21,9 +21,12 @@ using media::ConvertOptions;
 using media::Limits;
 using media::MetadataMode;
 using media::Preset;
+using media::Verify;
 
 constexpr std::array<std::pair<const char*, Preset>, 3> presets{
     {{"ffmpeg", Preset::ffmpeg}, {"best", Preset::best}, {"fast", Preset::fast}}};
+constexpr std::array<std::pair<const char*, Verify>, 3> references{
+    {{"none", Verify::none}, {"sequential", Verify::sequential}, {"ffmpeg", Verify::ffmpeg}}};
 constexpr std::array<std::pair<const char*, MetadataMode>, 2> carries{
     {{"copy", MetadataMode::copy}, {"none", MetadataMode::none}}};
 
@@ -144,7 +147,7 @@ void register_convert_options(py::module_& module) {
     field(options, "identical_file", &ConvertOptions::identical_file);
     field(options, "threads", &ConvertOptions::threads);
     field(options, "exact", &ConvertOptions::exact);
-    field(options, "verify", &ConvertOptions::verify);
+    named_field(options, "verify", &ConvertOptions::verify, references);
     field(options, "strict", &ConvertOptions::strict);
     field(options, "limits", &ConvertOptions::limits);
 }

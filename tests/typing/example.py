@@ -23,6 +23,7 @@ polymux.convert_to_mp3(io.BytesIO(b"content"), start=1, end="0:02.5", preset="be
 with open("talk.mp4", "rb") as source, open("talk.mp3", "wb") as target:  # noqa: PTH123
     polymux.convert_to_mp3(source, target, limits=polymux.Limits(duration_s=60))
 polymux.convert_to_mp3("talk.mp4", threads=2, exact=True, verify="sequential")
+polymux.convert_to_mp3("talk.mp4", verify="ffmpeg")
 polymux.convert_to_mp3(memoryview(b"content"), None, on_progress=lambda p: print(p.eta_s))
 
 # mypy must find an error in every line below; an unused "ignore" is an error, too.

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "media/conversion_plan.hpp"
+#include "media/mp3/ffmpeg_check.hpp"
 #include "media/mp3/mp3_writer.hpp"
 #include "media/mp3/parallel_encoder.hpp"
 #include "media/mp3/sequential_check.hpp"
@@ -58,7 +59,7 @@ Error stopped_by_callback() {
 struct Stream {
     AudioReader& reader;
     mp3::Mp3Writer& writer;
-    mp3::SequentialCheck* check = nullptr;
+    mp3::FrameCheck* check = nullptr;
 
     [[nodiscard]] Result<mp3::PcmBlock> read(int samples) const {
         Result<mp3::PcmBlock> block = reader.read(samples);
@@ -161,6 +162,32 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     return report;
 }
 
+/// Null without `verify`.
+Result<std::unique_ptr<mp3::FrameCheck>> start_check(const ConvertOptions& options,
+                                                     const mp3::EncoderSettings& encoder,
+                                                     const ByteSource& source,
+                                                     const CancelToken& token) {
+    switch (options.verify) {
+        case Verify::none:
+            break;
+        case Verify::sequential: {
+            Result<std::unique_ptr<mp3::Encoder>> alone = mp3::create_lame_encoder(encoder);
+            if (!alone) return alone.error();
+            return std::unique_ptr<mp3::FrameCheck>(
+                std::make_unique<mp3::SequentialCheck>(std::move(*alone)));
+        }
+        case Verify::ffmpeg:
+            if (!source.path().empty()) {
+                return mp3::FfmpegCheck::start(options, source.path(), token);
+            }
+            return Error{.code = ErrorCode::invalid_argument,
+                         .message =
+                             "verify: 'ffmpeg' requires an input file. Use the path of the "
+                             "input as source, or verify with 'sequential'"};
+    }
+    return std::unique_ptr<mp3::FrameCheck>();
+}
+
 Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertOptions& options,
                               const ProgressCallback& on_progress, const CancelToken& token,
                               Clock::time_point start) {
@@ -181,21 +208,18 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     plan.xing.lowpass_hz = (*encoder)->lowpass_hz();
     mp3::Mp3Writer writer(sink, std::move(plan.tag), plan.xing, {.xing_frame = plan.xing_frame});
     if (Result<void> begun = writer.begin(); !begun) return begun.error();
-    std::optional<mp3::SequentialCheck> check;
-    if (options.verify) {
-        Result<std::unique_ptr<mp3::Encoder>> alone = mp3::create_lame_encoder(plan.encoder);
-        if (!alone) return alone.error();
-        check.emplace(std::move(*alone));
-    }
-    const Stream stream{.reader = **reader, .writer = writer, .check = check ? &*check : nullptr};
+    Result<std::unique_ptr<mp3::FrameCheck>> check =
+        start_check(options, plan.encoder, source, token);
+    if (!check) return check.error();
+    const Stream stream{.reader = **reader, .writer = writer, .check = check->get()};
     ProgressTeller progress(on_progress, **reader, writer, start);
     Result<mp3::ParallelSummary> encoded =
         plan.segments.parallel
             ? encode_side_by_side(stream, std::move(*encoder), progress, plan, token)
             : encode_all(stream, **encoder, progress, token);
     if (!encoded) return encoded.error();
-    if (check) {
-        if (Result<void> equal = check->finish(); !equal) return equal.error();
+    if (*check) {
+        if (Result<void> equal = (*check)->finish(); !equal) return equal.error();
     }
     if (Result<void> finished = writer.finish(encoded->samples); !finished) {
         return finished.error();
@@ -203,8 +227,10 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     if (!progress.tell(encoded->samples, true)) return stopped_by_callback();
     if (Result<void> committed = sink.commit(); !committed) return committed.error();
     ConvertReport report = make_report(*input, **reader, writer, plan, *encoded);
-    report.verified = options.verify;
-    if (report.verified) report.identical = true;
+    if (*check) {
+        report.reference = (*check)->reference();
+        report.identical = true;
+    }
     return report;
 }
 

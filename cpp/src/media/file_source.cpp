@@ -54,6 +54,7 @@ public:
         return size_bytes_;
     }
     [[nodiscard]] const std::string& name() const noexcept override { return path_; }
+    [[nodiscard]] std::string path() const override { return path_; }
     [[nodiscard]] std::optional<FileIdentity> identity() const noexcept override {
         return identity_;
     }

@@ -413,6 +413,8 @@ class _LocalConversions(_Conversions):
             self._finished_s += report.duration_s
             self._count("converted", item, output=item.output, report=report.to_dict())
             facts = f"{clock(report.duration_s)}, {size(report.bytes)}, {report.speed:.1f}x"
+            if report.reference:
+                facts += f", all frames equal those of {report.reference}"
             self._say_converted(item, facts)
             for warning in report.warnings:
                 self._screen.say(f"  warning: {warning.message}")

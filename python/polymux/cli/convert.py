@@ -147,10 +147,10 @@ def _add_encoding_arguments(command: argparse.ArgumentParser) -> None:
         "--verify",
         nargs="?",
         const="sequential",
-        choices=("sequential", "first-seam", "all"),
-        metavar="sequential",
-        help="Also encode the whole file with one encoder, and compare every audio frame; fails if "
-        "one differs",
+        choices=("sequential", "ffmpeg", "first-seam", "all"),
+        metavar="REFERENCE",
+        help="Compare every audio frame with those of one encoder for the whole file (sequential, "
+        "the default) or of the ffmpeg program (ffmpeg), and fail if one differs",
     )
     group.add_argument(
         "--identical-file",

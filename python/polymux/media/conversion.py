@@ -319,9 +319,10 @@ def convert_to_mp3(
             parallel. A few frames may then differ, mostly at LAME's maximum bitrate:
             ``.report.identical`` is False then, and ``.report.inexact_frames`` counts them. It has
             no effect at a constant bitrate, where all frames are always equal. Default: False.
-        verify: ``"sequential"`` also encodes the whole file with one encoder and compares every
-            audio frame. If one differs, the conversion fails. This costs the time of a conversion
-            with one thread. Default: None.
+        verify: Compare every audio frame with a reference; if one differs, the conversion fails.
+            ``"sequential"`` is one encoder that encodes the whole file, ``"ffmpeg"`` the ffmpeg
+            program in PATH, which reads the file `source`. Both cost the time of a conversion with
+            one thread. ``.report.reference`` names the reference. Default: None.
         strict: Fail on damaged input instead of adding a warning. Default: False.
         overwrite: Replace an existing file at `destination`. Default: True.
         limits: Limits on the input. Default: `polymux.Limits()`.
@@ -341,12 +342,13 @@ def convert_to_mp3(
         NoAudioError: The input has no audio, or `audio_stream` does not exist.
         EncryptedMediaError: The input is protected by DRM or encryption.
         LimitExceededError: The input exceeds a limit.
-        EncoderError: The encoder rejected the settings or failed.
+        EncoderError: The encoder rejected the settings or failed, or `verify` found a difference.
         OutputExistsError: The destination exists and `overwrite` is False.
         OutputRefusedError: The destination is a symlink, a directory, a device, or the input
             itself.
         OutputFailedError: Writing failed: no space, permission denied, or no such directory.
-        MissingDependencyError: This installation has no media support.
+        MissingDependencyError: This installation has no media support, or `verify` needs ffmpeg,
+            which is not installed.
         TypeError: An argument has the wrong type.
 
     Example:

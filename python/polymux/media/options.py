@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from polymux._native import media
 from polymux._util.deprecation import notice
 from polymux._util.text import shown
-from polymux.errors import InvalidRequestError
+from polymux.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
     from polymux._native import _media
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Preset: TypeAlias = Literal["ffmpeg", "best", "fast"]
 Carry: TypeAlias = Literal["copy", "none"]
 CoverPicture: TypeAlias = "Carry | bytes | bytearray | memoryview"
-Verify: TypeAlias = Literal["sequential"]
+Verify: TypeAlias = Literal["sequential", "ffmpeg"]
 Tags: TypeAlias = "Carry | Mapping[str, str]"
 Time: TypeAlias = "float | str"
 
@@ -40,6 +41,7 @@ CONVERSION_FIELDS = {
 }
 
 _COVERS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
+_REFERENCES = ("sequential", "ffmpeg")
 #: Deprecated values.
 _OLD_VERIFY = ("first-seam", "all")
 _CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", re.ASCII)
@@ -131,7 +133,7 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     _set_cover(options, values.get("cover", "copy"))
     options.id3v2_version = integer("id3v2_version", values.get("id3v2_version", 3))
     options.threads = optional_integer("threads", values.get("threads")) or 0
-    options.verify = _is_verified(values.get("verify"))
+    options.verify = _reference(values.get("verify"))
     for name in ("abr", "identical_file", "exact", "strict"):
         setattr(options, name, flag(name, values.get(name, False)))
     _set_tags(options, values.get("tags", "copy"))
@@ -140,20 +142,25 @@ def native_options(values: EncodingOptions) -> _media.ConvertOptions:
     return options
 
 
-def _is_verified(verify: object) -> bool:
+def _reference(verify: object) -> str:
     if verify is None:
-        return False
+        return "none"
 
     text = _text("verify", verify)
     if text in _OLD_VERIFY:
         warnings.warn(
             notice(f"verify={text!r}", "verify='sequential'"), DeprecationWarning, stacklevel=4
         )
-    elif text != "sequential":
+        return "sequential"
+    if text not in _REFERENCES:
         raise InvalidRequestError(
-            f"verify: invalid value (got {shown(text)}, allowed 'sequential')"
+            f"verify: invalid value (got {shown(text)}, allowed 'sequential' or 'ffmpeg')"
         )
-    return True
+    if text == "ffmpeg" and shutil.which("ffmpeg") is None:
+        raise MissingDependencyError(
+            "verify: cannot find the ffmpeg program. Install FFmpeg, or verify with 'sequential'"
+        )
+    return text
 
 
 def native_limits(limits: Limits | None) -> _media.Limits:

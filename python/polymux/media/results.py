@@ -92,7 +92,8 @@ class ConversionReport:
             single encoder, and therefore from ffmpeg's.
         identical: Whether it is proven that all audio frames are those of one encoder for the whole
             file. Always True at a constant bitrate.
-        verified: Whether `verify` compared all audio frames with those of one encoder.
+        reference: What all audio frames were compared with and are equal to, such as
+            ``"ffmpeg 5.1.6"``; empty without `verify`.
         warnings: Adjusted settings and skipped data; empty for a clean conversion.
 
     Example:
@@ -122,7 +123,7 @@ class ConversionReport:
     repairs: int = 0
     inexact_frames: int = 0
     identical: bool = True
-    verified: bool = False
+    reference: str = ""
     warnings: tuple[ConversionWarning, ...] = ()
 
     @property
@@ -144,6 +145,8 @@ class ConversionReport:
             ("size", size(self.bytes)),
             ("took", f"{self.elapsed_s:.2f} s, {self.speed:.0f} times real time"),
         ]
+        if self.reference:
+            rows.append(("verified", f"all frames equal those of {escaped(self.reference)}"))
         for one in self.warnings:
             where = "" if one.position_s is None else f" at {clock(one.position_s)}"
             times = "" if one.count == 1 else f" ({one.count} times)"

@@ -27,6 +27,10 @@ namespace polymux::media {
 /// is LAME's quality 4, which in 3.100 sounds better at CBR than 3. `fast` is quality 7.
 enum class Preset : std::uint8_t { ffmpeg, best, fast };
 
+/// The reference for a comparison of every audio frame: one encoder for the whole file, or the
+/// ffmpeg program.
+enum class Verify : std::uint8_t { none, sequential, ffmpeg };
+
 enum class MetadataMode : std::uint8_t { copy, none };
 
 struct ConvertOptions {
@@ -51,9 +55,8 @@ struct ConvertOptions {
     /// bit limit can differ from those of one encoder, which the report counts. No effect at a
     /// constant bitrate, where all frames are the same.
     bool exact = false;
-    /// Also encode the whole file with one encoder, and compare every audio frame. A difference is
-    /// the error `encoder_failed`.
-    bool verify = false;
+    /// A difference is the error `encoder_failed`. `ffmpeg` needs a file and the program in PATH.
+    Verify verify = Verify::none;
     bool strict = false;  ///< Damaged input is an error instead of a warning.
     Limits limits = {};
 };
@@ -100,7 +103,7 @@ struct ConvertReport {
     std::int64_t inexact_frames = 0;  ///< Such frames that may differ from one encoder's.
     /// Every audio frame is certainly the frame of one encoder that encodes the whole file.
     bool identical = true;
-    bool verified = false;  ///< `verify` has compared every frame.
+    std::string reference = {};  ///< With `verify`: what every frame was equal to.
     std::vector<Warning> warnings;
 };
 

@@ -38,6 +38,9 @@ public:
     /// Name for messages. Never interpreted: the content alone decides the format.
     [[nodiscard]] virtual const std::string& name() const noexcept = 0;
 
+    /// Path of a regular file, else empty.
+    [[nodiscard]] virtual std::string path() const { return {}; }
+
     /// Set for files, to refuse a conversion of a file onto itself.
     [[nodiscard]] virtual std::optional<FileIdentity> identity() const noexcept { return {}; }
 };

@@ -8,23 +8,21 @@
 #include <span>
 #include <vector>
 
-#include "polymux/media/mp3/encoder.hpp"
-#include "polymux/result.hpp"
+#include "media/mp3/frame_check.hpp"
 
 namespace polymux::media::mp3 {
 
-/// Not thread-safe.
-class SequentialCheck {
+class SequentialCheck final : public FrameCheck {
 public:
     /// `encoder` has the settings of the conversion and must be unused.
     explicit SequentialCheck(std::unique_ptr<Encoder> encoder) : encoder_(std::move(encoder)) {}
 
-    /// Takes the samples that the conversion reads.
-    Result<void> encode(const PcmBlock& block);
-    /// Takes a frame that the conversion writes. Error `encoder_failed` if it differs.
-    Result<void> compare(std::span<const std::byte> frame);
-    /// Call after the last samples and the last frame.
-    Result<void> finish();
+    Result<void> encode(const PcmBlock& block) override;
+    Result<void> compare(std::span<const std::byte> frame) override;
+    Result<void> finish() override;
+    [[nodiscard]] std::string reference() const override {
+        return "one " + lame_version() + " encoder";
+    }
 
 private:
     Result<void> expect(std::span<const std::byte> frame);
