@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 import polymux
+import pytest
 from support import mp3_frames
 
 if TYPE_CHECKING:
@@ -95,15 +94,15 @@ def test_a_canceled_conversion_ends_the_program(
 ) -> None:
     program(instead, f'[ "$1" = -version ] && exit; echo $$ >"{tmp_path}/pid"; exec sleep 60')
 
-    class Stop(Exception):
+    class StoppedError(Exception):
         pass
 
     def stop(_: polymux.Progress) -> None:
         if (tmp_path / "pid").exists():
-            raise Stop
+            raise StoppedError
 
     began = time.monotonic()
-    with pytest.raises(Stop):
+    with pytest.raises(StoppedError):
         polymux.convert_to_mp3(
             corpus.path("wav_s16"), bitrate="128k", verify="ffmpeg", on_progress=stop
         )

@@ -28,8 +28,8 @@ Error cannot_run(const std::string& name, int os_errno) {
         .os_errno = os_errno};
 }
 
-/// How the child starts: its descriptors, no blocked or ignored signals, and a process group of its
-/// own, so that Ctrl-C reaches only this process.
+/// The child gets other standard streams, no blocked or ignored signals, and a separate process
+/// group: Ctrl-C must reach only this process.
 class Setup {
 public:
     Setup() {

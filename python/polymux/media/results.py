@@ -92,7 +92,7 @@ class ConversionReport:
             single encoder, and therefore from ffmpeg's.
         identical: Whether it is proven that all audio frames are those of one encoder for the whole
             file. Always True at a constant bitrate.
-        reference: What all audio frames were compared with and are equal to, such as
+        reference: Name of the reference whose audio frames are all equal, such as
             ``"ffmpeg 5.1.6"``; empty without `verify`.
         warnings: Adjusted settings and skipped data; empty for a clean conversion.
 

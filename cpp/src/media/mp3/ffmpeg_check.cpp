@@ -18,8 +18,8 @@ constexpr std::size_t header_bytes = 4;
 /// The shortest text that is exactly this number, without an exponent.
 std::string number(double value) {
     std::array<char, 512> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                             std::chars_format::fixed).ptr;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed).ptr;
     return {text.data(), end};
 }
 

@@ -33,7 +33,7 @@ private:
     std::string version_;
     CancelToken token_;
     std::vector<std::byte> buffer_;
-    std::size_t begin_ = 0;  // Of the next frame.
+    std::size_t begin_ = 0;  // Start of the next frame.
     std::int64_t compared_ = 0;
 };
 

@@ -337,7 +337,7 @@ bool ParallelScheduler::leave_locked(EncodingJob& job) {
 void ParallelScheduler::settle_seams(const EncodingJob* idle) {
     for (const auto& job : jobs_) {
         if (job->awaits_target) settle_seam(*job, idle);
-        if (!job->done) return;  // What comes before it is certain, but not what follows.
+        if (!job->done) return;  // The jobs after it may still be absorbed.
     }
 }
 

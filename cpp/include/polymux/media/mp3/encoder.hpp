@@ -60,7 +60,7 @@ using GainSearches = std::array<GainSearch, 2>;  // For each channel.
 /// Two encoders with equal settings and equal states code equal samples to equal frames. At ABR and
 /// VBR, the level of the bit reservoir is not a part of the state.
 struct EncoderState {
-    StateHash hash{};  ///< Of everything but the searches.
+    StateHash hash{};  ///< Covers everything but the searches.
     GainSearches searches{};
 
     friend bool operator==(const EncoderState&, const EncoderState&) noexcept = default;
