@@ -1,6 +1,7 @@
 // Random conversions, each with one encoder and with several. Every frame must be equal, or the
 // difference reported. The environment variables POLYMUX_MP3_CASES and POLYMUX_MP3_SEED set the
-// number of conversions (default: 300) and the seed (default: a fresh one, which is printed).
+// number of conversions (default: 300) and the seed (default: a fresh one, which is printed), and
+// POLYMUX_MP3_PROGRAM_CASES that of comparisons with the ffmpeg program (default: 20).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,12 +10,15 @@
 #include <cstdlib>
 #include <numbers>
 #include <random>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "media/mp3/segment_plan.hpp"
 #include "parallel_support.hpp"
+#include "polymux/media/mp3/frame.hpp"
+#include "support.hpp"
 
 using namespace polymux;
 using namespace polymux::media;
@@ -224,6 +228,90 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
     return value == nullptr ? otherwise : std::stoull(value);
 }
 
+struct Conversion {
+    EncoderSettings settings;
+    Pcm pcm;
+    ParallelSetup setup;
+};
+
+Conversion random_conversion(std::uint64_t seed) {
+    Random random(seed);
+    Conversion conversion;
+    conversion.settings = random_settings(random);
+    const SampleFormat format = conversion.settings.sample_format;
+    conversion.pcm = as_pcm(random_sound(random, conversion.settings), format);
+    const int frames = conversion.pcm.samples() / shape_of(conversion.settings).frame_samples();
+    conversion.setup = {.threads = one_of(random, 2, 8),
+                        .segment_frames = random_length(random, conversion.settings, frames)};
+    return conversion;
+}
+
+std::uint64_t first_seed() {
+    const std::uint64_t seed = number_from("POLYMUX_MP3_SEED", std::random_device{}());
+    MESSAGE("POLYMUX_MP3_SEED=" << seed);
+    return seed;
+}
+
+template <typename Sample>
+std::string interleaved(const std::vector<std::vector<Sample>>& planes) {
+    std::vector<Sample> samples;
+    for (std::size_t i = 0; i < planes[0].size(); ++i) {
+        for (const auto& plane : planes) samples.push_back(plane[i]);
+    }
+    return as_text(std::as_bytes(std::span(samples)));
+}
+
+std::vector<std::string> frames_of_ffmpeg(const Conversion& conversion,
+                                          const TemporaryFolder& folder) {
+    const EncoderSettings& settings = conversion.settings;
+    const Pcm& pcm = conversion.pcm;
+    std::string format;
+    std::string samples;
+    switch (settings.sample_format) {
+        case SampleFormat::s16:
+            format = "s16le";
+            samples = interleaved(pcm.planes);
+            break;
+        case SampleFormat::s32:
+            format = "s32le";
+            samples = interleaved(pcm.planes_s32);
+            break;
+        case SampleFormat::f32:
+            format = "f32le";
+            samples = interleaved(pcm.planes_f32);
+            break;
+    }
+    write_file(folder.file("sound"), samples);
+    std::vector<std::string> arguments = {"-f",  format,
+                                          "-ar", std::to_string(settings.sample_rate_hz),
+                                          "-ac", std::to_string(settings.channels),
+                                          "-i",  folder.file("sound")};
+    if (settings.rate_control == RateControl::vbr) {
+        arguments.insert(arguments.end(), {"-q:a", std::to_string(settings.vbr_quality)});
+    } else {
+        arguments.insert(arguments.end(), {"-b:a", std::to_string(settings.bitrate_bps)});
+    }
+    if (settings.rate_control == RateControl::abr) {
+        arguments.insert(arguments.end(), {"-abr", "1"});
+    }
+    if (settings.preset != Preset::ffmpeg) {
+        const char* level = settings.preset == Preset::best ? "4" : "7";
+        arguments.insert(arguments.end(), {"-compression_level", level});
+    }
+    arguments.insert(arguments.end(), {"-write_xing", "0", "-id3v2_version", "0"});
+    const std::string path = folder.file("ffmpeg.mp3");
+    make_media(path, arguments);
+    const std::string content = read_file(path);
+    std::vector<std::string> frames;
+    for (std::size_t begin = 0; begin < content.size();) {
+        const auto header = parse_header(as_bytes(content).subspan(begin));
+        REQUIRE(header);
+        frames.push_back(content.substr(begin, static_cast<std::size_t>(header->frame_bytes)));
+        begin += frames.back().size();
+    }
+    return frames;
+}
+
 struct Counts {
     int files = 0;
     int parallel = 0;
@@ -237,17 +325,11 @@ struct Counts {
 
 TEST_CASE("random conversions equal those of one encoder") {
     const std::uint64_t count = number_from("POLYMUX_MP3_CASES", 300);
-    const std::uint64_t first_seed = number_from("POLYMUX_MP3_SEED", std::random_device{}());
-    MESSAGE("POLYMUX_MP3_SEED=" << first_seed);
+    const std::uint64_t seed = first_seed();
     std::array<Counts, 3> by_mode;
     for (std::uint64_t i = 0; i < count; ++i) {
-        Random random(first_seed + i);
-        const EncoderSettings settings = random_settings(random);
-        const Pcm pcm = as_pcm(random_sound(random, settings), settings.sample_format);
-        const int frames = pcm.samples() / shape_of(settings).frame_samples();
-        const ParallelSetup setup{.threads = one_of(random, 2, 8),
-                                  .segment_frames = random_length(random, settings, frames)};
-        CAPTURE(first_seed + i);
+        const auto [settings, pcm, setup] = random_conversion(seed + i);
+        CAPTURE(seed + i);
         const Encoded expected = encode_in_sequence(pcm, settings);
         const Encoded found = encode_in_parallel(pcm, settings, setup);
         const auto different = differing(found, expected);
@@ -269,4 +351,22 @@ TEST_CASE("random conversions equal those of one encoder") {
                             << counts.absorbed << " segments absorbed, " << counts.repairs
                             << " repairs, " << counts.reported << " reported as not identical");
     }
+}
+
+TEST_CASE("random conversions equal those of the ffmpeg program") {
+    const std::uint64_t count = number_from("POLYMUX_MP3_PROGRAM_CASES", 20);
+    const std::uint64_t seed = first_seed();
+    const TemporaryFolder folder;
+    std::uint64_t compared = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const Conversion conversion = random_conversion(seed + i);
+        CAPTURE(seed + i);
+        const Encoded found =
+            encode_in_parallel(conversion.pcm, conversion.settings, conversion.setup);
+        if (found.summary.inexact_frames > 0) continue;
+        CHECK(found.frames == frames_of_ffmpeg(conversion, folder));
+        ++compared;
+    }
+    MESSAGE(compared << " of " << count << " conversions compared; the others were reported");
+    CHECK(compared * 2 > count);
 }
