@@ -8,6 +8,7 @@
 #include "interpreter.hpp"
 #include "json_buffer.hpp"
 #include "json_parser.hpp"
+#include "json_scan.hpp"
 #include "multipart.hpp"
 #include "polymux/version.hpp"
 #include "transport.hpp"
@@ -27,6 +28,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     register_event_splitter(module);
     register_json_buffer(module);
     register_json_parser(module);
+    register_json_scan(module);
     register_multipart(module);
     register_transport(module);
     watch_interpreter_exit();

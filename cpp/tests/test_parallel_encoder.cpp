@@ -188,7 +188,7 @@ TEST_SUITE("parallel encoder") {
                     pcm, settings,
                     {.threads = threads, .segment_frames = 294, .before_step = delays(seed)});
                 CHECK(differing(found, expected) == 0);
-                CHECK(found.summary.seams > 2);
+                CHECK(found.summary.seams > 0);
             }
         }
     }

@@ -127,6 +127,21 @@ def post(
     return server.ask("POST", PATH, body, [*TYPES, *headers], **more)
 
 
+def session_of(server: Asked, key: str = "") -> list[tuple[str, str]]:
+    """The header fields of a new session."""
+    answer = post(server, handshake(), key=key)
+    assert answer.status == 200
+    fields = [
+        ("Mcp-Session-Id", answer.headers["mcp-session-id"]),
+        ("Mcp-Protocol-Version", VERSION),
+    ]
+    assert (
+        post(server, message("notifications/initialized", number=None), fields, key=key).status
+        == 202
+    )
+    return fields
+
+
 def events(answer: Answer) -> list[Any]:
     lines = answer.body.decode().splitlines()
     return [json.loads(one[6:]) for one in lines if one.startswith("data: ")]

@@ -98,6 +98,26 @@ class JsonBuffer:
     if sys.version_info >= (3, 12):
         def __buffer__(self, flags: int, /) -> memoryview: ...
 
+@final
+class JsonScan:
+    """Measures JSON text while it arrives, before anything parses it."""
+
+    def __init__(self, member: str) -> None:
+        """Look for the text of `member` in the root object."""
+
+    def add(self, piece: ReadableBuffer) -> None: ...
+    @property
+    def depth(self) -> int:
+        """Maximum number of open arrays and objects."""
+
+    @property
+    def values(self) -> int:
+        """Upper bound for the number of values."""
+
+    @property
+    def found(self) -> str | None:
+        """Text of the last `member` so far; None if it is missing or may be hidden by escapes."""
+
 def parse_json(body: ReadableBuffer) -> Any:
     """Parse a JSON document (RFC 8259) to None, bool, int, float, str, list and dict.
 

@@ -47,7 +47,7 @@ class ConvertOptions:
     identical_file: bool
     threads: int
     exact: bool
-    verify: bool
+    verify: str
     strict: bool
     limits: Limits
     def __init__(self) -> None: ...

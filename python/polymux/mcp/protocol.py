@@ -82,6 +82,12 @@ class Frontend(Protocol):
 
     def visitor(self, context: Context) -> Visitor: ...
 
+    def arguments(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> Mapping[str, Any] | None:
+        """Return the arguments of a tool call."""
+        ...
+
     def max_json_bytes(self, operation: Operation) -> int:
         """Return the maximum size of the arguments without files."""
         ...
@@ -166,7 +172,7 @@ class _Tools:
                     code="forbidden",
                 )
             self._frontend.check_place(context)
-            arguments = sorted_out(operation, params.arguments)
+            arguments = sorted_out(operation, self._frontend.arguments(context, params))
             made = await self._made(visitor, arguments)
             files = await self._frontend.files(context, params, arguments.without(made))
             if isinstance(files, types.InputRequiredResult):

@@ -137,6 +137,12 @@ class StdioFrontend:
     def visitor(self, context: Context) -> Visitor:
         return Visitor(LOCAL, f"mcp-{context.request_id}", lambda _: True, {})
 
+    def arguments(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> Mapping[str, Any] | None:
+        del context
+        return params.arguments
+
     def max_json_bytes(self, operation: Operation) -> int:
         del operation
         return MAX_JSON_BYTES

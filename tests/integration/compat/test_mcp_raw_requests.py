@@ -13,7 +13,16 @@ from polymux import mcp
 from polymux.runtime.settings import Limits
 from polymux.server.compat.mcp import OpenSessions
 from polymux.server.settings.settings import CompatSettings
-from support.mcp_clients import PATH, TYPES, VERSION, events, handshake, message, post
+from support.mcp_clients import (
+    PATH,
+    TYPES,
+    VERSION,
+    events,
+    handshake,
+    message,
+    post,
+    session_of,
+)
 from support.polymux_server import PolymuxServer, form, read_answer
 from support.server_process import until
 from support.services import Scripted
@@ -31,21 +40,6 @@ LIMITS = Limits(chat_bytes=1 << 20, body_first_s=1.0, body_bytes_per_s=1e6)
 @pytest.fixture(scope="module")
 def settings() -> dict[str, Any]:
     return {"limits": LIMITS, "allowed_origins": (ORIGIN,)}
-
-
-def session_of(server: PolymuxServer, key: str = "") -> list[tuple[str, str]]:
-    """The header fields of a new session."""
-    answer = post(server, handshake(), key=key)
-    assert answer.status == 200
-    fields = [
-        ("Mcp-Session-Id", answer.headers["mcp-session-id"]),
-        ("Mcp-Protocol-Version", VERSION),
-    ]
-    assert (
-        post(server, message("notifications/initialized", number=None), fields, key=key).status
-        == 202
-    )
-    return fields
 
 
 @pytest.mark.parametrize("key", [None, "wrong", "pmx_" + "x" * 43])

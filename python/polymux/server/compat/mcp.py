@@ -13,7 +13,7 @@ from polymux import contract, errors
 from polymux.mcp import REMEDY, is_installed
 from polymux.mcp.files import embedded
 from polymux.server.auth.gate import check_body, unsupported_type
-from polymux.server.http import body as bodies
+from polymux.server.compat.mcp_message import McpMessage, read_message
 from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.operations import OperationEndpoint, answer_of
@@ -41,9 +41,9 @@ _log = logging.getLogger("polymux.server")
 _IDLE_S = 600.0
 #: `McpEndpoint` checks the size of bodies before the SDK sees them.
 _NO_LIMIT = 1 << 62
-_MAX_READ_REQUEST_BYTES = 64 << 10
-#: Keys in the ASGI scope: the access of the client, and the event of its disconnection.
-_ACCESS, _LEFT = "polymux.access", "polymux.left"
+#: Keys in the ASGI scope: the access of the client, the event of its disconnection, and the
+#: arguments of a tool call that are not in the body.
+_ACCESS, _LEFT, _ARGUMENTS = "polymux.access", "polymux.left", "polymux.arguments"
 _SESSION = b"mcp-session-id"
 
 
@@ -80,15 +80,16 @@ class McpEndpoint(Endpoint):
         """Read the body and pass the request to the SDK."""
         if self.state.stopping.is_set():
             raise draining()
-        body = b""
+        _check_tools(asked.access)
+        message = McpMessage()
         if asked.scope["method"] == "POST":
             longest = self.state.settings.limits.chat_bytes
             encoding = check_body(asked.access, self.name, longest, longest)
             if encoding != "json":
                 raise unsupported_type(self.name, encoding, ("json",))
-            body = await bodies.whole(asked.receive, longest, self.state.settings.limits, self.name)
+            message = await read_message(asked.receive, longest, self.state.settings.limits)
         sessions = await self._opened()
-        await sessions.handle(asked, body)
+        await sessions.handle(asked, message)
 
     async def _opened(self) -> _Sessions:
         async with self._opening:
@@ -105,6 +106,17 @@ class McpEndpoint(Endpoint):
         sessions, self._sessions = self._sessions, None
         if sessions is not None:
             await sessions.close()
+
+
+def _check_tools(access: Access) -> None:
+    key = access.key
+    assert key is not None  # noqa: S101 - this endpoint requires a key
+    if not any(key.allows(one.name) for one in contract.operations()):
+        raise status_error(
+            errors.PermissionDeniedError,
+            "permission denied: this API key allows no operation, so it has no tools",
+            code="forbidden",
+        )
 
 
 def _loaded() -> Callable[[ServerState], StreamableHTTPSessionManager]:
@@ -163,33 +175,34 @@ class _Sessions:
         if self._task is not None:
             await self._task
 
-    async def handle(self, asked: RequestContext, body: bytes) -> None:
+    async def handle(self, asked: RequestContext, message: McpMessage) -> None:
         owner = asked.access.caller.id
         name = _field_of(asked.scope, _SESSION)
         if name is not None:
             with self._open.used(name, owner):
-                answered = await self._answer(asked, body)
+                answered = await self._answer(asked, message)
             ended = asked.scope["method"] == "DELETE" and answered.status < 400
             if ended or answered.status == 404:
                 self._open.remove(name, owner)
             return
         if _begins(asked.scope):
             self._open.check(owner)
-        answered = await self._answer(asked, body)
+        answered = await self._answer(asked, message)
         if answered.session is not None:
             for one in self._open.add(answered.session, owner):
                 await self._end(one)
 
-    async def _answer(self, asked: RequestContext, body: bytes) -> _Stamped:
+    async def _answer(self, asked: RequestContext, message: McpMessage) -> _Stamped:
         import anyio
 
         left = asyncio.Event()
         user = _user(asked.access.caller.id)
-        scope = {**asked.scope, "user": user, _ACCESS: asked.access, _LEFT: left}
+        scope = {**asked.scope, "user": user, _ACCESS: asked.access, _LEFT: left,
+                 _ARGUMENTS: message.arguments}  # fmt: skip
         stamped = _Stamped(asked.send, asked.access)
-        send = _OneEvent(stamped) if _reads(body) else stamped
+        send = _OneEvent(stamped) if _reads(message.body) else stamped
         try:
-            await self._manager.handle_request(scope, _replayed(body, asked.receive), send)
+            await self._manager.handle_request(scope, _replayed(message.body, asked.receive), send)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             if not stamped.complete:
                 raise
@@ -248,7 +261,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _reads(body: bytes) -> bool:
-    if len(body) > _MAX_READ_REQUEST_BYTES or b"resources/read" not in body:
+    if b"resources/read" not in body:
         return False
     try:
         asked = json.loads(body)
@@ -337,6 +350,13 @@ class _HttpFrontend:
         assert key is not None  # noqa: S101 - this endpoint requires a key
         ends = {self._state.stopping: draining, scope[_LEFT]: _gone}
         return Visitor(access.caller, access.request_id, key.allows, ends)
+
+    def arguments(
+        self, context: Context, params: CallToolRequestParams
+    ) -> Mapping[str, Any] | None:
+        request: Any = context.request
+        large: Mapping[str, Any] | None = request.scope[_ARGUMENTS]
+        return params.arguments if large is None else large
 
     def max_json_bytes(self, operation: Operation) -> int:
         return self._limits[operation.name].max_json_bytes
