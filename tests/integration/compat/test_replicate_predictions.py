@@ -105,6 +105,17 @@ def test_lists_in_pages(server: PolymuxServer, monkeypatch: pytest.MonkeyPatch) 
         assert (answer.status, answer.json()["param"]) == (400, "cursor")
 
 
+def test_a_list_truncates_long_inputs(server: PolymuxServer) -> None:
+    long = {"prompt": "x" * 100_000}
+    created = create(server, {"version": "polymux/chat", "input": long}, ("Prefer", "wait"))
+    answer = server.ask("GET", f"{BASE}/predictions")
+    (listed,) = answer.json()["results"]
+    assert len(answer.body) < 10_000
+    assert listed["id"] == created["id"]
+    assert long["prompt"].startswith(listed["input"]["prompt"].rstrip("…"))
+    assert server.ask("GET", f"{BASE}/predictions/{created['id']}").json()["input"] == long
+
+
 def test_cancel(server: PolymuxServer, backend: ScriptedModels) -> None:
     backend.gate.clear()
     client = of(server)

@@ -47,11 +47,12 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
 def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
     """Describe a job for a list: truncates long texts, because a hundred may have a MB each."""
     prediction = described_job(state, job)
-    prediction["input"] = _cut(prediction["input"])
+    prediction["input"] = cut(prediction["input"])
     return prediction
 
 
-def _cut(value: Any) -> Any:
+def cut(value: Any) -> Any:
+    """Truncate the texts in a job's input, for a list of jobs."""
     if isinstance(value, str):
         return (
             value
@@ -59,9 +60,9 @@ def _cut(value: Any) -> Any:
             else f"{value[:_MAX_LISTED_TEXT_CHARACTERS]}…"
         )
     if isinstance(value, list):
-        return [_cut(one) for one in value]
+        return [cut(one) for one in value]
     if isinstance(value, dict):
-        return {name: _cut(one) for name, one in value.items()}
+        return {name: cut(one) for name, one in value.items()}
     return value
 
 
