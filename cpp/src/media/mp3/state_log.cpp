@@ -1,7 +1,5 @@
 #include "media/mp3/state_log.hpp"
 
-#include <ranges>
-
 namespace polymux::media::mp3 {
 
 void StateLog::add(const EncoderState& state) {
@@ -11,8 +9,8 @@ void StateLog::add(const EncoderState& state) {
 
 void StateLog::set_search(std::size_t channel, const GainSearch& search) {
     const std::scoped_lock lock(mutex_);
-    for (EncoderState& state : std::views::reverse(states_)) {
-        GainSearch& logged = state.searches[channel];
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+        GainSearch& logged = state->searches[channel];
         if (logged.count != search.count) break;
         logged = search;
     }
