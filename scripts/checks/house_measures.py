@@ -35,7 +35,8 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def lines_of(paths: list[Path]) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in paths)
+    contents = (path.read_bytes() for path in paths)
+    return sum(content.count(b"\n") for content in contents if b"\0" not in content)
 
 
 def module_name(path: Path, python: Path) -> str:
