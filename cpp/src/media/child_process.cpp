@@ -86,6 +86,7 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command
     if (!errors.is_open()) return cannot_run(name, errno);
     std::vector<std::string> copies = command;
     std::vector<char*> arguments;
+    arguments.reserve(copies.size() + 1);
     for (std::string& argument : copies) arguments.push_back(argument.data());
     arguments.push_back(nullptr);
     pid_t pid = -1;
