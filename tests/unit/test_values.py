@@ -14,7 +14,7 @@ REPORT: dict[str, Any] = {
     "audio_bytes": 160_914, "sample_rate_hz": 44_100, "channels": 2, "mode": "cbr",
     "container": "flac", "codec": "flac", "audio_stream": 0, "encoder": "LAME 3.100",
     "elapsed_s": 0.1, "damaged_packets": 1, "seams": 3, "absorbed_segments": 1,
-    "bumped_frames": 2, "repairs": 5, "inexact_frames": 6, "identical": False, "verified": False,
+    "bumped_frames": 2, "repairs": 5, "inexact_frames": 6, "identical": False, "reference": "",
     "warnings": [
         {"code": "damaged_packet", "message": "skipped", "position_s": 1.5, "count": 1},
     ],

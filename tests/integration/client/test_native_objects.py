@@ -88,6 +88,7 @@ OBJECTS = {
     "Client": "polymux.Client(url, key).close()",
     "ChatChunk": 'core.ChatChunk(b\'{"choices":[{"delta":{"content":"x"}}]}\').json()',
     "EventSplitter": 'core.EventSplitter(1000).feed(b"data: x\\n\\ndata: y")',
+    "JsonScan": 'core.JsonScan("method").add(b"[1]")',
     "JsonBuffer": 'core.JsonBuffer().write({"a": [1, "x", None]})',
     "MultipartBody": "body()",
     "CancelToken": "core.CancelToken().cancel()",
