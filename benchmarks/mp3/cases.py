@@ -55,9 +55,9 @@ def short(inputs: Inputs) -> tuple[Case, ...]:
              (fast, TWO_THREADS_RIVAL, *rest)),
         Case(WAV_V2, inputs.wav, "v2", (*ours, NEWEST_FFMPEG, *singles, TWO_THREADS_RIVAL),
              (FAST, fast, *rest)),
-        Case(MP4_CBR, inputs.mp4, "cbr128", (*ours, FAST),
-             (fast, NEWEST_FFMPEG, *singles, *rest)),
-        Case(MP4_V2, inputs.mp4, "v2", (REFERENCE, OURS), (ONE_THREAD, NEWEST_FFMPEG, "pydub")),
+        Case(MP4_CBR, inputs.mp4, "cbr128", (*ours, FAST, NEWEST_FFMPEG),
+             (fast, *singles, *rest)),
+        Case(MP4_V2, inputs.mp4, "v2", (*ours, NEWEST_FFMPEG), ("pydub",)),
     )  # fmt: skip
 
 
