@@ -349,10 +349,7 @@ void ParallelScheduler::settle_seam(EncodingJob& job, const EncodingJob* idle) {
     const GainSearches given = job.encoder->searches();
     if (then->searches != given) {
         if (job.target->claimed && job.target.get() != idle) return;
-        const GainSearches now = target.searches();
-        for (std::size_t i = 0; i < given.size(); ++i) {
-            const bool was_searched = now[i].count != then->searches[i].count;
-            if (!was_searched || then->searches[i] == given[i]) continue;
+        if (!job.encoder->seam_still_holds()) {
             job.awaits_target = false;
             job.encoder->refuse_seam();
             return;

@@ -77,7 +77,7 @@ void SegmentEncoder::compare_with(const SegmentEncoder* other) noexcept {
 void SegmentEncoder::compare(std::int64_t number, const EncoderState& state) {
     const std::optional<EncoderState> theirs = other_->states().before(number);
     if (rate_control_ == RateControl::cbr) {
-        proposes_seam_ = theirs && can_follow(state, *theirs);
+        proposes_seam_ = theirs && can_follow(state, *theirs, other_->states().searches());
     } else if (!theirs || *theirs != state) {
         equal_from_.reset();
     } else if (!equal_from_) {
@@ -85,16 +85,21 @@ void SegmentEncoder::compare(std::int64_t number, const EncoderState& state) {
     }
 }
 
-/// Whether the other encoder's frames can follow this one's.
-bool SegmentEncoder::can_follow(const EncoderState& own, const EncoderState& theirs) const {
+/// Whether the other encoder's frames can follow this one's. `newest`: its searches until now.
+bool SegmentEncoder::can_follow(const EncoderState& own, const EncoderState& theirs,
+                                const GainSearches& newest) const {
     if (own == theirs) return true;
     if (own.hash != theirs.hash || searches_must_be_equal_) return false;
-    const GainSearches newest = other_->states().searches();
     for (std::size_t i = 0; i < newest.size(); ++i) {
         const bool was_searched = newest[i].count != theirs.searches[i].count;
         if (was_searched && own.searches[i] != theirs.searches[i]) return false;
     }
     return true;
+}
+
+bool SegmentEncoder::seam_still_holds() const {
+    const std::optional<EncoderState> theirs = other_->states().before(states_.end());
+    return theirs && can_follow(encoder_->state(), *theirs, other_->searches());
 }
 
 Result<void> SegmentEncoder::accept_seam() {

@@ -41,8 +41,10 @@ public:
     void compare_with(const SegmentEncoder* other) noexcept;
     /// At a constant bitrate, a seam is proposed first: the states are equal, except for the
     /// searches of channels that the other encoder has not searched since. Encoding stops here
-    /// until one of the next two functions is called.
+    /// until one of the functions accept_seam and refuse_seam is called.
     [[nodiscard]] bool proposes_seam() const noexcept { return proposes_seam_; }
+    /// Whether the other encoder still has not searched these channels. It must not be encoding.
+    [[nodiscard]] bool seam_still_holds() const;
     /// The other encoder has the searches of this one.
     Result<void> accept_seam();
     /// The other encoder cannot take over the searches: from now on they must be equal, too.
@@ -75,7 +77,8 @@ private:
     Result<void> accept(std::span<const std::byte> bytes);
     void follow_states();
     void compare(std::int64_t number, const EncoderState& state);
-    [[nodiscard]] bool can_follow(const EncoderState& own, const EncoderState& theirs) const;
+    [[nodiscard]] bool can_follow(const EncoderState& own, const EncoderState& theirs,
+                                  const GainSearches& newest) const;
 
     std::unique_ptr<Encoder> encoder_;
     FrameSplitter splitter_;
