@@ -168,7 +168,7 @@ async def all_of(
 
 async def served(folder: Path, decoys: Decoys) -> dict[str, Any]:
     """The outcomes of all requests to a service with all operations that have a URL field."""
-    store = Store(folder / "operations", cap_bytes=1 << 30, life_s=3600)
+    store = Store(folder / "operations", max_bytes=1 << 30, life_s=3600)
     service = Service(backends(folder / "operations"), store, queue=100)
     await service.start()
     try:

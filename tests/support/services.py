@@ -124,11 +124,11 @@ async def running(
     routes: Mapping[str, Sequence[Route]] | None = None,
     queue: int = 32,
     clock: Callable[[], float] | None = None,
-    cap_bytes: int = 1 << 20,
+    max_bytes: int = 1 << 20,
     life_s: float = 3600.0,
     bounds: Bounds | None = None,
 ) -> AsyncIterator[Service]:
-    store = Store(folder, cap_bytes=cap_bytes, life_s=life_s, clock=clock)
+    store = Store(folder, max_bytes=max_bytes, life_s=life_s, clock=clock)
     service = Service(backends, store, routes=routes, queue=queue, bounds=bounds)
     await service.start()
     try:

@@ -68,7 +68,7 @@ class LocalStore(Store):
     def __init__(self, folder: Path, *, is_users: bool) -> None:
         self._one_closes = threading.Lock()
         life_s = math.inf if is_users else _OWN_LIFE_S
-        super().__init__(folder, cap_bytes=_CAP_BYTES, life_s=life_s)
+        super().__init__(folder, max_bytes=_CAP_BYTES, life_s=life_s)
         if is_users:
             try:
                 self._keep()

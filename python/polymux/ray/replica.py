@@ -138,9 +138,9 @@ class _Sink(ProgressSink):
 
 
 class _Room:
-    """Replaces the store of a `TempFile`: the server's machine checks the available space."""
+    """Replaces the `Usage` of a store: the server's machine checks the available space."""
 
-    def change_reserved(self, more_bytes: int) -> None:
+    def reserve(self, more_bytes: int) -> None:
         """Do nothing."""
 
 

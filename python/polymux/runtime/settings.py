@@ -123,7 +123,9 @@ class StoreSettings:
     Attributes:
         folder: Folder of jobs, results and API keys. Default: ``polymux/server`` in
             ``$XDG_STATE_HOME`` or ``~/.local/state``.
-        bytes: Maximum size of all files together. Default: 20 GiB.
+        bytes: Maximum size of all jobs and files together. Default: 20 GiB.
+        bytes_per_key: Maximum size of the jobs and files of one API key. Default: half of `bytes`.
+        jobs_per_key: Maximum number of jobs of one API key. Default: 100,000.
         retention_s: Time after which jobs and results are deleted. Default: 86,400 (one day).
     """
 
@@ -132,7 +134,14 @@ class StoreSettings:
         metadata=rule(parse=_folder, must="the path of a directory"),
     )
     bytes: int = 20 << 30
+    bytes_per_key: int | None = None
+    jobs_per_key: int = 100_000
     retention_s: float = 86400.0
+
+    @property
+    def max_key_bytes(self) -> int:
+        """`bytes_per_key` or its default."""
+        return self.bytes // 2 if self.bytes_per_key is None else self.bytes_per_key
 
 
 _NEW_OPTIONS = {

@@ -101,7 +101,9 @@ class ServerState:
         store = await asyncio.to_thread(
             Store,
             settings.store.folder,
-            cap_bytes=settings.store.bytes,
+            max_bytes=settings.store.bytes,
+            max_key_bytes=settings.store.max_key_bytes,
+            max_key_jobs=settings.store.jobs_per_key,
             life_s=settings.store.retention_s,
         )
         try:

@@ -81,7 +81,82 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE jobs DROP COLUMN idempotency_key;
     ALTER TABLE jobs DROP COLUMN idempotency_hash
     """,
+    # Inputs are written once, and records only have a shortened one, for lists. Before, a record had
+    # the whole input, and that of a Replicate prediction twice.
+    """
+    CREATE TABLE inputs (
+        job TEXT NOT NULL UNIQUE,
+        input TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO inputs
+        SELECT id, COALESCE(
+            json_extract(record, '$.asked.input'), json_extract(record, '$.input'), '{}'
+        )
+        FROM jobs WHERE json_valid(record);
+    UPDATE jobs SET record = json_set(
+            json_remove(record, '$.asked.input'), '$.input',
+            json(CASE WHEN length(inputs.input) <= 10000 THEN inputs.input ELSE '{}' END)
+        )
+        FROM inputs WHERE inputs.job = jobs.id;
+    CREATE TRIGGER job_deleted AFTER DELETE ON jobs BEGIN
+        DELETE FROM inputs WHERE job = old.id;
+    END;
+    """,
+    # How much each API key stores. Triggers keep it exact.
+    """
+    CREATE TABLE usage (
+        owner TEXT PRIMARY KEY,
+        jobs INTEGER NOT NULL,
+        job_bytes INTEGER NOT NULL,
+        file_bytes INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    ALTER TABLE jobs ADD COLUMN size_bytes INTEGER NOT NULL DEFAULT 0;
+    UPDATE jobs SET size_bytes = length(record) +
+        COALESCE((SELECT length(input) FROM inputs WHERE job = jobs.id), 0);
+    INSERT INTO usage
+        SELECT owner, SUM(jobs), SUM(job_bytes), SUM(file_bytes) FROM (
+            SELECT owner, 1 AS jobs, size_bytes AS job_bytes, 0 AS file_bytes FROM jobs
+            UNION ALL SELECT owner, 0, 0, size_bytes FROM files
+            UNION ALL SELECT owner, 0, 200, 0 FROM idempotency_keys
+        ) GROUP BY owner;
+    CREATE TRIGGER job_counted AFTER INSERT ON jobs BEGIN
+        INSERT INTO usage VALUES (new.owner, 1, new.size_bytes, 0)
+        ON CONFLICT (owner) DO UPDATE SET jobs = jobs + 1, job_bytes = job_bytes + new.size_bytes;
+    END;
+    CREATE TRIGGER job_resized AFTER UPDATE OF size_bytes ON jobs BEGIN
+        UPDATE usage SET job_bytes = job_bytes + new.size_bytes - old.size_bytes
+        WHERE owner = new.owner;
+    END;
+    CREATE TRIGGER job_uncounted AFTER DELETE ON jobs BEGIN
+        UPDATE usage SET jobs = jobs - 1, job_bytes = job_bytes - old.size_bytes
+        WHERE owner = old.owner;
+    END;
+    CREATE TRIGGER file_counted AFTER INSERT ON files BEGIN
+        INSERT INTO usage VALUES (new.owner, 0, 0, new.size_bytes)
+        ON CONFLICT (owner) DO UPDATE SET file_bytes = file_bytes + new.size_bytes;
+    END;
+    CREATE TRIGGER file_uncounted AFTER DELETE ON files BEGIN
+        UPDATE usage SET file_bytes = file_bytes - old.size_bytes WHERE owner = old.owner;
+    END;
+    CREATE TRIGGER key_counted AFTER INSERT ON idempotency_keys BEGIN
+        INSERT INTO usage VALUES (new.owner, 0, 200, 0)
+        ON CONFLICT (owner) DO UPDATE SET job_bytes = job_bytes + 200;
+    END;
+    CREATE TRIGGER key_uncounted AFTER DELETE ON idempotency_keys BEGIN
+        UPDATE usage SET job_bytes = job_bytes - 200 WHERE owner = old.owner;
+    END;
+    """,
 )
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script into statements. A trigger contains semicolons."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 class Database:
@@ -122,7 +197,7 @@ class Database:
             self._back_up(version)
         for number, script in enumerate(MIGRATIONS[version:], version + 1):
             with self.transaction():
-                for statement in script.split(";"):
+                for statement in _statements(script):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {number}")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import math
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from polymux.service.database import Database
     from polymux.service.model import OperationRequest
+    from polymux.service.usage import Usage
 
 
+_log = logging.getLogger("polymux.service")
 STARTING, PROCESSING = "starting", "processing"
 SUCCEEDED, FAILED, CANCELED = "succeeded", "failed", "canceled"
 ENDS = (SUCCEEDED, FAILED, CANCELED)
@@ -41,11 +44,21 @@ CANCELED_BY_ANOTHER = {
     "code": "canceled",
     "message": "the job was canceled",
 }
-#: Jobs with their idempotency keys.
-_JOBS = """
-    SELECT jobs.*, keys.key AS idempotency_key, keys.hash AS idempotency_hash
-    FROM jobs LEFT JOIN idempotency_keys AS keys ON keys.job = jobs.id
-"""
+#: Error of a job whose row in the database cannot be read.
+_DAMAGED = INTERRUPTED | {
+    "code": "internal",
+    "message": "the record of this job is damaged. Delete the job, and run it again",
+}
+#: Jobs with their idempotency keys, and with shortened or whole inputs.
+_KEYS = "FROM jobs LEFT JOIN idempotency_keys AS keys ON keys.job = jobs.id"
+_COLUMNS_OF_KEYS = "keys.key AS idempotency_key, keys.hash AS idempotency_hash"
+_JOBS = f"SELECT jobs.*, {_COLUMNS_OF_KEYS} {_KEYS}"
+_WHOLE_JOBS = (
+    f"SELECT jobs.*, {_COLUMNS_OF_KEYS}, inputs.input AS input {_KEYS} "
+    "LEFT JOIN inputs ON inputs.job = jobs.id"
+)
+#: Maximum characters of all texts of a shortened input, and of each.
+_MAX_BRIEF_CHARACTERS, _MAX_BRIEF_TEXT_CHARACTERS = 10_000, 2_000
 
 
 @dataclass(slots=True)
@@ -59,7 +72,8 @@ class Job:
         model: The model selector, or the operation.
         version: SHA-256 of the model's file, or a word.
         status: ``starting``, ``processing``, ``succeeded``, ``failed`` or ``canceled``.
-        input: The request with defaults; files by their names.
+        input: The request with defaults, or as sent to a compatibility API; files by their names.
+            In lists shortened.
         output: The result with files as ``{"file": NAME}``; None before the end.
         error: As returned by `errors.described`; None unless it failed.
         logs: Progress messages and warnings.
@@ -68,7 +82,7 @@ class Job:
         created_at: Seconds since 1970, as are the next two, which are None at first.
         idempotency: The client's idempotency key and the hash of the request; None without one,
             and after the key was freed.
-        asked: The request in the format of a compatibility API; None for the polymux API.
+        asked: Other members of a compatibility API's request; None for the polymux API.
         preview: A small image of the unfinished result, as a ``data:`` URL; never stored.
     """
 
@@ -128,8 +142,11 @@ class JobTable:
         clock: Returns seconds since 1970.
     """
 
-    def __init__(self, database: Database, *, life_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, usage: Usage, *, life_s: float, clock: Callable[[], float]
+    ) -> None:
         self._database = database
+        self._usage = usage
         self._life_s = life_s
         self._clock = clock
         with database.transaction():
@@ -146,9 +163,13 @@ class JobTable:
             The job, or the existing job of the same request with the same idempotency key.
 
         Raises:
+            InternalServerError: The store is full, or the API key's part of it (code
+                ``storage_full``).
             ConflictError: Another request has used this key.
             NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
+        given, record = _plain(job.input), _record(job)
+        size_bytes = len(record) + len(given)
         with self._database.transaction():
             if job.idempotency is not None:
                 known = self.of_key(job.owner, *job.idempotency)
@@ -159,19 +180,23 @@ class JobTable:
                     "VALUES (?, ?, ?, ?, ?)",
                     (job.owner, *job.idempotency, job.id, job.created_at),
                 )
+            self._usage.check_job(job.owner, size_bytes)
             self._database.execute(
-                "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO jobs (id, owner, operation, status, record, created_at, completed_at, "
+                "size_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     job.id,
                     job.owner,
                     job.operation,
                     job.status,
-                    _record(job),
+                    record,
                     job.created_at,
                     job.completed_at,
+                    size_bytes,
                 ),
             )
+            self._database.execute("INSERT INTO inputs VALUES (?, ?)", (job.id, given))
+        self._usage.refresh()
         return job
 
     def of_key(self, owner: str, key: str, digest: str) -> Job | None:
@@ -208,24 +233,27 @@ class JobTable:
 
     def update(self, job: Job) -> None:
         """Store the job's state; frees the idempotency key of a job that ended without one."""
+        record = _record(job)
         with self._database.transaction():
             self._database.execute(
-                "UPDATE jobs SET status = ?, record = ?, completed_at = ? WHERE id = ?",
-                (job.status, _record(job), job.completed_at, job.id),
+                "UPDATE jobs SET status = ?, record = ?, completed_at = ?, "
+                "size_bytes = size_bytes - length(record) + ? WHERE id = ?",
+                (job.status, record, job.completed_at, len(record), job.id),
             )
             if job.ended and job.idempotency is None:
                 self._free_key(job.id)
+        self._usage.refresh()
 
     def _free_key(self, job: str) -> None:
         """Free the key of a job whose result no client has received: it may run again."""
         self._database.execute("DELETE FROM idempotency_keys WHERE job = ?", (job,))
 
     def find(self, name: str) -> Job | None:
-        row = self._database.row(f"{_JOBS} WHERE jobs.id = ?", (name,))
+        row = self._database.row(f"{_WHOLE_JOBS} WHERE jobs.id = ?", (name,))
         return None if row is None else _job(row)
 
     def newest(self, owner: str, *, before: int | None, most: int) -> tuple[list[Job], int | None]:
-        """Return jobs of an API key, newest first.
+        """Return jobs of an API key with shortened inputs, newest first.
 
         Args:
             owner: Id of the API key.
@@ -242,7 +270,7 @@ class JobTable:
         return [_job(row) for row in rows], int(rows[-1]["number"]) if more else None
 
     def newer(self, owner: str, *, after: int, most: int) -> list[Job]:
-        """Return the jobs of an API key created right after another job, newest first.
+        """Return the jobs of an API key created right after another job, like `newest`.
 
         Args:
             owner: Id of the API key.
@@ -262,6 +290,7 @@ class JobTable:
         with self._database.transaction():
             for name in names:
                 self._database.execute("DELETE FROM jobs WHERE id = ?", (name,))
+        self._usage.refresh()
 
     def withdraw(self, job: Job) -> None:
         """Delete a job that no client has received, with its idempotency key."""
@@ -296,16 +325,52 @@ _COLUMNS = ("id", "owner", "operation", "status", "created_at", "completed_at", 
 
 
 def _record(job: Job) -> str:
-    kept_apart = (*_COLUMNS, "preview")
-    plain = {name: value for name, value in asdict(job).items() if name not in kept_apart}
-    return json.dumps(plain, ensure_ascii=True, allow_nan=False)
+    kept_apart = (*_COLUMNS, "preview", "input")
+    plain = {one.name: getattr(job, one.name) for one in fields(job) if one.name not in kept_apart}
+    return _plain(plain | {"input": brief(job.input)})
+
+
+def _plain(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 
 def _job(row: sqlite3.Row) -> Job:
     key = row["idempotency_key"]
     columns = {name: row[name] for name in _COLUMNS if name != "idempotency"}
-    idempotency = None if key is None else (key, row["idempotency_hash"])
-    return Job(**columns, **json.loads(row["record"]), idempotency=idempotency)
+    columns["idempotency"] = None if key is None else (key, row["idempotency_hash"])
+    try:
+        record = json.loads(row["record"])
+        if "input" in row.keys() and row["input"] is not None:  # noqa: SIM118 - not a mapping
+            record["input"] = json.loads(row["input"])
+        return Job(**columns, **record)
+    except (ValueError, TypeError, RecursionError):
+        _log.error("job %s: its record in the database is damaged", row["id"])
+        operation, now = row["operation"], row["completed_at"] or row["created_at"]
+        columns |= {"status": FAILED, "error": dict(_DAMAGED), "completed_at": now}
+        return Job(**columns, model=operation, version="hidden", input={})
+
+
+def brief(value: Any) -> Any:
+    """Shorten an input for a list of jobs: a hundred may have a megabyte each.
+
+    Example:
+        >>> brief({"prompt": "word " * 1000})["prompt"][-8:]
+        'd word …'
+    """
+    return _brief(value, [_MAX_BRIEF_CHARACTERS])
+
+
+def _brief(value: Any, left: list[int]) -> Any:
+    left[0] -= 10
+    if isinstance(value, str):
+        longest = max(0, min(left[0], _MAX_BRIEF_TEXT_CHARACTERS))
+        left[0] -= len(value[:longest])
+        return value if len(value) <= longest else f"{value[:longest]}…"
+    if isinstance(value, list):
+        return [_brief(one, left) for one in value if left[0] > 0]
+    if isinstance(value, dict):
+        return {str(name)[:100]: _brief(one, left) for name, one in value.items() if left[0] > 0}
+    return value
 
 
 def failed(job: Job, error: BaseException, now: float) -> None:

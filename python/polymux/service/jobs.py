@@ -98,15 +98,16 @@ class JobManager:
             ConflictError: Another request has used this key.
             NotFoundError: The job of this request and key no longer exists (code ``gone``).
         """
+        asked = None if work.asked is None else dict(work.asked)
         job = Job(
             id=new_id(),
             owner=work.caller.id,
             operation=work.operation,
             model=work.model or work.operation,
             version="hidden",
-            input=work.described_input(),
+            input=work.described_input() if asked is None else asked.pop("input"),
             created_at=self._store.clock(),
-            asked=None if work.asked is None else dict(work.asked),
+            asked=asked,
         )
         if idempotency_key is not None:
             digest = await asyncio.to_thread(digest_of, work)

@@ -6,13 +6,12 @@ import logging
 import os
 import re
 import secrets
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux._util.text import display_name
 from polymux.errors import InternalServerError
-from polymux.service.errors import StoreError, storage_full
+from polymux.service.errors import StoreError
 from polymux.service.temporary_files import TempFile, is_of_drafts, remove_left_drafts, reported
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from polymux.service.database import Database
+    from polymux.service.usage import Usage
 
 _log = logging.getLogger("polymux.service")
 _NAME_BYTES = 20
@@ -148,7 +148,7 @@ class MediaStore:
 
     Args:
         folder: Folder of the store.
-        cap_bytes: Maximum size of all files including drafts.
+        usage: Counts the files, and the space reserved for drafts.
         life_s: Retention in seconds.
         clock: Returns seconds since 1970.
 
@@ -160,19 +160,17 @@ class MediaStore:
         self,
         folder: Path,
         database: Database,
+        usage: Usage,
         *,
-        cap_bytes: int,
         life_s: float,
         clock: Callable[[], float],
     ) -> None:
         self._media = folder / "media"
         self._drafts = folder / "drafts"
         self._database = database
-        self._cap_bytes = cap_bytes
+        self._usage = usage
         self._life_s = life_s
         self._clock = clock
-        self._lock = threading.Lock()
-        self._reserved_bytes = 0
         try:
             remove_left_drafts(self._drafts)
             for one in (self._media, self._drafts):
@@ -180,8 +178,7 @@ class MediaStore:
             self._remove_orphans()
         except OSError as error:
             raise StoreError(f"the store cannot be used: {error}") from error
-        row = database.row("SELECT COALESCE(SUM(size_bytes), 0) AS total FROM files")
-        self._used_bytes = int(row["total"]) if row is not None else 0
+        usage.refresh()
 
     def _remove_orphans(self) -> None:
         known = {str(row["name"]) for row in self._database.rows("SELECT name FROM files")}
@@ -208,8 +205,7 @@ class MediaStore:
     @property
     def used_bytes(self) -> int:
         """Size of all files, plus the space reserved for drafts."""
-        with self._lock:
-            return self._used_bytes + self._reserved_bytes
+        return self._usage.file_bytes
 
     def draft(self, expected_bytes: int = 0) -> TempFile:
         """Create a draft on the file system of the store.
@@ -220,21 +216,9 @@ class MediaStore:
         Raises:
             InternalServerError: Not enough space (code ``storage_full``).
         """
-        made = TempFile(self, self._drafts / secrets.token_hex(_NAME_BYTES))
+        made = TempFile(self._usage, self._drafts / secrets.token_hex(_NAME_BYTES))
         made.reserve(expected_bytes)
         return made
-
-    def change_reserved(self, more_bytes: int) -> None:
-        """Reserve space, or release it if negative; called by `TempFile`."""
-        with self._lock:
-            total = self._used_bytes + self._reserved_bytes + more_bytes
-            if more_bytes > 0 and total > self._cap_bytes:
-                raise storage_full(
-                    f"the server's store is full (limit {self._cap_bytes} bytes, used "
-                    f"{total - more_bytes}, needed {more_bytes}). Send less data, delete results, "
-                    "or try again after some have expired"
-                )
-            self._reserved_bytes += more_bytes
 
     def adopt(
         self,
@@ -251,9 +235,12 @@ class MediaStore:
         """Move a sealed draft into the store under a new random name.
 
         Raises:
-            InternalServerError: The disk is full (code ``storage_full``).
+            InternalServerError: The disk is full, or the API key's part of the store for an
+                uploaded file (code ``storage_full``).
             StoreError: It cannot be moved or stored in the database.
         """
+        if not job:
+            self._usage.check_key(owner, size_bytes)
         extension = _EXTENSIONS.get(content_type, ".bin")
         name = f"{secrets.token_hex(_NAME_BYTES)}{extension}"
         now = self._clock()
@@ -274,8 +261,7 @@ class MediaStore:
         except BaseException:
             target.unlink(missing_ok=True)
             raise
-        with self._lock:
-            self._used_bytes += size_bytes
+        self._usage.refresh()
         draft.discard()
         return made
 
@@ -337,15 +323,12 @@ class MediaStore:
         self._unlink(files)
 
     def _forget(self, files: tuple[StoredFile, ...], also: Callable[[], object] | None) -> None:
-        freed_bytes = 0
         with self._database.transaction():
             for file in files:
-                if self._database.execute("DELETE FROM files WHERE name = ?", (file.name,)):
-                    freed_bytes += file.size_bytes
+                self._database.execute("DELETE FROM files WHERE name = ?", (file.name,))
             if also is not None:
                 also()
-        with self._lock:
-            self._used_bytes -= freed_bytes
+        self._usage.refresh()
 
     def _unlink(self, files: tuple[StoredFile, ...]) -> None:
         for file in files:

@@ -23,6 +23,7 @@ from polymux.service.media_store import (
 )
 from polymux.service.model import OutputFile
 from polymux.service.signed_urls import UrlSigner
+from polymux.service.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,9 @@ class Store:
 
     Args:
         folder: Created if missing.
-        cap_bytes: Maximum size of all files. Default: 20 GiB.
+        max_bytes: Maximum size of all jobs and files. Default: 20 GiB.
+        max_key_bytes: Maximum size of the jobs and files of one API key. Default: no limit.
+        max_key_jobs: Maximum number of jobs of one API key. Default: no limit.
         life_s: Retention of ended jobs and their files in seconds. Default: a day.
         clock: Returns seconds since 1970. With the default, a `SteadyClock`, the store detects
             clock jumps between two servers, see `polymux.service.clock.ClockSkewTracker`. Any
@@ -64,7 +67,9 @@ class Store:
         self,
         folder: Path,
         *,
-        cap_bytes: int = 20 << 30,
+        max_bytes: int = 20 << 30,
+        max_key_bytes: int | None = None,
+        max_key_jobs: int | None = None,
         life_s: float = 86400.0,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -75,9 +80,10 @@ class Store:
             self._database = Database(folder / JOB_DATABASE)
             try:
                 self._ages = ages_of(self._database, self.clock)
-                self.jobs = JobTable(self._database, life_s=life_s, clock=self.clock)
+                self.usage = Usage(self._database, max_bytes, max_key_bytes, max_key_jobs)
+                self.jobs = JobTable(self._database, self.usage, life_s=life_s, clock=self.clock)
                 self.media = MediaStore(
-                    folder, self._database, cap_bytes=cap_bytes, life_s=life_s, clock=self.clock
+                    folder, self._database, self.usage, life_s=life_s, clock=self.clock
                 )
                 self.links = UrlSigner(folder / "link-secrets", clock=self.clock)
             except BaseException:

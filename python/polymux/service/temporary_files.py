@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from polymux.service.media_store import MediaStore, StoredFile
+    from polymux.service.usage import Usage
 
 _log = logging.getLogger("polymux.service")
 _PIECE_BYTES = 1 << 20
@@ -41,8 +42,8 @@ class TempFile:
     As a context manager it is discarded at the end unless it was adopted.
     """
 
-    def __init__(self, store: MediaStore, path: Path) -> None:
-        self._store = store
+    def __init__(self, usage: Usage, path: Path) -> None:
+        self._usage = usage
         self._reserved_bytes = 0
         #: Where to write. Writers must create the file exclusively and not follow links.
         self.path = path
@@ -55,7 +56,7 @@ class TempFile:
         """
         more = total_bytes - self._reserved_bytes
         if more:
-            self._store.change_reserved(more)
+            self._usage.reserve(more)
             self._reserved_bytes = total_bytes
 
     def create(self) -> FileIO:

@@ -66,7 +66,7 @@ async def served(folder: Path, web: Server) -> AsyncIterator[tuple[Service, Scri
     media = InProcessBackend("media", "media", ["convert_to_mp3"], max_concurrency=2)
     policy = FetchPolicy(allowed_hosts=(web.authority,))
     backend = ChatBackend(model, media, sees=True, policy=policy)
-    async with running(folder / "s", backend, cap_bytes=1 << 30) as service:
+    async with running(folder / "s", backend, max_bytes=1 << 30) as service:
         yield service, model
         assert list((folder / "s" / "drafts").iterdir()) == []
 

@@ -87,7 +87,7 @@ def heard(
     def run(family: str, operation: str, options: Any, body: Any) -> None:
         async def whole() -> None:
             backend = EngineBackend(family, family, [operation], options, supervision=PATIENT)
-            store = Store(tmp_path / "s", cap_bytes=1 << 26)
+            store = Store(tmp_path / "s", max_bytes=1 << 26)
             try:
                 await body(Heard(backend, store, frames))
             finally:

@@ -300,7 +300,7 @@ def test_a_second_process_is_refused(tmp_path: Path, opened: Opener) -> None:
 
 def test_a_full_store_refuses_and_has_room_again(opened: Opener) -> None:
     clock = Clock()
-    store = opened(cap_bytes=100, life_s=60, clock=clock)
+    store = opened(max_bytes=100, life_s=60, clock=clock)
     kept(store, b"x" * 60)
     with pytest.raises(InternalServerError, match=r"\b100\b.*\b60\b.*\b41\b") as refused:
         store.media.draft(41)

@@ -100,6 +100,6 @@ class Metrics:
                 self.waiting.labels(name).set(place.waiting)
                 state = service.backends[name].health().state
                 self.engine.labels(name).set(1 if state == "ready" else 0)
-            self.stored.set(service.store.media.used_bytes)
+            self.stored.set(service.store.usage.total_bytes)
             self.jobs.set(service.jobs.count)
         return bytes(generate_latest(self.registry))

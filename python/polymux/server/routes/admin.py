@@ -56,7 +56,7 @@ class Administration(AdministrationEndpoint):
             "scopes": list(known_scopes()),
             "requests": requests_of(self.state.metrics),
             "store": {
-                "used_bytes": service.store.media.used_bytes,
+                "used_bytes": service.store.usage.total_bytes,
                 "limit_bytes": self.state.settings.store.bytes,
                 "retention_s": self.state.settings.store.retention_s,
                 "keep_s": self.state.settings.store.retention_s,  # Its old name, until 0.3.

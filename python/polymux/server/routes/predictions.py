@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 PATH = "/api/v1/predictions"
 _ON_A_PAGE = 100
 _CURSOR = re.compile(r"[1-9]\d{0,17}", re.ASCII)
-#: Maximum length of each text of a job's input in a list; a single job has the whole text.
-_MAX_LISTED_TEXT_CHARACTERS = 2_000
 
 
 def link(state: ServerState, job: Job, name: str) -> str:
@@ -45,25 +43,8 @@ def described_job(state: ServerState, job: Job) -> dict[str, Any]:
 
 
 def _in_list(state: ServerState, job: Job) -> dict[str, Any]:
-    """Describe a job for a list: truncates long texts, because a hundred may have a MB each."""
-    prediction = described_job(state, job)
-    prediction["input"] = cut(prediction["input"])
-    return prediction
-
-
-def cut(value: Any) -> Any:
-    """Truncate the texts in a job's input, for a list of jobs."""
-    if isinstance(value, str):
-        return (
-            value
-            if len(value) <= _MAX_LISTED_TEXT_CHARACTERS
-            else f"{value[:_MAX_LISTED_TEXT_CHARACTERS]}…"
-        )
-    if isinstance(value, list):
-        return [cut(one) for one in value]
-    if isinstance(value, dict):
-        return {name: cut(one) for name, one in value.items()}
-    return value
+    """Describe a job for a list. A running job has its whole input."""
+    return described_job(state, job) | {"input": job_table.brief(job.input)}
 
 
 class PredictionList(Endpoint):

@@ -15,7 +15,7 @@ from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, inva
 from polymux.server.compat.replicate.models import named, of_job, of_version
 from polymux.server.http.responses import to_json
 from polymux.server.routes.operations import idempotency_key_of, preferences, unless_gone
-from polymux.server.routes.predictions import cursor_of, cut, job_named, link, page_url
+from polymux.server.routes.predictions import cursor_of, job_named, link, page_url
 from polymux.server.routes.sse import send_events
 from polymux.service import job_table
 from polymux.service.errors import draining
@@ -166,7 +166,7 @@ def prediction_of(state: ServerState, job: Job, *, unfinished: bool = False) -> 
         "id": job.id,
         "model": model.full_name if model is not None else asked["model"],
         "version": model.version if model is not None else asked["version"],
-        "input": asked.get("input", job.input),
+        "input": job.input,
         "output": plain.get("output"),
         "logs": plain["logs"],
         "error": plain.get("error"),
@@ -300,7 +300,7 @@ class Predictions(CreatingEndpoint):
             self._page, asked.access.caller.id, way, number
         )
         found = [prediction_of(self.state, service.jobs.current(one)) for one in page]
-        listed = [one | {"input": cut(one["input"])} for one in found]
+        listed = [one | {"input": job_table.brief(one["input"])} for one in found]
         return {"previous": newer, "next": older, "results": listed}
 
     def _page(
