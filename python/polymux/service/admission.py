@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,39 +76,49 @@ class Bounds(NamedTuple):
 class Reservation:
     """A reserved place in a queue for admitted work; `release` has an effect only once."""
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, owner: str) -> None:
         self.admission = admission
+        self._owner = owner
         self._is_open = True
-        admission.reserved += 1
+        admission.reserved[owner] += 1
 
     def release(self) -> None:
         """Release the place because the work has taken it or will not come."""
         if self._is_open:
             self._is_open = False
-            self.admission.reserved -= 1
+            self.admission.reserved[self._owner] -= 1
 
 
 class Admission:
-    """Limits a backend to `max_concurrency` running requests and a bounded FIFO queue."""
+    """Limits a backend to `max_concurrency` running requests and a bounded queue.
+
+    API keys take turns: the requests of one key, first come, first served, cannot starve those of
+    another. A quarter of the queue stays free for other keys.
+    """
 
     def __init__(self, backend: Backend, queue: int) -> None:
         self._backend = backend
         self._queue = queue
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._queue_of_key = queue - queue // 4
+        #: By API key. The next turn belongs to the first key, which then goes to the end.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self.running = 0
-        #: Number of reservations not yet used or released.
-        self.reserved = 0
+        #: Number of reservations not yet used or released, by API key.
+        self.reserved = Counter[str]()
         self._usual_s = _FIRST_GUESS_S
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
-    async def place(self, reservation: Reservation | None = None) -> AsyncIterator[None]:
+    async def place(
+        self, owner: str, reservation: Reservation | None = None
+    ) -> AsyncIterator[None]:
         """Wait in the queue, then run in the context. Cancellation frees the place at once.
 
         Args:
+            owner: Id of the API key.
             reservation: A reservation in this queue guarantees a place. Default: none.
 
         Raises:
@@ -119,8 +129,8 @@ class Admission:
             reservation.release()
         if self.running >= self._backend.max_concurrency or self._waiting:
             if not reserved:
-                self.check_room()
-            await self._wait()
+                self.check_room(owner)
+            await self._wait(owner)
         else:
             self.running += 1
         began = asyncio.get_running_loop().time()
@@ -131,44 +141,60 @@ class Admission:
             self._usual_s += _WEIGHT * (took - self._usual_s)
             self._leave()
 
-    def reserve(self) -> Reservation:
+    def reserve(self, owner: str) -> Reservation:
         """Reserve a place in the queue: admitted work must not be rejected later.
 
         Raises:
             OverloadedError: The queue is full.
         """
-        self.check_room()
-        return Reservation(self)
+        self.check_room(owner)
+        return Reservation(self, owner)
 
-    def check_room(self) -> None:
-        """Raise OverloadedError if the queue is full."""
-        waiting = len(self._waiting) + self.reserved
-        if self.running + waiting >= self._backend.max_concurrency + self._queue:
-            turns = (waiting + self.running) / self._backend.max_concurrency
-            raise status_error(
-                errors.OverloadedError,
-                f"the queue of {self._backend.name} is full ({self.running} running, {waiting} "
-                f"waiting, allowed to wait: {self._queue}). Try again later",
-                retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
-            )
+    def check_room(self, owner: str) -> None:
+        """Raise OverloadedError if the queue, or an API key's part of it, is full."""
+        waiting = self.waiting + self.reserved.total()
+        of_key = len(self._waiting.get(owner, ())) + self.reserved[owner]
+        free = self._backend.max_concurrency - self.running
+        if waiting >= free + self._queue:
+            whose, allowed = "", self._queue
+        elif of_key >= free + self._queue_of_key:
+            whose, allowed, waiting = " for this API key", self._queue_of_key, of_key
+        else:
+            return
+        turns = (waiting + self.running) / self._backend.max_concurrency
+        raise status_error(
+            errors.OverloadedError,
+            f"the queue of {self._backend.name} is full{whose} ({self.running} running, {waiting} "
+            f"waiting, allowed to wait: {allowed}). Try again later",
+            retry_after_s=min(600.0, max(1.0, turns * self._usual_s)),
+        )
 
-    async def _wait(self) -> None:
+    async def _wait(self, owner: str) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._waiting.setdefault(owner, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._leave()  # The place was assigned at the moment of cancellation.
             else:
-                with suppress(ValueError):
-                    self._waiting.remove(turn)
+                self._withdraw(owner, turn)
             raise
+
+    def _withdraw(self, owner: str, turn: asyncio.Future[None]) -> None:
+        with suppress(KeyError, ValueError):
+            self._waiting[owner].remove(turn)
+            if not self._waiting[owner]:
+                del self._waiting[owner]
 
     def _leave(self) -> None:
         """Give the place to the next waiting request, or free it."""
         while self._waiting:
-            turn = self._waiting.popleft()
+            owner = next(iter(self._waiting))
+            turns = self._waiting.pop(owner)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[owner] = turns
             if not turn.done():
                 turn.set_result(None)
                 return

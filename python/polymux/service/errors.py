@@ -203,6 +203,8 @@ def restored(description: Mapping[str, Any]) -> APIStatusError:
     """Recreate an error from its description, such as one from another process."""
     classes = {status: kind for kind, status in _STATUS_OF.items()}
     status = description["status"]
+    if not (isinstance(status, int) and 400 <= status < 600):
+        status = 500  # Not an error's status: the other process is at fault.
     general = InternalServerError if status >= 500 else APIStatusError
     error = classes.get(status, general)(description["message"], code=description["code"])
     error.status = status

@@ -95,7 +95,7 @@ class Service:
     Args:
         routes: See `Routes`.
         store: Stores jobs and files.
-        queue: Maximum number of requests that wait for one backend.
+        queue: Maximum number of requests that wait for one backend. API keys take turns.
         bounds: Limits for estimates. Default: no limits.
         on_spent: Called when work leaves its backend, successful or not, with the request, the
             seconds spent there and its token counts. Default: not called.
@@ -208,7 +208,7 @@ class Service:
         self, backend: Backend, work: OperationRequest, reservation: Reservation | None = None
     ) -> AsyncIterator[dict[str, float]]:
         """Wait for a place at a backend; the body adds token counts to the yielded dict."""
-        async with self.places[backend.name].place(reservation):
+        async with self.places[backend.name].place(work.caller.id, reservation):
             began, counts = time.monotonic(), dict[str, float]()
             try:
                 yield counts
@@ -364,7 +364,7 @@ class Service:
         async def admit() -> Reservation:
             # Only for new jobs: an earlier job of the same request needs no backend.
             first = self.backends_of(work)[0]
-            reservation = self.places[first.name].reserve()
+            reservation = self.places[first.name].reserve(work.caller.id)
             try:
                 if work.prepare is None:
                     await self._check_estimate(work, first)

@@ -117,6 +117,29 @@ async def test_the_queue_is_bounded_and_in_order(tmp_path: Path) -> None:
 
 
 @on_a_loop
+async def test_api_keys_take_turns(tmp_path: Path) -> None:
+    """A key that fills its part of the queue leaves room and the next turn to another one."""
+    backend = Scripted()
+    backend.gate.clear()
+    async with running(tmp_path / "s", backend, queue=8) as service:
+        place = service.places["scripted"]
+        greedy = [asyncio.create_task(service.call(chat_of(ALICE))) for _ in range(7)]
+        await until(lambda: place.waiting == 6)
+        for refused in (service.call(chat_of(ALICE)), service.submit(work_of())):
+            with pytest.raises(OverloadedError):
+                await refused
+        polite = [asyncio.create_task(service.call(chat_of(BOB))) for _ in range(2)]
+        await until(lambda: place.waiting == 8)
+        with pytest.raises(OverloadedError):
+            await service.call(chat_of(BOB))
+        backend.gate.set()
+        await asyncio.gather(*greedy, *polite)
+        owners = [one.caller.id for one in backend.began]
+        assert owners == ["alice", "alice", "bob", "alice", "bob", *["alice"] * 4]
+        assert (place.running, place.waiting) == (0, 0)
+
+
+@on_a_loop
 async def test_cancelling_one_leaves_others_alone(tmp_path: Path) -> None:
     """Hundreds of calls share two slots: none is lost, and no slot stays taken."""
     backend = Scripted(max_concurrency=2)
@@ -149,7 +172,7 @@ async def test_routes_choose_by_model(tmp_path: Path) -> None:
 
 def test_two_backends_of_one_name(tmp_path: Path) -> None:
     """Otherwise the second would silently do the work of the first."""
-    store = Store(tmp_path / "s", cap_bytes=1 << 20, life_s=60)
+    store = Store(tmp_path / "s", max_bytes=1 << 20, life_s=60)
     with closing(store), pytest.raises(InvalidRequestError, match="twin"):
         Service([Scripted("twin"), Scripted("two"), Scripted("twin")], store)
 
@@ -230,8 +253,8 @@ async def test_a_caller_s_mistake_is_no_reason_for_the_next(tmp_path: Path) -> N
 @on_a_loop
 async def test_a_store_that_is_full_fails_the_job(tmp_path: Path) -> None:
     backend = Scripted()
-    backend.data = b"x" * 200
-    async with running(tmp_path / "s", backend, cap_bytes=100) as service:
+    backend.data = b"x" * 2000
+    async with running(tmp_path / "s", backend, max_bytes=2000) as service:
         job = await service.jobs.wait((await service.submit(work_of()))[0])
         assert job.error is not None
         assert (job.error["status"], job.error["code"]) == (507, "storage_full")
