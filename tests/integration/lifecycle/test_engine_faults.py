@@ -68,7 +68,11 @@ async def _whole(service: Service, what: str) -> list[Any]:
         "garbage " + (b"\x00\x00\x00\x08" + b"\x00\x00\x00\x04" + b"nope").hex(),
         'send {"kind": "done"}',
         'send {"kind": "failed", "error": {"status": "x"}}',
+        'send {"kind": "failed", "error": '
+        '{"status": 200, "code": "engine_failed", "message": "", "param": null}}',
         'send {"kind": "draft", "bytes": "many"}',
+        'send {"kind": "draft", "bytes": -1}',
+        f'send {{"kind": "done", "value": {"[" * 900 + "]" * 900}, "version": "", "metrics": {{}}}}',
         'send {"kind": "done", "id": "x"}',
     ],
 )

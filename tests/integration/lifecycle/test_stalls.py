@@ -31,6 +31,20 @@ def test_what_tells_or_writes_goes_on(tmp_path: Path) -> None:
     go(body())
 
 
+def test_a_request_must_begin_soon(tmp_path: Path) -> None:
+    """Until its first progress it has less time, so a crafted file cannot hold up others."""
+
+    async def body() -> None:
+        how = QUICK._replace(stalled_s=60.0, opening_s=STALLED_S)
+        async with engine(tmp_path, how) as (service, backend):
+            with pytest.raises(InternalServerError):
+                await asyncio.wait_for(service.call(asked(f"touch {tmp_path / 'begun'}")), 20)
+            assert (await service.call(asked("tell 0.1 2"))).output["text"] == "done"
+            assert backend.health().state == "ready"
+
+    go(body())
+
+
 def test_it_is_no_crash_and_not_tried_again(tmp_path: Path) -> None:
     """More often than the allowed number of crashes."""
 

@@ -199,6 +199,10 @@ class EngineProcess:
         #: only need to stop.
         self._outstanding: dict[int, None] = {}
         self._leaving: set[int] = set()
+        #: Requests that were running when the process ended.
+        self.running_at_end: tuple[int, ...] = ()
+        #: Requests that ran when an earlier process crashed.
+        self.suspects: set[int] = set()
         #: Time of the last message about a request, by the event loop's clock.
         self.last_reply_at = 0.0
         self._number = 0
@@ -238,7 +242,13 @@ class EngineProcess:
 
     def has_begun(self, number: int) -> bool:
         """Whether a request is running, or was when the process ended."""
-        return number in self._begun()
+        return number in (self._begun() if self.crash is None else self.running_at_end)
+
+    @property
+    def causes(self) -> set[int]:
+        """The requests that have crashed the process; empty if it is not known which one."""
+        running = set(self.running_at_end)
+        return running if len(running) == 1 else running & self.suspects
 
     def leave(self, number: int) -> None:
         """Mark a request as canceled: it only needs to stop."""
@@ -449,6 +459,7 @@ class EngineProcess:
             await asyncio.wait_for(self._tasks[1], 1)  # Its last output.
         how = f"ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
         last = f": {self._stderr.lines[-1]}" if self._stderr.lines else ""
+        self.running_at_end = tuple(self._begun())
         self.crash = CrashError(f"{words or how}{last}")
         if self._ready is not None and not self._ready.done():
             self._ready.set_exception(

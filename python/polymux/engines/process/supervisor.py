@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
-from collections import deque
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux.engines.process.crashes import Crashes, digest_of_values
 from polymux.engines.process.process import CrashError, EngineProcess
 from polymux.engines.process.task import LAST_KINDS, EngineTask
 from polymux.service.backend import Backend, Health
@@ -28,54 +27,6 @@ if TYPE_CHECKING:
     )
 
     from polymux.service.model import OperationRequest, ProgressSink
-
-MAX_CRASHES = 3
-CRASHES_WITHIN_S = 300.0
-_FIRST_PAUSE_S = 0.2
-
-
-class CrashLoopBackoff:
-    """The last crashes of an engine. Times are from `time.monotonic`. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._noted: deque[float] = deque(maxlen=MAX_CRASHES)
-
-    def record(self, now: float) -> None:
-        self._noted.append(now)
-
-    def count(self, now: float) -> int:
-        return sum(now - one < CRASHES_WITHIN_S for one in self._noted)
-
-    def blocked_s(self, now: float) -> float:
-        """Return for how long starting is blocked after too many crashes; 0 if it is allowed."""
-        if self.count(now) < MAX_CRASHES:
-            return 0.0
-        return self._noted[0] + CRASHES_WITHIN_S - now
-
-    def reason(self) -> str:
-        return f"{MAX_CRASHES} crashes in {CRASHES_WITHIN_S:.0f} s"
-
-    def check(self, name: str, now: float) -> None:
-        """Reject requests while starting is blocked.
-
-        Raises:
-            OverloadedError: Starting is blocked.
-        """
-        blocked_s = self.blocked_s(now)
-        if blocked_s > 0:
-            raise status_error(
-                errors.OverloadedError,
-                f"engine {name} has crashed {MAX_CRASHES} times in "
-                f"{CRASHES_WITHIN_S / 60:.0f} minutes and is disabled for a while. Try again later",
-                code="engine_broken",
-                retry_after_s=blocked_s,
-            )
-
-    def pause_s(self, now: float) -> float:
-        """Return the delay before the next start, which doubles with each crash."""
-        count = self.count(now)
-        return _FIRST_PAUSE_S * 2 ** (count - 1) if count else 0.0
-
 
 _log = logging.getLogger("polymux.engines")
 #: Maximum attempts for a request whose process ends before the first output.
@@ -97,6 +48,8 @@ class Supervision(NamedTuple):
         stalled_s: Time without progress or output of a request after which its process is killed.
             Each megabyte of input files adds a second. Default: unlimited, because models may
             compute for long.
+        opening_s: Like `stalled_s`, until a request reports its first progress. Default: as
+            `stalled_s`.
         confinement: Restrictions of the process: ``readable`` and ``writable`` paths, ``network``,
             ``limits``; None for no restrictions.
     """
@@ -107,6 +60,7 @@ class Supervision(NamedTuple):
     silence_s: float = 30.0
     cancel_timeout_s: float = 1.5
     stalled_s: float | None = None
+    opening_s: float | None = None
     confinement: Mapping[str, Any] | None = None
 
 
@@ -151,7 +105,9 @@ class EngineBackend(Backend):
         self._starting = asyncio.Lock()
         self._state = "idle"
         self._closed = False
-        self._crash_backoff = CrashLoopBackoff()
+        self._crashes = Crashes(name)
+        #: Held by a request that crashed beside others, while it runs again.
+        self._suspect = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -168,17 +124,17 @@ class EngineBackend(Backend):
         """The process that is being loaded, also while it waits for memory; else None."""
         return self._loading
 
-    def refuse(self, work: OperationRequest) -> None:  # noqa: ARG002 - the same for all requests
-        """Reject requests while the engine is disabled.
+    def refuse(self, work: OperationRequest) -> None:
+        """Reject requests while the engine is disabled for their API key, or for everybody.
 
         Raises:
             OverloadedError: The engine has crashed too often (code ``engine_broken``).
         """
-        self._crash_backoff.check(self.name, time.monotonic())
+        self._crashes.check(work.caller.id)
 
     def health(self) -> Health:
-        if self._crash_backoff.blocked_s(time.monotonic()) > 0:
-            return Health("failed", self._crash_backoff.reason())
+        if self._crashes.blocked_s > 0:
+            return Health("failed", self._crashes.reason)
         return Health(self._state, _NOT_LOADED if self._state == "failed" else "")
 
     def _living(self) -> EngineProcess | None:
@@ -197,7 +153,7 @@ class EngineBackend(Backend):
                 errors.OverloadedError, f"engine {self.name} is closed", code="draining"
             )
 
-    async def _ready(self) -> EngineProcess:
+    async def _ready(self, owner: str) -> EngineProcess:
         """Return the loaded process, and start it if needed.
 
         Raises:
@@ -214,8 +170,8 @@ class EngineBackend(Backend):
                 return process
             if self._process is not None:  # Two processes would need twice the memory.
                 await self._process.gone.wait()
-            self._crash_backoff.check(self.name, time.monotonic())
-            await asyncio.sleep(self._crash_backoff.pause_s(time.monotonic()))
+            self._crashes.check(owner)
+            await asyncio.sleep(self._crashes.pause_s)
             return await self._load()
 
     async def _load(self) -> EngineProcess:
@@ -263,7 +219,7 @@ class EngineBackend(Backend):
         except errors.PolymuxError as error:
             self._note_not_loaded(error)
             if not process.was_wanted:
-                self._crash_backoff.record(time.monotonic())
+                self._crashes.record_end(by_request=False)
             raise
         except BaseException:
             self._state = "idle"
@@ -290,7 +246,7 @@ class EngineBackend(Backend):
         self._process = None
         self._state = "idle"
         if not process.was_wanted and process.crash is not None:
-            self._crash_backoff.record(time.monotonic())
+            self._crashes.record_end(by_request=bool(process.running_at_end))
             _log.error("engine %s %s", self.name, process.crash.words)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
@@ -308,49 +264,65 @@ class EngineBackend(Backend):
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yield chunks, and append the result to `results`. Retry a crash before any output."""
         tries = 0
-        begun = False
+        begun = is_suspect = False
+        await self._check_input(work)
         while True:
-            process = await self._ready()
-            sink.version = process.facts.get("version")
-            engine_task = EngineTask(self.name, self._supervision, process, sink)
-            ended = False
-            try:
-                await engine_task.begin(work)
-                while not ended:
-                    frame = await engine_task.next()
-                    if isinstance(frame, CrashError):
-                        ended = True
-                        tries += self._counts(process, engine_task.number)
-                        if begun or tries == _MAX_TRIES:
-                            raise engine_failed(
-                                f"engine {self.name} crashed during this request. Try again"
-                            )
-                        break
-                    ended = frame.kind in LAST_KINDS
-                    found = await engine_task.handled(frame)
-                    if isinstance(found, OperationResult):
-                        results.append(found)
-                        return
-                    if found is not None:
-                        begun = True
-                        yield found
-            finally:
+            async with self._suspect if is_suspect else nullcontext():
+                process = await self._ready(work.caller.id)
+                sink.version = process.facts.get("version")
+                engine_task = EngineTask(self.name, self._supervision, process, sink)
+                ended = False
                 try:
-                    await engine_task.close(ended=ended)
+                    await engine_task.begin(work)
+                    if is_suspect:
+                        process.suspects.add(engine_task.number)
+                    while not ended:
+                        frame = await engine_task.next()
+                        if isinstance(frame, CrashError):
+                            ended = True
+                            tries += await self._counts(process, engine_task.number, work)
+                            if begun or tries >= _MAX_TRIES:
+                                raise engine_failed(
+                                    f"engine {self.name} crashed during this request. Try again"
+                                )
+                            is_suspect = process.has_begun(engine_task.number)
+                            break
+                        ended = frame.kind in LAST_KINDS
+                        found = await engine_task.handled(frame)
+                        if isinstance(found, OperationResult):
+                            results.append(found)
+                            return
+                        if found is not None:
+                            begun = True
+                            yield found
                 finally:
-                    self._rest()
+                    try:
+                        await engine_task.close(ended=ended)
+                    finally:
+                        self._rest()
 
-    def _counts(self, process: EngineProcess, number: int) -> int:
+    async def _check_input(self, work: OperationRequest) -> None:
+        """Reject a request that has crashed the engine twice."""
+        if self._crashes.has_causes(work.caller.id):
+            digest = await asyncio.to_thread(digest_of_values, work)
+            self._crashes.check_request(work.caller.id, digest)
+
+    async def _counts(self, process: EngineProcess, number: int, work: OperationRequest) -> int:
         """Return how many attempts of a request the end of its process has used up.
 
-        The result is 0 if the process was killed for another request before this one had started.
-        It is the maximum if the engine is now disabled: this request fails with the crash, later
-        ones are rejected.
+        The result is 0 if another request was the cause. If several requests were running, they are
+        repeated one after the other, and the one that crashes the process again is the cause.
+        The result is the maximum if the engine is now disabled: this request fails with the crash,
+        later ones are rejected.
         """
         if process.was_wanted:
             return int(process.has_begun(number))
         self._note_end(process)
-        return _MAX_TRIES if self._crash_backoff.blocked_s(time.monotonic()) > 0 else 1
+        if number not in process.causes:
+            return 0
+        digest = await asyncio.to_thread(digest_of_values, work)
+        self._crashes.record_cause(work.caller.id, digest)
+        return _MAX_TRIES if self._crashes.blocked_for_s(work.caller.id) > 0 else 1
 
     def _rest(self) -> None:
         """Schedule stopping of an idle process."""

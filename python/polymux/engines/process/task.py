@@ -45,14 +45,21 @@ def encode_request(work: OperationRequest) -> dict[str, Any]:
     }
 
 
-def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
+#: Deeper than any output of an engine.
+_MAX_DEPTH = 100
+
+
+def decode_result(value: Any, drafts: Mapping[str, TempFile], depth: int = 0) -> Any:
     """Replace the paths in a process's output with their output files.
 
     Raises:
         InternalServerError: It names a file that was not created for it.
+        ValueError: It is nested too deeply.
     """
+    if depth > _MAX_DEPTH:
+        raise ValueError("output nested too deeply")
     if isinstance(value, list):
-        return [decode_result(one, drafts) for one in value]
+        return [decode_result(one, drafts, depth + 1) for one in value]
     if not isinstance(value, dict):
         return value
     if value.get("polymux") == "made":
@@ -61,7 +68,7 @@ def decode_result(value: Any, drafts: Mapping[str, TempFile]) -> Any:
         if draft is None:
             raise engine_failed("the engine returned an unknown file")
         return OutputFile(draft, *value["rest"])
-    return {name: decode_result(one, drafts) for name, one in value.items()}
+    return {name: decode_result(one, drafts, depth + 1) for name, one in value.items()}
 
 
 #: A speed below that of reading and decoding any file.
@@ -104,6 +111,7 @@ class EngineTask:
         self._process = process
         self._sink = sink
         self._drafts: list[TempFile] = []
+        self._has_opened = False
         #: Number of the request in its process; 0 before it is sent.
         self.number = 0
 
@@ -120,6 +128,8 @@ class EngineTask:
         engine.
         """
         stalled_s = self._supervision.stalled_s
+        if not self._has_opened and self._supervision.opening_s is not None:
+            stalled_s = self._supervision.opening_s
         if stalled_s is None or not self._frames.empty():
             return await self._frames.get()
         sizes = [one.size_bytes for one in self._work.values.values() if isinstance(one, Upload)]
@@ -157,6 +167,7 @@ class EngineTask:
     async def _handle(self, frame: Frame) -> dict[str, Any] | OperationResult | None:
         header, sink, drafts = frame.header, self._sink, self._drafts
         if frame.kind == "progress":
+            self._has_opened = True
             sink.report(float(header["progress"]))
         elif frame.kind == "log":
             sink.log(str(header["line"]))
@@ -165,7 +176,10 @@ class EngineTask:
         elif frame.kind == "draft":
             answer: dict[str, Any] = {"kind": "draft", "id": header["id"]}
             try:
-                drafts.append(sink.draft(max(0, int(header["bytes"]))))
+                size_bytes = int(header["bytes"])
+                if size_bytes < 0:
+                    raise ValueError(f"bytes={size_bytes}")
+                drafts.append(sink.draft(size_bytes))
                 answer["path"] = os.fspath(drafts[-1].path)
             except errors.PolymuxError as error:
                 answer["error"] = described(error)
@@ -179,6 +193,8 @@ class EngineTask:
             value = decode_result(header["value"], {os.fspath(one.path): one for one in drafts})
             return OperationResult(value, str(header["version"]), dict(header["metrics"]))
         elif frame.kind == "failed":
+            if not 400 <= header["error"]["status"] < 600:
+                raise ValueError(f"status {header['error']['status']}")
             raise restored(header["error"])
         elif frame.kind == "cancelled":
             raise engine_failed(f"engine {self._engine} canceled this request")
