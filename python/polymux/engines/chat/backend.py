@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._util.text import shown
 from polymux.engines.base import context_tokens
+from polymux.engines.chat.requests import check_sizes
 from polymux.engines.media.backend import MediaDelegatingBackend, upload_of
 from polymux.engines.media.engine import LOAD_PICTURES, write_new
 from polymux.fetch.fetcher import FetchLimits, FetchPolicy, afetch
@@ -79,6 +80,7 @@ class ChatBackend(MediaDelegatingBackend):
                 "this model does not support images. Use another model", param_of(work)
             )
         check_count(urls, work)
+        check_sizes(work.values, self._window_tokens)
         self._inner.refuse(work)
 
     def window_tokens(self) -> int | None:

@@ -5,14 +5,63 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux._util.text import shown
-from polymux.service.errors import bad_request
+from polymux.service.errors import bad_request, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 #: An invisible character. Inside a control token it turns the token into normal text.
 _PARTING = "\u200b"
+
+
+#: More than the average of any text. Only long runs of spaces have more.
+_MAX_CHARACTERS_PER_TOKEN = 32
+_MAX_LOGIT_BIASES = 10_000
+
+
+def check_sizes(values: Mapping[str, Any], window_tokens: int | None) -> None:
+    """Reject what the model cannot use, before the engine gets it.
+
+    The engine would render and tokenize all of it first, which takes a minute for 30 MB.
+
+    Args:
+        values: Request fields.
+        window_tokens: Context length of the model; None if unknown.
+
+    Raises:
+        BadRequestError: The messages are too long (code ``context_length_exceeded``), or
+            `logit_bias` has too many entries.
+    """
+    biases = len(values.get("logit_bias") or ())
+    if biases > _MAX_LOGIT_BIASES:
+        raise bad_request(
+            f"logit_bias: too many tokens (got {biases}, allowed {_MAX_LOGIT_BIASES})", "logit_bias"
+        )
+    if window_tokens is None:
+        return
+    # Each message and each part is at least one token.
+    left = window_tokens * _MAX_CHARACTERS_PER_TOKEN
+    waiting: list[Any] = [values.get("messages") or ()]
+    while waiting and left >= 0:
+        one = waiting.pop()
+        if isinstance(one, str):
+            left -= len(one)
+        elif isinstance(one, dict):
+            left -= _MAX_CHARACTERS_PER_TOKEN
+            waiting += (value for name, value in one.items() if name != "image_url")
+        elif isinstance(one, list | tuple):
+            left -= len(one)
+            waiting += one[: max(0, left)]
+    if left < 0:
+        raise status_error(
+            errors.BadRequestError,
+            f"messages: too long for this model (allowed {window_tokens} tokens). Send less text, "
+            "or use a model with a larger context",
+            code="context_length_exceeded",
+            param="messages",
+        )
 
 
 def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known: bool) -> None:
