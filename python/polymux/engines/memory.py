@@ -22,6 +22,7 @@ _MIB = 1 << 20
 _CHAT_BYTES = 200 * _MIB
 _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
+_RAPIDOCR_BYTES = 900 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
 _KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
 #: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
@@ -39,6 +40,10 @@ def chat_bytes(options: Mapping[str, Any]) -> int:
 
 def speech_bytes(options: Mapping[str, Any]) -> int:
     return 2 * (_model_of(options) / "model.bin").stat().st_size + _SPEECH_BYTES
+
+
+def rapidocr_bytes(options: Mapping[str, Any]) -> int:
+    return int(options.get("max_concurrency", 1)) * _RAPIDOCR_BYTES
 
 
 def upscale_bytes(options: Mapping[str, Any]) -> int:

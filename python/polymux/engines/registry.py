@@ -7,6 +7,8 @@ needed: reading this table imports no engine.
 
 from __future__ import annotations
 
+import math
+import os
 import shutil
 from importlib import import_module
 from importlib.util import find_spec
@@ -54,6 +56,8 @@ class EngineSpec(NamedTuple):
             service's backend. Default: the process's backend.
         supervision: Settings that differ from the defaults of
             `polymux.engines.process.supervisor.Supervision`.
+        memory_for_two_bytes: Memory of the machine from which on it runs two requests at the same
+            time by default, so that one long request does not hold up all others. Default: never.
     """
 
     engine: str
@@ -71,6 +75,13 @@ class EngineSpec(NamedTuple):
     needed_bytes: str | int | None = None
     backend: str = ""
     supervision: Mapping[str, float] = _NONE
+    memory_for_two_bytes: float = math.inf
+
+    @property
+    def usual_concurrency(self) -> int:
+        """How many requests run at the same time by default."""
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return 2 if memory_bytes >= self.memory_for_two_bytes else 1
 
     @property
     def remedy(self) -> str:
@@ -110,8 +121,10 @@ ENGINES = {
         title="conversion to MP3",
         module="polymux._native._media",
         options={"max_concurrency": COUNT, "limits": TABLE, "max_pixels": COUNT},
-        # Time limit without progress or output: a decoder may be in an infinite loop.
-        supervision={"stalled_s": 120.0},
+        # Time limits without progress or output: a decoder may be in an infinite loop, and opening
+        # a crafted file may take minutes.
+        supervision={"stalled_s": 120.0, "opening_s": 20.0},
+        memory_for_two_bytes=4 << 30,
     ),
     "chat": EngineSpec(
         engine="polymux.engines.chat.engine:ChatEngine",
@@ -187,7 +200,8 @@ ENGINES = {
         title="text from images",
         module="rapidocr",
         extra="ocr",
-        needed_bytes=900 << 20,
+        needed_bytes="polymux.engines.memory:rapidocr_bytes",
+        memory_for_two_bytes=8 << 30,
         backend="polymux.engines.media.backend:ocr_backend",
     ),
     "tesseract": EngineSpec(
@@ -198,6 +212,7 @@ ENGINES = {
         install="apt install tesseract-ocr",
         options={"program": TEXT, "language": TEXT},
         needed_bytes=100 << 20,
+        memory_for_two_bytes=4 << 30,
         backend="polymux.engines.media.backend:ocr_backend",
     ),
 }  # fmt: skip

@@ -168,7 +168,8 @@ class EngineSettings:
     Attributes:
         family: Engine to run, such as ``chat``, or ``MODULE:CLASS`` for your own engine class.
         options: Options of the engine, such as its model. Default: none.
-        max_concurrency: Maximum number of requests at the same time. Default: 1.
+        max_concurrency: Maximum number of requests at the same time. Default: 0, which means 1, or
+            2 for media and OCR on a machine with enough memory.
         threads: Threads of the engine's libraries. Default: one for each processor.
         idle_s: Time without requests after which the engine process ends. Default: 300.
         operations: Operations that the engine runs. Default: all that it supports; required for
@@ -177,7 +178,7 @@ class EngineSettings:
 
     family: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrency: int = field(default=1, metadata=_AT_LEAST_1)
+    max_concurrency: int = field(default=0, metadata=rule(min=0))
     threads: int = field(default_factory=lambda: os.cpu_count() or 1, metadata=_AT_LEAST_1)
     idle_s: float = 300.0
     operations: tuple[str, ...] = ()
@@ -188,6 +189,10 @@ class EngineSettings:
 
         options = _with_new_options(self.family, self.options, warn)
         object.__setattr__(self, "options", options)
+        if self.max_concurrency == 0:
+            spec = ENGINES.get(self.family)
+            usual = 1 if spec is None else spec.usual_concurrency
+            object.__setattr__(self, "max_concurrency", usual)
 
     def problems(self) -> Iterator[str]:
         is_own = ":" in self.family

@@ -88,6 +88,13 @@ def test_pages_and_transparency(client: polymux.Client) -> None:
     assert words_of(client.read_text(encoded(clear)).text) == words_of(PAGE[0])
 
 
+def test_a_large_blank_page_is_not_read(client: polymux.Client, tesseract: polymux.Local) -> None:
+    """A kilobyte of WebP is 40 megapixels, which OCR would read for minutes."""
+    black = encoded(Image.new("RGB", (16_383, 2_441)), "WEBP", lossless=True)
+    assert len(black[1]) < 2000
+    assert client.read_text(black).text == tesseract.read_text(black).text == ""
+
+
 #: Formats that other programs treat as images, as complete files or as their first bytes.
 OTHER_FORMATS = {
     **{kind: encoded(Image.new("RGB", (64, 64), "white"), kind)[1]

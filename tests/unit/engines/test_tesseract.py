@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import polymux
 import pytest
 from polymux.engines.base import Request, Token
+from polymux.engines.ocr import rapidocr, tesseract
+from polymux.engines.ocr.rapidocr import RapidOcrEngine
 from polymux.engines.ocr.tesseract import TesseractEngine
 from polymux.service.model import Upload
 from support.sinks import HeardSink
@@ -26,12 +29,24 @@ fi
 
 def asked(folder: Path, width: int, height: int) -> Request:
     pixels = folder / "pixels"
-    pixels.write_bytes(bytes(3 * width * height))
+    pixels.write_bytes(bytes([255, 0, 0]) * (width * height))
+    with pixels.open("r+b") as file:
+        file.write(bytes(3))  # A blank page is not read.
     values = {
         "pictures": [{"width": width, "height": height, "channels": 3, "bits": 8}],
         "pixels_0": Upload(pixels, "a", "", 3 * width * height),
     }
     return Request("read_text", "", "", values, frozenset())
+
+
+def test_rapidocr_gives_up_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two of its pieces or rotations."""
+    engine = RapidOcrEngine()
+    engine._engines.put(lambda _: time.sleep(0.3))
+    monkeypatch.setattr(rapidocr, "MAX_PAGE_S", 0.5)
+    with pytest.raises(polymux.UnprocessableEntityError) as late:
+        engine.run(asked(tmp_path, 20, 20), HeardSink(tmp_path), Token())
+    assert late.value.code == "page_timeout"
 
 
 def loaded(folder: Path) -> TesseractEngine:
@@ -41,6 +56,17 @@ def loaded(folder: Path) -> TesseractEngine:
     engine = TesseractEngine()
     assert engine.load({"program": str(program)}) == {"languages": ["eng"]}
     return engine
+
+
+def test_a_page_has_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding its orientation included."""
+    engine = loaded(tmp_path)
+    monkeypatch.setattr(tesseract, "MAX_PAGE_S", 0.5)
+    slow = PROGRAM.replace("    cat > /dev/null", "    cat > /dev/null; exec sleep 60")
+    (tmp_path / "tesseract").write_text(slow)
+    with pytest.raises(polymux.UnprocessableEntityError) as late:
+        engine.run(asked(tmp_path, 20, 20), HeardSink(tmp_path), Token())
+    assert late.value.code == "page_timeout"
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -79,9 +79,9 @@ class MediaEngine(Engine):
         if request.operation == MEASURE_SOUND:
             return self._measure(request.values["file"], token)
         if request.operation == SONG_SIGNATURE:
-            return self._signature(request.values["file"], token)
+            return self._signature(request.values["file"], sink, token)
         if request.operation == SONG_QUERY:
-            return self._query(request.values["file"], token)
+            return self._query(request.values["file"], sink, token)
         if request.operation == MEASURE_PICTURE:
             from polymux.engines.media.images import measured
 
@@ -164,6 +164,7 @@ class MediaEngine(Engine):
 
     def _decode(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Decode to samples for speech models: a raw file of 16 kHz mono 32-bit floats."""
+        self._open(source, sink, token)
         wanted = (_SAMPLE_RATE_HZ, 1, None, None, None, False)
         audio = pcm_audio_from_native(
             media.decode_pcm(
@@ -179,6 +180,11 @@ class MediaEngine(Engine):
             "duration_s": audio.duration_s,
         }
         return Output(value)
+
+    def _open(self, source: Upload, sink: EngineSink, token: Token) -> None:
+        """Open a file and report it: the rest reports no progress, but may take longer."""
+        media.probe(native_source(source.path), native_limits(self._limits), token.check)
+        sink.report(0.0)
 
     def _measure(self, source: Upload, token: Token) -> Output:
         limits = native_limits(self._limits)
@@ -220,13 +226,15 @@ class MediaEngine(Engine):
             }
         )
 
-    def _signature(self, source: Upload, token: Token) -> Output:
+    def _signature(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Return the signature with which other servers recognize a song."""
+        self._open(source, sink, token)
         limits = native_limits(self._limits)
         return Output(media.shazam_signature(native_source(source.path), limits, token.check))
 
-    def _query(self, source: Upload, token: Token) -> Output:
+    def _query(self, source: Upload, sink: EngineSink, token: Token) -> Output:
         """Return the fingerprint for the music library as Base64 text of at most 250 kB."""
+        self._open(source, sink, token)
         limits = native_limits(self._limits)
         made = media.song_query(native_source(source.path), limits, token.check)
         query = b64encode(made["query"]).decode()

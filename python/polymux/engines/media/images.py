@@ -163,6 +163,7 @@ def load_pictures(
                 pixels = _pixels(picture, sink, keep=keep, longest=wanted.get("max_side_px"))
             path = sink.draft(pixels.nbytes)
             write_new(path, pixels.data.cast("B"))
+            sink.report((number + 1) / min(pages, most))
             found.append(
                 {
                     "width": pixels.shape[1],

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+import queue
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output, missing_package, threads
-from polymux.engines.ocr.reading_order import Line, in_reading_order, joined, pages_of, too_long
+from polymux.engines.ocr.reading_order import (
+    MAX_PAGE_S,
+    Line,
+    in_reading_order,
+    is_blank,
+    joined,
+    pages_of,
+    too_long,
+    too_slow,
+)
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -37,7 +48,10 @@ _LANGUAGES = ("eng", "chi_sim", "chi_tra", "deu", "fra", "ita", "spa", "por", "j
 
 
 class RapidOcrEngine(Engine):
-    """An OCR engine with one set of models; it reads one image at a time."""
+    """An OCR engine; it reads `max_concurrency` images at a time."""
+
+    def __init__(self) -> None:
+        self._engines: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Load the models of the package.
@@ -49,17 +63,21 @@ class RapidOcrEngine(Engine):
             from rapidocr import RapidOCR
         except ImportError:
             raise missing_package("OCR", "rapidocr", "ocr") from None
-        del options
-        self._engine = RapidOCR(
-            params={
-                "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
-                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
-                "Global.log_level": "error",
-                "Global.max_side_len": _MAX_SIDE_PX,
-                # It would rotate single lines, and process the last one first.
-                "Global.use_cls": False,
-            }
-        )
+        self.max_concurrency = int(options.get("max_concurrency", 1))
+        # An object of the library runs one request at a time.
+        for _ in range(self.max_concurrency):
+            self._engines.put(
+                RapidOCR(
+                    params={
+                        "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
+                        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+                        "Global.log_level": "error",
+                        "Global.max_side_len": _MAX_SIDE_PX,
+                        # It would rotate single lines, and process the last one first.
+                        "Global.use_cls": False,
+                    }
+                )
+            )
         return {"languages": list(_LANGUAGES)}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
@@ -85,11 +103,15 @@ class RapidOcrEngine(Engine):
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are scaled down to "
                     f"{_MAX_SIDE_PX} pixels on the longer side"
                 )
-            texts.append(self._read(page, token))
+            until = time.monotonic() + MAX_PAGE_S
+            try:
+                texts.append(self._read(page, token, until))
+            except TimeoutError:
+                raise too_slow(number) from None
             sink.report((number + 1) / len(pages))
         return Output({"text": joined(texts)}, "rapidocr", {"pages": float(len(pages))})
 
-    def _read(self, page: Page, token: Token) -> str:
+    def _read(self, page: Page, token: Token, until: float) -> str:
         """Read a page in the rotation that gives the best quality."""
         import numpy
 
@@ -97,8 +119,7 @@ class RapidOcrEngine(Engine):
             return ""
         best: tuple[float, list[Line]] = (-1.0, [])
         for turn in _TURNS:
-            token.check()
-            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)), token)
+            lines = self._lines(numpy.ascontiguousarray(numpy.rot90(page, -turn)), token, until)
             quality = _quality(lines)
             if quality[0] > best[0]:
                 best = (quality[0], lines)
@@ -106,11 +127,15 @@ class RapidOcrEngine(Engine):
                 break
         return in_reading_order(best[1])
 
-    def _lines(self, page: Page, token: Token) -> list[Line]:
+    def _lines(self, page: Page, token: Token, until: float) -> list[Line]:
         """Read the lines of a page; a long strip is read in pieces."""
         found: list[Line] = []
         for across, down, piece in _cuts(page):
             token.check()
+            if time.monotonic() > until:
+                raise TimeoutError
+            if is_blank(piece):
+                continue
             found += (
                 line._replace(
                     left=line.left + across,
@@ -123,7 +148,11 @@ class RapidOcrEngine(Engine):
         return found
 
     def _lines_of(self, page: Page) -> list[Line]:
-        found: Any = self._engine(_padded(page)[:, :, ::-1].copy())  # BGR order.
+        engine = self._engines.get()
+        try:
+            found: Any = engine(_padded(page)[:, :, ::-1].copy())  # BGR order.
+        finally:
+            self._engines.put(engine)
         if found is None or found.boxes is None or found.txts is None:
             return []
         lines = []

@@ -1,4 +1,4 @@
-"""Reading order, columns and errors, shared by both OCR engines."""
+"""Reading order, columns, blank pages, limits and errors, shared by both OCR engines."""
 
 from __future__ import annotations
 
@@ -126,6 +126,27 @@ def pages_of(values: Mapping[str, Any]) -> list[NDArray[np.uint8]]:
         samples_of(values[f"pixels_{number}"], facts)
         for number, facts in enumerate(values["pictures"])
     ]
+
+
+#: Time for one page. An ordinary page takes a few seconds.
+MAX_PAGE_S = 60.0
+#: A page or a part of it with less contrast is blank. White paper in a JPEG has about 10.
+_BLANK_CONTRAST = 20
+
+
+def is_blank(pixels: NDArray[np.uint8]) -> bool:
+    """Check whether all pixels of a part of a page have nearly the same color."""
+    return bool((pixels.max(axis=(0, 1)) - pixels.min(axis=(0, 1))).max() < _BLANK_CONTRAST)
+
+
+def too_slow(number: int) -> errors.UnprocessableEntityError:
+    """Return the error for a page (counted from 0) that took too long."""
+    return status_error(
+        errors.UnprocessableEntityError,
+        f"page {number + 1}: reading timed out after {MAX_PAGE_S:.0f} s. Send a smaller image, or "
+        "cut the page into several",
+        code="page_timeout",
+    )
 
 
 def too_long(number: int, page: NDArray[np.uint8], most: int) -> errors.RequestTooLargeError:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output
 from polymux.engines.ocr.reading_order import (
     COLUMN_GAP,
+    MAX_PAGE_S,
     Line,
     in_reading_order,
+    is_blank,
     joined,
     pages_of,
     too_long,
+    too_slow,
 )
 from polymux.service.errors import engine_failed, status_error
 
@@ -30,7 +35,8 @@ if TYPE_CHECKING:
 
     Page = NDArray[np.uint8]
 
-_MAX_RUN_S = 600.0
+#: A3 at 300 dpi has 17 megapixels.
+_MAX_PIXELS = 20_000_000
 #: Tesseract stores positions in 16 bits and fails on longer sides.
 _MAX_SIDE_PX = 32_767
 _TURNED = re.compile(r"^Rotate: (\d+)$", re.MULTILINE)
@@ -56,6 +62,7 @@ class TesseractEngine(Engine):
                 errors.NoBackendError,
                 "tesseract is not installed. On Debian and Ubuntu, run: apt install tesseract-ocr",
             )
+        self.max_concurrency = int(options.get("max_concurrency", 1))
         self._command = [str(program)]
         ending = shutil.which("setpriv")
         if ending is not None:
@@ -87,26 +94,32 @@ class TesseractEngine(Engine):
         texts = []
         for number, page in enumerate(pages):
             token.check()
-            texts.append(self._read(page, wanted, token))
+            until = time.monotonic() + MAX_PAGE_S
+            try:
+                texts.append(self._read(_smaller(page, number, sink), wanted, token, until))
+            except subprocess.TimeoutExpired:
+                raise too_slow(number) from None
             sink.report((number + 1) / len(pages))
         return Output({"text": joined(texts)}, "tesseract", {"pages": float(len(pages))})
 
-    def _read(self, page: Page, languages: str, token: Token) -> str:
+    def _read(self, page: Page, languages: str, token: Token, until: float) -> str:
         import numpy
 
-        turn = self._turn(page, token)
+        if is_blank(page):
+            return ""
+        turn = self._turn(page, token, until)
         if turn:
             page = numpy.ascontiguousarray(numpy.rot90(page, -turn))
         # Positions are needed: tesseract's text output merges columns that are close.
-        table = self._output("-l", languages, "--psm", "3", "tsv", page=page, token=token)
+        table = self._output("-l", languages, "--psm", "3", "tsv", page=page, token=token, until=until)
         return in_reading_order(_lines(table))
 
-    def _turn(self, page: Page, token: Token) -> int:
+    def _turn(self, page: Page, token: Token, until: float) -> int:
         """Return the quarter turns to the right that make the page upright; 0 if unknown."""
         if not self._finds_turns:
             return 0
         try:
-            found = self._output("--psm", "0", page=page, token=token)
+            found = self._output("--psm", "0", page=page, token=token, until=until)
         except errors.APIStatusError:
             return 0  # Too few letters.
         turned, sure = _TURNED.search(found), _SURE.search(found)
@@ -114,7 +127,18 @@ class TesseractEngine(Engine):
             return 0
         return int(turned[1]) // 90
 
-    def _output(self, *arguments: str, page: Page | None = None, token: Token | None = None) -> str:
+    def _output(
+        self,
+        *arguments: str,
+        page: Page | None = None,
+        token: Token | None = None,
+        until: float | None = None,
+    ) -> str:
+        """Run the program.
+
+        Raises:
+            subprocess.TimeoutExpired: It did not end in time.
+        """
         # The page is passed on standard input: a file would remain if this process is killed.
         files = () if page is None else ("stdin", "stdout")
         process = subprocess.Popen(  # noqa: S603 - no shell, no untrusted arguments
@@ -129,11 +153,12 @@ class TesseractEngine(Engine):
             token.on_cancel(process.kill)
         try:
             data = None if page is None else _ppm(page)
-            out, wrong = process.communicate(data, timeout=_MAX_RUN_S)
+            left_s = MAX_PAGE_S if until is None else max(0.0, until - time.monotonic())
+            out, wrong = process.communicate(data, timeout=left_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise engine_failed(f"tesseract timed out after {_MAX_RUN_S:.0f} s") from None
+            raise
         if token is not None:
             token.check()
         if process.returncode != 0:
@@ -173,6 +198,20 @@ def _together(line: Line, word: Line) -> Line:
         max(line.bottom, word.bottom),
         min(line.confidence, word.confidence),
     )
+
+
+def _smaller(page: Page, number: int, sink: EngineSink) -> Page:
+    """Scale a page (counted from 0) down if it has too many pixels."""
+    height, width = page.shape[:2]
+    if height * width <= _MAX_PIXELS:
+        return page
+    import numpy
+    from PIL import Image
+
+    factor = math.sqrt(_MAX_PIXELS / (height * width))
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    sink.log(f"page {number + 1}: {width}x{height} pixels are scaled down to {size[0]}x{size[1]}")
+    return numpy.asarray(Image.fromarray(page).resize(size, Image.Resampling.BOX))
 
 
 def _ppm(page: Page) -> bytes:
