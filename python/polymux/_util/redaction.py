@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 #: Shorter secrets would hide ordinary text.
 _MIN_SECRET_CHARACTERS = 4
 _MAX_SECRETS = 1000
+#: The beginning of API keys of polymux servers, see `polymux.server.auth.api_keys`.
+_KEY_PREFIX = "pmx_"
 #: In the order of their registration.
 _SECRETS: dict[str, None] = {}
 
@@ -24,7 +26,7 @@ def register_secret(*secrets: str | None) -> None:
 
 
 def redact(text: str) -> str:
-    """Replace each secret in the text with ``***``.
+    """Replace each registered secret, and each API key of a polymux server, with ``***``.
 
     Call it before you shorten or escape a text: a part of a secret is not recognized.
     """
@@ -32,6 +34,11 @@ def redact(text: str) -> str:
     # Longest first: a secret can contain another one.
     for secret in sorted(found, key=len, reverse=True):
         text = text.replace(secret, "***")
+    if _KEY_PREFIX in text:
+        # An unknown key, for example in the path of a request.
+        import re
+
+        text = re.sub(rf"{_KEY_PREFIX}[A-Za-z0-9_-]{{8,}}", f"{_KEY_PREFIX}***", text)
     return text
 
 

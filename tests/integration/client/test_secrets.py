@@ -188,6 +188,8 @@ def test_which_secrets_are_hidden() -> None:
     """
     redaction.register_secret("sk-0123", "sk-0123-456789")
     assert redaction.redact("sk-0123-456789 and sk-0123") == "*** and ***"
+    unknown = "pmx_" + "aB3-_" * 8
+    assert unknown[8:] not in redaction.redact(f"GET /api/v1/{unknown}/chat 404")
     escaped = "a\\b'c\"d-0123456789"
     headers = {"Authorization": "Token canary-a1 b2c3"}
     polymux.Client("http://127.0.0.1:1", escaped, headers=headers).close()

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from polymux.errors import InvalidRequestError
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.auth.api_keys import KeyFile
 from polymux.server.routes.admin import PATH
@@ -18,6 +19,22 @@ from support.services import Scripted
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+def test_a_file_of_keys_that_others_can_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who can read it gets hashes of random keys; who can write to it gets in."""
+    path = tmp_path / "keys.json"
+    KeyFile(path).add("one")
+    assert len(KeyFile(path).keys()) == 1
+    assert not caplog.records
+    path.chmod(0o644)
+    assert len(KeyFile(path).keys()) == 1
+    assert [one.levelname for one in caplog.records] == ["WARNING"]
+    path.chmod(0o620)
+    with pytest.raises(InvalidRequestError, match="620"):
+        KeyFile(path).keys()
+
 
 JSON = [("Content-Type", "application/json")]
 

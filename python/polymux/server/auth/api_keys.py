@@ -10,8 +10,10 @@ import fcntl
 import hashlib
 import hmac
 import json
+import logging
 import os
 import secrets
+import stat
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+_log = logging.getLogger("polymux.server")
 _PREFIX = "pmx_"
 _KEY_BYTES = 32
 _ID_BYTES = 4
@@ -100,7 +103,7 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, ...] | None = None
         self._keys: tuple[Key, ...] = ()
         self._digests: tuple[bytes, ...] = ()
 
@@ -118,11 +121,26 @@ class KeyFile:
             return ()
         except OSError as error:
             raise self._wrong(f"cannot be read: {error.strerror}") from error
-        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
         if seen != self._seen:
+            self._check_mode(status.st_mode)
             self._keep(self._read())
             self._seen = seen
         return self._keys
+
+    def _check_mode(self, mode: int) -> None:
+        """Reject a file that others can write, and warn of one that they can read."""
+        if mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise self._wrong(
+                f"other users can write to it (mode {mode & 0o777:o}), so they could add keys. Run "
+                "chmod 600 on it, and check its keys with `polymux keys list`"
+            )
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            _log.warning(
+                "API key file %s: other users can read the names and hashes of its keys (mode %o). "
+                "Run chmod 600 on it",
+                display_name(os.fspath(self.path)), mode & 0o777,
+            )  # fmt: skip
 
     def _keep(self, keys: tuple[Key, ...]) -> None:
         self._keys = keys
