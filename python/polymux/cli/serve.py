@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from polymux.cli import Parser
 
+_log = logging.getLogger("polymux.server")
 #: Maps settings to options that are validated with the same rules.
 _CHECKED = {"allowed_origins": "--allow-origin", "port": "--port", "public_url": "--public-url"}
 
@@ -120,9 +123,16 @@ def run_serve(options: argparse.Namespace) -> int:
     from polymux import server
 
     _ = server.lifespan  # Raises an error that names the extra `server` if it is missing.
+    from polymux.engines.process.sandbox import protect_server
     from polymux.server import run
 
     run.set_up_logging(options.log or ("error" if options.quiet else "info"), options.log_format)
+    protect_server()
+    if os.geteuid() == 0:
+        _log.warning(
+            "the server runs as root. Use an account of its own: a defect in a library would then "
+            "reach less"
+        )
     path = None if options.config is None else Path(options.config)
 
     def on_ready(_: object, address: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 import stat
-import sys
 import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from polymux.downloads.engine import FETCH_PAGE
 from polymux.downloads.proxy import LOOK_UP, GuardedProxy
 from polymux.downloads.url_inputs import failure_of, refused_address
 from polymux.downloads.ytdlp import site_failed
+from polymux.engines.process.sandbox import python_paths
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.fetch.fetcher import ajudged
 from polymux.service.errors import engine_failed, status_error
@@ -210,8 +211,7 @@ class PageDownloader:
 
     def _process(self, folder: Path, socket_path: Path, proxy: GuardedProxy) -> EngineBackend:
         settings = self.settings
-        package = Path(__file__).parents[1]
-        own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}
+        own = python_paths()
         options: dict[str, Any] = {
             "folder": os.fspath(folder),
             "max_bytes": settings.max_bytes,
@@ -228,6 +228,7 @@ class PageDownloader:
             "readable": [*_READABLE, *sorted(own)],
             "writable": [os.fspath(folder)],
             "network": True,
+            "families": [socket.AF_INET, socket.AF_INET6],
             "outlet": {
                 "socket": os.fspath(socket_path), "url": proxy.url, "port": proxy.port
             },

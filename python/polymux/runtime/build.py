@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import socket
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polymux import errors
@@ -13,6 +12,7 @@ from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
 from polymux.engines.media.backend import MediaBackend
+from polymux.engines.process.sandbox import python_paths
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.engines.registry import ENGINES, BackendContext, loaded
 from polymux.models.roles import ROLES, needed_roles, why_missing
@@ -230,16 +230,15 @@ def model_confinement(settings: ServiceSettings) -> dict[str, Any]:
         "readable": [],
         "writable": [],
         "network": False,
+        "families": [socket.AF_UNIX],
         "limits": {"CORE": 0, "FSIZE": settings.store.bytes},
     }
 
 
 def media_confinement(settings: ServiceSettings) -> dict[str, Any]:
     """Return the sandbox of the process for untrusted files: read them, write drafts."""
-    package = Path(__file__).parents[1]
-    own = {sys.prefix, sys.base_prefix, str(package.parent), *(one for one in sys.path if one)}
     return {
-        "readable": [*_READABLE, *sorted(own)],
+        "readable": [*_READABLE, *sorted(python_paths())],
         "writable": [str(settings.store.folder / "drafts")],
         "network": False,
         "limits": {

@@ -167,6 +167,111 @@ def test_who_cannot_leave_the_network_has_no_tcp_there(tmp_path: Path, kind: str
     assert found["done"]["move"] == (kind == "model")
 
 
+#: What a process with the confinement of one kind can do, beside files and TCP.
+TRYING = """
+import ctypes, json, os, socket, subprocess, sys, threading
+from pathlib import Path
+from polymux.engines.process import sandbox
+folder, wanted = Path(sys.argv[1]), json.loads(sys.argv[2])
+libc = ctypes.CDLL(None, use_errno=True)
+if wanted is not None:
+    in_force = sandbox.confine(sandbox.Confinement(**wanted))
+done = {}
+def tried(name, what):
+    try:
+        what()
+        done[name] = True
+    except OSError:
+        done[name] = False
+def call(number, *arguments):
+    if libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments)) < 0:
+        raise OSError(ctypes.get_errno(), "")
+def connected(family, address):
+    with socket.socket(family) as one:
+        one.connect(address)
+def reconnected():
+    for one in socket.socketpair(type=socket.SOCK_DGRAM):
+        one.close()
+path = str(folder / "socket")
+tried("local socket", lambda: connected(socket.AF_UNIX, path))
+tried("any local socket", lambda: socket.socket(socket.AF_UNIX).close())
+tried("internet socket", lambda: socket.socket(socket.AF_INET).close())
+tried("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close())
+tried("datagram pair", reconnected)
+tried("pair", lambda: [one.close() for one in socket.socketpair()])
+tried("chmod", lambda: os.chmod(folder / "file", 0o777))
+tried("fchmod", lambda: os.chmod(os.open(folder / "file", os.O_RDONLY), 0o600))
+tried("memory file", lambda: os.close(os.memfd_create("a")))
+tried("io_uring", lambda: call(425, 1, 0))  # EFAULT without a filter
+fault = ctypes.get_errno() == 14
+done["io_uring"] = fault
+tried("namespace", lambda: call({"x86_64": 272}.get(os.uname().machine, 97), 0x08000000))
+tried("thread", lambda: threading.Thread(target=print, args=("",), kwargs={"end": ""}).start())
+tried("program", lambda: subprocess.run(["/usr/bin/true"], check=True))
+status = Path("/proc/self/status").read_text()
+done["capabilities"] = int(status.split("CapEff:")[1].split()[0], 16)
+print(json.dumps(done))
+"""
+
+
+@pytest.mark.parametrize("kind", ["none", "media", "model", "downloads"])
+def test_what_a_filter_of_system_calls_denies(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "file").touch()
+    settings = ServerSettings(store=StoreSettings(tmp_path / "store"))
+    media = media_confinement(settings)
+    wanted = {
+        "none": None,
+        "media": media | {"readable": [*media["readable"], str(tmp_path)]},
+        "model": model_confinement(settings),
+        "downloads": {"families": [socket.AF_INET, socket.AF_INET6], "readable": ["/"]},
+    }[kind]
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        server.listen()
+        words = [sys.executable, "-c", TRYING, str(tmp_path), json.dumps(wanted)]
+        found = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    capabilities = found.pop("capabilities")
+    always = {"pair", "thread", "program"}
+    of_kind = {
+        "none": found.keys() - {"namespace"},
+        "media": set(),
+        "model": {"local socket", "any local socket"},
+        "downloads": {"internet socket"},
+    }[kind]
+    assert {name for name, is_done in found.items() if is_done} - {"namespace"} == always | of_kind
+    if kind != "none":
+        assert not found["namespace"]
+        # A model may belong to any user, so root may still read it.
+        assert capabilities == (0b110 if kind == "model" and os.geteuid() == 0 else 0)
+
+
+def test_a_server_hides_its_environment(tmp_path: Path) -> None:
+    """From processes of the same account that have no capabilities."""
+    script = (
+        "import os, subprocess, sys; from polymux.engines.process import sandbox; "
+        "sandbox.protect_server(); read = 'from polymux.engines.process import sandbox; "
+        "sandbox.confine(sandbox.Confinement(readable=(\"/\",))); "
+        "open(\"/proc/%d/environ\").read()' % os.getpid(); "
+        "sys.exit(subprocess.run([sys.executable, '-c', read], stderr=-3).returncode)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode == 1
+
+
+def test_media_cannot_read_the_current_folder(tmp_path: Path) -> None:
+    """`python -m` adds it to the paths of imports."""
+    script = (
+        "import json; from pathlib import Path; from polymux.runtime.build import "
+        "media_confinement as of; from polymux.runtime.settings import StoreSettings as Store; "
+        "from polymux.server.settings.settings import ServerSettings as All; "
+        "print(json.dumps(of(All(store=Store(Path('/s'))))))"
+    )
+    (tmp_path / "told.py").write_text(script)
+    words = [sys.executable, "-m", "told"]
+    found = json.loads(subprocess.check_output(words, cwd=tmp_path))
+    assert str(tmp_path) not in found["readable"]
+    assert sys.prefix in found["readable"]
+
+
 def landlock_version() -> int:
     found: int = ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
     return found
@@ -179,7 +284,7 @@ def test_doctor_tells_what_is_in_force(tmp_path: Path) -> None:
 
     async def body() -> list[str]:
         media = EngineBackend("media", "media", ["convert_to_mp3"], supervision=how)
-        found = (await media._ready()).in_force
+        found = (await media._ready("local")).in_force
         await media.close()
         return found
 

@@ -355,6 +355,7 @@ def _confine(header: Mapping[str, Any]) -> list[str]:
             wanted["network"],
             wanted["limits"],
             ports,
+            tuple(wanted.get("families") or ()),
         )
     )
 

@@ -1,4 +1,4 @@
-"""Sandboxing of engine processes on Linux: resource limits, Landlock, network namespaces.
+"""Sandboxing of engine processes on Linux: limits, Landlock, namespaces, system calls.
 
 Restrictions that the kernel does not support are skipped, and those in force are reported. See
 landlock(7), prctl(2), unshare(2), setrlimit(2).
@@ -15,13 +15,17 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from polymux.engines.process import syscall_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _TRIED_WITHIN_S = 10.0
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NO_NEW_PRIVS = 38
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
@@ -48,6 +52,12 @@ ONLY_PORTS = "TCP connections to allowed ports only"
 NO_NETWORK = "own network namespace"
 #: Name of the restriction in reports if only TCP is blocked.
 NO_TCP = "no TCP"
+NO_CAPABILITIES = "no capabilities"
+FILTERED_CALLS = "system call filter"
+_PR_CAPBSET_DROP = 24
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION = 0x20080522
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1 << 1, 1 << 2
 
 
 class Confinement(NamedTuple):
@@ -61,6 +71,7 @@ class Confinement(NamedTuple):
         ports: The only TCP ports that it may connect to; empty for all. Kernels without support for
             this allow all ports.
         limits: Names of `resource` limits, such as ``"AS"``, with their values.
+        families: Families of sockets that it may create, such as `socket.AF_UNIX`.
     """
 
     readable: tuple[str, ...] = ()
@@ -68,6 +79,7 @@ class Confinement(NamedTuple):
     network: bool = True
     limits: Mapping[str, int] = {}
     ports: tuple[int, ...] = ()
+    families: tuple[int, ...] = ()
 
 
 def tried() -> list[str]:
@@ -97,11 +109,32 @@ def run_module(name: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+def python_paths() -> set[str]:
+    """Return the folders with Python and its packages, which a confined process must read.
+
+    ``python -m`` adds the current directory to `sys.path`. It is left out.
+    """
+    here = os.path.realpath(".")
+    imported = {one for one in sys.path if one and os.path.realpath(one) != here}
+    return {sys.prefix, sys.base_prefix, str(Path(__file__).parents[3]), *imported}
+
+
 def die_with_parent(parent: int) -> None:
     """Make the kernel kill this process when its parent ends for any reason."""
     _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # The parent has already ended.
+
+
+def protect_server() -> None:
+    """Hide this process from others of its account: its environment and memory contain secrets.
+
+    It cannot be traced any more, leaves no core dump, and programs that it starts gain no
+    privileges (prctl(2)).
+    """
+    libc = _libc()
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def confine(wanted: Confinement) -> list[str]:
@@ -128,7 +161,35 @@ def confine(wanted: Confinement) -> list[str]:
             in_force.append(ONLY_PORTS)
         elif version >= _NETWORK_SINCE and not (wanted.network or has_left):
             in_force.append(NO_TCP)
+    if _drop_capabilities(wanted):
+        in_force.append(NO_CAPABILITIES)
+    # Last, because it denies some of the calls above.
+    if syscall_filter.install(wanted.families):
+        in_force.append(FILTERED_CALLS)
     return in_force
+
+
+def _drop_capabilities(wanted: Confinement) -> bool:
+    """Drop the privileges of root, and of a new user namespace (capabilities(7)).
+
+    Access to files of other users is kept if the process needs it: for its models, which may be
+    anywhere, and to write into a folder of another user.
+    """
+    files_of_others = not wanted.readable or any(
+        os.path.exists(one) and os.stat(one).st_uid != os.geteuid()  # noqa: PTH110, PTH116
+        for one in wanted.writable
+    )
+    is_root = os.geteuid() == 0
+    kept = _CAP_DAC_OVERRIDE | _CAP_DAC_READ_SEARCH if is_root and files_of_others else 0
+    libc = _libc()
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    for number in range(64):
+        if not kept >> number & 1:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    # Effective, permitted and inheritable sets, in two halves.
+    header = struct.pack("=II", _CAPABILITY_VERSION, 0)
+    sets = struct.pack("=6I", kept, kept, 0, 0, 0, 0)
+    return bool(libc.capset(header, sets) == 0) and kept == 0
 
 
 def _limit(name: str, value: int) -> bool:
