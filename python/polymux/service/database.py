@@ -81,7 +81,7 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE jobs DROP COLUMN idempotency_key;
     ALTER TABLE jobs DROP COLUMN idempotency_hash
     """,
-    # Inputs are written once, and records only have a shortened one, for lists. Before, a record had
+    # Inputs are written once. Records only have a shortened one, for lists. Before, a record had
     # the whole input, and that of a Replicate prediction twice.
     """
     CREATE TABLE inputs (

@@ -250,8 +250,8 @@ def test_a_server_hides_its_environment(tmp_path: Path) -> None:
     script = (
         "import os, subprocess, sys; from polymux.engines.process import sandbox; "
         "sandbox.protect_server(); read = 'from polymux.engines.process import sandbox; "
-        "sandbox.confine(sandbox.Confinement(readable=(\"/\",))); "
-        "open(\"/proc/%d/environ\").read()' % os.getpid(); "
+        'sandbox.confine(sandbox.Confinement(readable=("/",))); '
+        'open("/proc/%d/environ").read()\' % os.getpid(); '
         "sys.exit(subprocess.run([sys.executable, '-c', read], stderr=-3).returncode)"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode == 1

@@ -72,7 +72,7 @@ async def _whole(service: Service, what: str) -> list[Any]:
         '{"status": 200, "code": "engine_failed", "message": "", "param": null}}',
         'send {"kind": "draft", "bytes": "many"}',
         'send {"kind": "draft", "bytes": -1}',
-        f'send {{"kind": "done", "value": {"[" * 900 + "]" * 900}, "version": "", "metrics": {{}}}}',
+        f'send {{"kind": "done", "version": "", "metrics": {{}}, "value": {"[" * 900}{"]" * 900}}}',
         'send {"kind": "done", "id": "x"}',
     ],
 )

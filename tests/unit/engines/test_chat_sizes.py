@@ -36,9 +36,7 @@ def test_too_many_biases() -> None:
 @pytest.mark.parametrize("window_tokens", [4096, None])
 def test_what_may_fit(window_tokens: int | None) -> None:
     """An image is no text."""
-    backend = ChatBackend(
-        Scripted(), Scripted("media"), window_tokens=window_tokens, sees=True
-    )
+    backend = ChatBackend(Scripted(), Scripted("media"), window_tokens=window_tokens, sees=True)
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 500_000}}
     picture = {"role": "user", "content": [{"type": "text", "text": "What?"}, image]}
     backend.refuse(chat_of(messages=[TEXT] * 5 + [picture], logit_bias={"1": 5}))

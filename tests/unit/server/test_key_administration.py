@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
 def test_a_file_of_keys_that_others_can_use(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

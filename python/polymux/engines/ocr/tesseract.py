@@ -111,7 +111,9 @@ class TesseractEngine(Engine):
         if turn:
             page = numpy.ascontiguousarray(numpy.rot90(page, -turn))
         # Positions are needed: tesseract's text output merges columns that are close.
-        table = self._output("-l", languages, "--psm", "3", "tsv", page=page, token=token, until=until)
+        table = self._output(
+            "-l", languages, "--psm", "3", "tsv", page=page, token=token, until=until
+        )
         return in_reading_order(_lines(table))
 
     def _turn(self, page: Page, token: Token, until: float) -> int:
