@@ -3,15 +3,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import pytest
 from polymux.engines.base import Request, Token
 from polymux.engines.chat.answers import Conversation
 from polymux.engines.chat.json_schema import ChatSchemas
+from polymux.errors import BadRequestError
 from support.sinks import HeardSink
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
@@ -31,6 +31,35 @@ def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
     conversation.finished()
     assert [one["choices"] == [] for one in sink.chunks] == [False] * 6 + [True]
     assert {(one["id"], one["created"]) for one in sink.chunks} == {("c0", 1000)}
+
+
+def test_a_schema_must_not_hold_up_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the model is as slow without a schema."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
+    form = {"type": "json_object", "schema": {"type": "object"}}
+
+    def taken(prompt_s: float, token_s: float, values: dict[str, object]) -> list[bool]:
+        request = Request("chat", "", "m", values, frozenset())
+        schemas = ChatSchemas(values)
+        conversation = Conversation(request, HeardSink(tmp_path), Token(), "m", schemas)
+        found = []
+        for step_s, reading in ((prompt_s, {"prompt_progress": {}}), (0.0, {}), (token_s, {})):
+            now[0] += step_s
+            delta = {"content": None if reading else "a"}
+            found.append(conversation.take({"choices": [{"index": 0, "delta": delta}], **reading}))
+        if found[-1]:
+            with pytest.raises(BadRequestError):
+                conversation.check()
+        return found
+
+    assert taken(0.1, 2.5, {"response_format": form}) == [False, False, True]
+    for prompt_s, token_s, values in ((0.1, 2.5, {}), (0.1, 1.5, {"response_format": form}),
+                                      (0.3, 5.0, {"response_format": form})):  # fmt: skip
+        assert not any(taken(prompt_s, token_s, values))
 
 
 def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

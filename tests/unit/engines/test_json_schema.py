@@ -46,10 +46,28 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
+def node(name: str, **more: Any) -> dict[str, Any]:
+    """An object of a recursive schema."""
+    tree = {"$ref": "#/a"}
+    members = {"type": {"const": name}, "left": tree, "right": tree}
+    return {"type": "object", "properties": members, "required": ["type"], **more}
+
+
 TOO_MUCH = {
     "an enum": enum_of(MAX_CHOICES + 1),
     "an enum within": {"type": "object", "properties": {"a": {"items": enum_of(MAX_CHOICES + 1)}}},
-    "optional pieces": {"anyOf": [{"type": "string", "pattern": "^" + "a?" * 249 + "$"}] * 3},
+    "strings alike": {"anyOf": [{"type": "string", "pattern": "^a?$"}] * 17},
+    "ways into arrays": {
+        "$ref": "#/a",
+        "a": {
+            "anyOf": [{"type": "array", "items": {"$ref": "#/a"}, "maxItems": n} for n in (1, 2)]
+        },
+    },
+    "ways into objects": {
+        "$ref": "#/a",
+        "a": {"anyOf": [node(name="b", left=n) for n in (1, 2)]},
+    },
+    "ranges": {"anyOf": [{"type": "integer", "minimum": n} for n in range(3)]},
     "properties": {"type": "object", "properties": {f"p{n}": {} for n in range(600)}},
     "references": chained(3),
     # A check in quadratic time would seem to hang here.
@@ -78,6 +96,10 @@ ENOUGH = {
     "a reference to itself": {
         "$ref": "#/$defs/tree",
         "$defs": {"tree": {"anyOf": [{"type": "null"}, {"items": {"$ref": "#/$defs/tree"}}]}},
+    },
+    "nodes of a tree that differ": {
+        "$ref": "#/a",
+        "a": {"anyOf": [{"type": "number"}, *(node(name) for name in "+-*/")]},
     },
     "properties that are needed": {
         "type": "object",
@@ -196,12 +218,13 @@ def test_what_is_not_checked() -> None:
     assert warnings == []
 
 
-PLAIN = ["^a$", "^[a-z0-9_-]+$", "^(a|b){2,3}x?$", "^(?:ab)*c$", r"^\.\+\(\[$", "^$", "^é ü$",
+PLAIN = ["^a$", "^[a-z0-9_-]+$", "^(a|b|c)x?(d|e)$", "^(?:ab)*c$", r"^\.\+\(\[$", "^$", "^é ü$",
          "^a|b$", "^(a+b)c$"]  # fmt: skip
 ODD = [
     "a", "^a", "a$", r"^a\$", r"^\d$", "^.$", "^[^a]$", "^a+?$", "^a++$", "^(?=a)b$", r"^\bfoo$",
     '^"$', '^["]$', "^a$|^b$", "^(a$", "^a)$", r"^\n$", "^a{0,3000}$", "^a\n$", 5, r"^(a)\1$",
     "^" + "(" * 499, "^" + "a" * 3000 + "$", "^(a+)+$", "^(a{2}|b)*$", "^((((a+)+)+)+)$",
+    "^(a|b){2,3}x?$", "^a?b?c?d?$", "^(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)$", "^a{999}a{999}a{9}$",
 ]  # fmt: skip
 
 

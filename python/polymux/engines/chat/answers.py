@@ -20,12 +20,37 @@ _OF_ALL_CHUNKS = ("id", "created", "model", "system_fingerprint", "usage")
 #: Interval of progress reports while no chunk is sent. A silent engine counts as stalled.
 _REPORT_INTERVAL_S = 1.0
 _NO_GRAMMAR = "failed to parse grammar"
+_TOO_SLOW = {
+    "code": 400,
+    "message": "JSON schema too complex for the chat engine: a token took too long. Use fewer "
+    "alternatives and repetitions",
+}
 #: Texts in the library's errors, and the request fields that cause them.
 _FIELDS_OF_WORDS = (
     ("logprobs", "logprobs"),
     ("JSON schema", "response_format"),
     (_NO_GRAMMAR, "response_format"),
 )
+
+
+#: A response with a schema ends if a token takes longer than this, and than this many usual ones:
+#: all conversations of the engine wait meanwhile.
+_MAX_TOKEN_S, _MAX_USUAL_TOKENS = 2.0, 20
+#: Chunks with less time between them belong to the same step.
+_MIN_STEP_S = 0.01
+
+
+class Pace:
+    """The time of the fastest step of an engine: of a token, or of a part of a prompt."""
+
+    def __init__(self) -> None:
+        self._fastest_s = math.inf
+
+    def is_late(self, step_s: float) -> bool:
+        """Add the time of a step, and return whether it was much longer than usual."""
+        if step_s > _MIN_STEP_S:
+            self._fastest_s = min(self._fastest_s, step_s)
+        return step_s > max(_MAX_TOKEN_S, _MAX_USUAL_TOKENS * self._fastest_s)
 
 
 class Conversation:
@@ -35,6 +60,7 @@ class Conversation:
         token: Cancellation stops the response.
         model: Name of the model in the response.
         token_limit: Maximum tokens of all responses together. Default: unknown.
+        pace: The pace of the engine. Default: a new one.
     """
 
     def __init__(
@@ -45,6 +71,7 @@ class Conversation:
         model: str,
         schemas: ChatSchemas,
         token_limit: int | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._sink = sink
         self._token = token
@@ -59,6 +86,8 @@ class Conversation:
         self._token_limit = token_limit
         self._generated_tokens = 0
         self._sent_at = time.monotonic()
+        self._pace = pace or Pace()
+        self._step_at = self._sent_at
         #: Values that are the same in all chunks of a response.
         self._kept: dict[str, Any] = {}
         #: Request ID as in Groq's API, in addition to the response's ID.
@@ -84,11 +113,20 @@ class Conversation:
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})
             self._answer.add(chunk, self.first)
-            self._generated_tokens += any(map(_has_output, chunk.get("choices") or ()))
+            has_output = any(map(_has_output, chunk.get("choices") or ()))
+            self._generated_tokens += has_output
+            # Before the first output, other requests may be served.
+            if self._is_late() and has_output and self._schemas.constrain:
+                self._error = dict(_TOO_SLOW)
+                return True
             if self._streamed and not self._token.cancelled:
                 self._hand_on(chunk)
         self._report()
         return self._token.cancelled
+
+    def _is_late(self) -> bool:
+        before, self._step_at = self._step_at, time.monotonic()
+        return self._pace.is_late(self._step_at - before)
 
     def _report(self) -> None:
         """Report progress if nothing was sent for a while, as for a response without streaming.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.base import Engine, Output, context_tokens, hash_of, missing_package, threads
-from polymux.engines.chat.answers import Conversation, of_library, refused
+from polymux.engines.chat.answers import Conversation, Pace, of_library, refused
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.chat.json_schema import ChatSchemas, for_grammar
 from polymux.engines.chat.requests import (
@@ -172,6 +172,7 @@ class ChatEngine(Engine):
             )
         self.max_concurrency = int(options.get("max_concurrency", 1))
         self._places = Places(self.max_concurrency)
+        self._pace = Pace()
         self._context = context_tokens(options)
         self._has_eyes = bool(options.get("mmproj"))
         self._door = IpcListener()
@@ -219,7 +220,7 @@ class ChatEngine(Engine):
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
         schemas = ChatSchemas(request.values)
         conversation = Conversation(
-            request, sink, token, self._called(request), schemas, count * longest
+            request, sink, token, self._called(request), schemas, count * longest, self._pace
         )
         body = self._body(request, sink)
         # The library generates at most `max_concurrency` responses at once; the others follow.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,22 +49,38 @@ _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 #: Backtracking limit for one pattern in one text of a response.
 _BACKTRACK_LIMIT = 10_000
 
-# Patterns for which llama.cpp generates strings that are valid JSON without escapes. Groups are not
-# nested, and a repeated group has no repetitions inside.
+# Patterns for which llama.cpp generates strings that are valid JSON without escapes, and follows
+# few ways at a time. Groups are not nested, and a repeated group has neither repetitions nor
+# alternatives inside.
 _ONE = (
     r"(?:[^.\\\[\](){}*+?|^$\"\x00-\x1f\x7f]|\\[.+*?()\[\]{}|^$]"
     r"|\[(?!\^)[^\\\[\]\"\x00-\x1f\x7f]+\])"
 )
 _TIMES = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})"
-_GROUP = rf"\((?:\?:)?(?:(?:{_ONE}|\|)*\){_TIMES}|(?:{_ONE}{_TIMES}?|\|)*\)(?![*+?{{]))"
+_GROUP = rf"\((?:\?:)?(?:{_ONE}*\){_TIMES}|(?:{_ONE}{_TIMES}?|\|)*\)(?![*+?{{]))"
 _PLAIN_PATTERN = re.compile(rf"\^(?:{_ONE}{_TIMES}?|{_GROUP}|\|)*\$")
 _MAX_PATTERN_CHARACTERS = 500
-#: Parts of a pattern that add a possible continuation: alternatives, options and repetitions.
-_BRANCHES = re.compile(r"[|?*+{]")
+#: A repetition whose end is open. llama.cpp follows each way to divide a text among several.
+_OPEN = re.compile(r"(?<!\\)(?:[*+?](?!:)|\{\d+,)")
+_MAX_OPEN = 3
+_GROUPS = re.compile(r"\(([^()]*)\)")
+_COUNTS = re.compile(r"(\d+)(?=\d*[,}])")
+#: Maximum combinations of the alternatives in a pattern.
+_MAX_COMBINATIONS = 50
+#: Maximum alternatives of one type at one place. Each is followed until the text decides.
+_MAX_ALIKE = 16
+_MAX_OBJECTS_ALIKE = 100
+_WEIGHT_OF_RANGE = 8
+#: Maximum ways to read the beginning of a value with this many levels.
+_MAX_WAYS, _NESTED = 64, 8
+_TYPES = ("string", "number", "integer", "boolean", "null", "array", "object")
 
 
 class ChatSchemas:
     """The schemas of one request: those of `response_format` and of `tools`.
+
+    Attributes:
+        constrain: Whether there are any, so the model's tokens are restricted.
 
     Raises:
         BadRequestError: A schema is invalid or too complex for the engine.
@@ -81,6 +98,7 @@ class ChatSchemas:
                 if isinstance(form.get("schema"), dict):
                     self._answer.append(_checked(form, "schema", "response_format"))
         tools = values.get("tools")
+        self.constrain = bool(self._answer or tools)
         if not isinstance(tools, list) or not tools:
             return
         _check_size(tools, "tools")
@@ -225,6 +243,9 @@ class _Ways:
         self._param = param
         #: Counts by reference. 1 while a reference is followed, because recursion adds no choices.
         self._known: dict[str, int] = {}
+        #: By the identity of a part of the schema.
+        self._alike_known: dict[int, Counter[str]] = {}
+        self._ways_known: dict[tuple[int, int], int] = {}
 
     def of(self, schema: Any, depth: int) -> int:
         """Return the maximum in this schema. Alternatives add up."""
@@ -233,9 +254,8 @@ class _Ways:
         if not isinstance(schema, dict):
             return 1
         self._check_ranges(schema)
+        self._check_alike(schema)
         found = [1, *(len(schema[name]) for name in ("enum", "type") if _is_list(schema, name))]
-        if is_plain(schema.get("pattern")):
-            found.append(len(_BRANCHES.findall(schema["pattern"])) + 1)
         properties = schema.get("properties", {})
         found.append(1 + len(properties.keys() - set(schema.get("required", ()))))
         found += (self.of(one, depth + 1) for one in properties.values())
@@ -245,6 +265,78 @@ class _Ways:
         if "$ref" in schema:
             found.append(self._referred(schema["$ref"], depth + 1))
         return max(found)
+
+    def _check_alike(self, schema: dict[str, Any]) -> None:
+        """Reject many alternatives that begin with the same character, and their combinations."""
+        for kind, count in self._alike(schema).items():
+            most = _MAX_OBJECTS_ALIKE if kind == "object" else _MAX_ALIKE
+            if count > most:
+                raise bad_request(
+                    f"{self._param}: schema too complex: too many alternatives of type {kind} in "
+                    f"one place (got {count}, allowed {most})",
+                    self._param,
+                )
+        ways = self._ways(schema, _NESTED)
+        if ways > _MAX_WAYS:
+            raise bad_request(
+                f"{self._param}: schema too complex: too many alternatives that are alike within "
+                f"alternatives (got {ways} ways into {_NESTED} levels, allowed {_MAX_WAYS}). Let "
+                "each object begin with a required property of another name or constant",
+                self._param,
+            )
+
+    def _alike(self, schema: Any) -> Counter[str]:
+        """Count the alternatives for one value by type."""
+        if id(schema) not in self._alike_known:
+            self._alike_known[id(schema)] = Counter()  # A reference to itself adds none.
+            found = Counter(_types(schema))
+            if "integer" in found and {"minimum", "maximum"} & schema.keys():
+                found["integer"] = _WEIGHT_OF_RANGE  # llama.cpp writes it with many alternatives.
+            for one in self._parts(schema):
+                found += self._alike(one)
+            self._alike_known[id(schema)] = found
+        return self._alike_known[id(schema)]
+
+    def _ways(self, schema: Any, levels: int) -> int:
+        """Count the ways to read the same text down to a level of nested arrays and objects.
+
+        llama.cpp follows each of them. In a recursive schema, two ways for each level would be
+        thousands soon.
+        """
+        key = id(schema), levels
+        if levels == 0:
+            return 1
+        if key not in self._ways_known:
+            self._ways_known[key] = 1  # A reference to itself adds none.
+            arrays, objects = 0, Counter[str]()
+            for one in self._leaves(schema, set()):
+                types = _types(one)
+                if "array" in types:
+                    arrays += max(self._ways(item, levels - 1) for item in _items(one))
+                if "object" in types:
+                    inner = (self._ways(each, levels - 1) for each in _members(one))
+                    objects[_beginning(one)] += max(inner, default=1)
+            self._ways_known[key] = max(1, arrays, *objects.values())
+        return self._ways_known[key]
+
+    def _leaves(self, schema: Any, seen: set[str]) -> Iterator[Any]:
+        """Yield a schema and all that describe the same value. References to one are the same."""
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if reference in seen:
+            return
+        if reference is not None:
+            seen.add(reference)
+        yield schema
+        for one in self._parts(schema):
+            yield from self._leaves(one, seen)
+
+    def _parts(self, schema: Any) -> Iterator[Any]:
+        """Yield the schemas that describe the same value."""
+        if isinstance(schema, dict):
+            if "$ref" in schema:
+                yield self._target(schema["$ref"])
+            for name in ("anyOf", "oneOf", "allOf"):
+                yield from schema[name] if _is_list(schema, name) else ()
 
     def _check_ranges(self, schema: dict[str, Any]) -> None:
         """Reject empty ranges, with which llama.cpp would run forever, and long repetitions."""
@@ -272,18 +364,61 @@ class _Ways:
     def _referred(self, reference: str, depth: int) -> int:
         if reference not in self._known:
             self._known[reference] = 1
-            target: Any = self._root if _REFERENCE.fullmatch(reference) else None
-            for before, name in pairwise(reference.split("/")):
-                is_data = name in _DATA and before not in _NAMED
-                target = None if is_data else _step(target, name)
-            if not isinstance(target, dict | bool):
-                raise bad_request(
-                    f"{self._param}: unknown reference {reference[:100]!r}. Refer to a part "
-                    "of this schema, such as #/$defs/name",
-                    self._param,
-                )
-            self._known[reference] = self.of(target, depth)
+            self._known[reference] = self.of(self._target(reference), depth)
         return self._known[reference]
+
+    def _target(self, reference: str) -> Any:
+        target: Any = self._root if _REFERENCE.fullmatch(reference) else None
+        for before, name in pairwise(reference.split("/")):
+            is_data = name in _DATA and before not in _NAMED
+            target = None if is_data else _step(target, name)
+        if not isinstance(target, dict | bool):
+            raise bad_request(
+                f"{self._param}: unknown reference {reference[:100]!r}. Refer to a part of this "
+                "schema, such as #/$defs/name",
+                self._param,
+            )
+        return target
+
+
+def _types(schema: Any) -> Sequence[str]:
+    """Return the types of a schema without its parts. Constants count as choices instead."""
+    if not isinstance(schema, dict):
+        return _TYPES
+    if any(name in schema for name in ("const", "enum")):
+        return ()
+    if (kinds := schema.get("type")) is not None:
+        return kinds if isinstance(kinds, list) else [kinds]
+    if "properties" in schema or "additionalProperties" in schema:
+        return ["object"]
+    if "items" in schema or "prefixItems" in schema:
+        return ["array"]
+    return () if any(name in schema for name in ("anyOf", "oneOf", "allOf", "$ref")) else _TYPES
+
+
+def _items(schema: Any) -> Sequence[Any]:
+    """Return the schemas of an array's elements."""
+    if not isinstance(schema, dict):
+        return [True]
+    first, rest = schema.get("prefixItems") or [], schema.get("items", True)
+    return [*first, *(rest if isinstance(rest, list) else [rest])]
+
+
+def _members(schema: Any) -> Sequence[Any]:
+    """Return the schemas of an object's members."""
+    if not isinstance(schema, dict):
+        return ()
+    return [*schema.get("properties", {}).values(), schema.get("additionalProperties")]
+
+
+def _beginning(schema: Any) -> str:
+    """Return what tells an object from others: its first member, with its constants."""
+    required = schema.get("required", ()) if isinstance(schema, dict) else ()
+    for name, member in schema.get("properties", {}).items() if required else ():
+        if name in required:
+            known = isinstance(member, dict) and (member.get("enum") or [member.get("const")])
+            return json.dumps([name, known])
+    return ""
 
 
 def _is_list(schema: Mapping[str, Any], name: str) -> bool:
@@ -316,17 +451,26 @@ def _rounded(how: Callable[[float], int], bound: float) -> float:
 
 
 def is_plain(pattern: object) -> bool:
-    """Whether llama.cpp generates only strings that are valid JSON for a pattern.
+    """Whether llama.cpp quickly generates only strings that are valid JSON for a pattern.
 
     Example:
         >>> from polymux.engines.chat.json_schema import is_plain
         >>> is_plain("^[a-z]+$"), is_plain("[a-z]"), is_plain("^.$"), is_plain("^(a+)+$")
         (True, False, False, False)
+        >>> is_plain("^a?a?a?$"), is_plain("^a?a?a?a?$")
+        (True, False)
     """
+    if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN_CHARACTERS:
+        return False
+    groups = _GROUPS.findall(pattern)
+    combinations = _GROUPS.sub("", pattern).count("|") + 1
+    for group in groups:
+        combinations *= group.count("|") + 1
     return (
-        isinstance(pattern, str)
-        and len(pattern) <= _MAX_PATTERN_CHARACTERS
-        and _PLAIN_PATTERN.fullmatch(pattern) is not None
+        _PLAIN_PATTERN.fullmatch(pattern) is not None
+        and len(_OPEN.findall(pattern)) <= _MAX_OPEN
+        and combinations <= _MAX_COMBINATIONS
+        and sum(map(int, _COUNTS.findall(pattern))) <= MAX_REPETITIONS
     )
 
 
