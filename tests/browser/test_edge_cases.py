@@ -26,6 +26,8 @@ ENDLESS = {
     "a title of blanks": "'# ' + ' '.repeat(20000) + 'x'",
     "brackets": "'[a]('.repeat(5000)",
     "stars": "'**a'.repeat(5000)",
+    "stars within stars": "'*a **b '.repeat(30000)",
+    "lines of stars": "'*a **b\\n'.repeat(30000)",
     "a line of a table": "'a|b\\n|' + ' '.repeat(20000) + 'x'",
 }
 
@@ -94,6 +96,18 @@ def test_a_file_that_changed_after_it_was_chosen(opened: Opened, tmp_path: Path)
         os.utime(file, (time.time() + 10, time.time() + 10))
         page.get_by_role("button", name="Run").click()
         expect(page.locator(".result").get_by_role("alert")).to_contain_text("changed")
+
+
+def test_no_element_is_made_from_html(opened: Opened) -> None:
+    with opened("chat") as page:
+        refused = page.evaluate("""async () => {
+            const { make } = await import("/page/dom.js");
+            const markup = ["<img src=x onerror='window.ran = true'>"];
+            return ["innerHTML", "outerHTML", "srcdoc"].map((name) => {
+                try { return make("iframe", { [name]: markup }) && false; } catch { return true; }
+            });
+        }""")
+        assert refused == [True] * 3
 
 
 def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:

@@ -36,6 +36,7 @@ export function make(name, given, ...children) {
 	if (classes.length) made.className = classes.join(" ");
 	for (const [key, value] of Object.entries(given)) {
 		if ((value ?? false) === false) continue;
+		if (/html|srcdoc/i.test(key)) throw new TypeError(`${key}: use children instead of HTML`);
 		if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
 		else if (key === "dataset") Object.assign(made.dataset, value);
 		else if (key === "value" || (key in made && typeof value !== "string")) made[key] = value;

@@ -10,11 +10,15 @@ const TITLE = /^ {0,3}(#{1,6})\s+(.*)$/;
 const COLUMNS = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\s*$/;
 const DEEPEST = 12;
 const LONGEST_LINE = 5000;
+const LONGEST_INLINE = 20_000;
 const INLINE =
 	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
 
 /** Renders inline Markdown: code, links, bold, italic and struck text. */
-export function inline(text) {
+export function inline(text, depth = 0) {
+	// Crafted text would take minutes, or too deep a recursion.
+	if (text.length > LONGEST_INLINE || depth > DEEPEST) return [text];
+	const further = (part) => inline(part, depth + 1);
 	const found = [];
 	let at = 0;
 	for (const one of text.matchAll(INLINE)) {
@@ -22,11 +26,11 @@ export function inline(text) {
 		at = one.index + one[0].length;
 		const [whole, , code, words, target, bare, bold, bold2, struck, slanted, slanted2, plain] = one;
 		if (code !== undefined) found.push(make("code", code.trim() || code));
-		else if (target !== undefined) found.push(link(target, words ? inline(words) : [target], whole));
+		else if (target !== undefined) found.push(link(target, words ? further(words) : [target], whole));
 		else if (bare !== undefined) found.push(link(bare, [bare], whole));
-		else if (bold ?? bold2) found.push(make("strong", ...inline(bold ?? bold2)));
-		else if (struck) found.push(make("s", ...inline(struck)));
-		else if (slanted ?? slanted2) found.push(make("em", ...inline(slanted ?? slanted2)));
+		else if (bold ?? bold2) found.push(make("strong", ...further(bold ?? bold2)));
+		else if (struck) found.push(make("s", ...further(struck)));
+		else if (slanted ?? slanted2) found.push(make("em", ...further(slanted ?? slanted2)));
 		else found.push(plain);
 	}
 	if (at < text.length) found.push(text.slice(at));
