@@ -16,7 +16,7 @@ from polymux.cli import JSON
 from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line
 from polymux.downloads import health as downloads_health
-from polymux.engines.process.sandbox import NO_NETWORK, NO_TCP, tried
+from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
 from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError, MissingDependencyError
 from polymux.models import health as generation_health
@@ -212,6 +212,8 @@ def _confinement_lines(in_force: list[str]) -> list[str]:
         lines.append(f"{grade} network isolation of model processes: {network[0]}")
     if NO_NETWORK not in network or not files:
         lines[0] += f" ({remedy})"
+    grade = "ok      " if FILTERED_CALLS in in_force else "absent  "
+    lines.append(f"{grade} {FILTERED_CALLS} of engine processes")
     return lines
 
 

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from polymux import errors
 from polymux._util.text import printable, shortened
+from polymux.engines.process import sandbox
 from polymux.engines.process.framing import Frame, FrameReader, encoded
 from polymux.service.errors import EXHAUSTED, engine_failed, restored, status_error
 
@@ -275,6 +276,11 @@ class EngineProcess:
             self.facts = dict(frame.header.get("facts") or {})
             self.max_concurrency = int(frame.header["max_concurrency"])
             self.in_force = list(frame.header["in_force"])
+            if self._confinement is not None and (
+                lacking := sandbox.lacking(self._confinement, self.in_force)
+            ):
+                words = ", ".join(lacking)
+                _log.warning("engine %s: not restricted on this system: %s", self._family, words)
         except BaseException:
             self.kill()
             if not self._tasks:  # Otherwise the tasks close it.

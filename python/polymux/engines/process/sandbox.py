@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux.engines.process import syscall_filter
 
@@ -167,6 +167,22 @@ def confine(wanted: Confinement) -> list[str]:
     if syscall_filter.install(wanted.families):
         in_force.append(FILTERED_CALLS)
     return in_force
+
+
+def lacking(wanted: Mapping[str, Any], in_force: Iterable[str]) -> list[str]:
+    """Return the restrictions of a process that are not in force, for people.
+
+    Args:
+        wanted: What the process was given, see `Supervision.confinement`.
+        in_force: What it has reported.
+    """
+    reported = list(in_force)
+    found = [] if FILTERED_CALLS in reported else [FILTERED_CALLS]
+    if wanted["readable"] and not any(one.startswith("landlock") for one in reported):
+        found.append("file access (Landlock)")
+    if not wanted["network"] and NO_NETWORK not in reported:
+        found.append(NO_NETWORK)
+    return found
 
 
 def _drop_capabilities(wanted: Confinement) -> bool:
