@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,3 +200,29 @@ def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:
 )
 def test_ways_to_connect_are_found(text: str, way: str | None) -> None:
     assert connecting(Source(text)) == ({way} if way else set())
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Packages and versions of a file of requirements, with the names as packages spell them."""
+    lines = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?==([\w.+!]+)", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in lines}
+
+
+def test_hashes_are_those_of_the_requirements() -> None:
+    """Otherwise run scripts/lib/hash-requirements."""
+    folder = ROOT.parents[1] / "requirements"
+    installed = pins(folder / "test-hashes.txt")
+    for name in ("build", "test", "lint", "weights"):
+        wanted = pins(folder / f"{name}.txt")
+        wanted.pop("torch", None)  # Its builds for CPUs and for CUDA differ.
+        assert wanted
+        assert wanted.items() <= installed.items()
+    settings = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())["project"]
+    container = (ROOT.parents[1] / "deploy" / "Containerfile").read_text()
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)$", container, re.MULTILINE)
+    needed = {
+        re.match(r"[\w-]+", one)[0].lower()  # type: ignore[index]
+        for extra in extras.split(",")
+        for one in settings["optional-dependencies"][extra]
+    }
+    assert needed <= pins(folder / "container-hashes.txt").keys()
