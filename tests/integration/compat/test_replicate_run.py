@@ -71,7 +71,7 @@ def test_a_file_in_and_a_file_out(
         (job,) = own.predictions.list()
         assert job.id == prediction.id
         assert job.input is not None
-        assert job.input["file"] == "file:talk.wav"
+        assert job.input["file"] == sent.urls["get"]
 
 
 def test_the_media_engine(tmp_path: Path, settings: dict[str, Any], authority: Authority) -> None:

@@ -35,6 +35,7 @@ if not may_leave:
     egress.leave_network = lambda: False
 header = {"options": {}, "confinement": {
     "readable": [*_READABLE, "/"], "writable": [], "network": True, "outlet": wanted, "limits": {},
+    "families": [socket.AF_INET],
 }}
 in_force = child._confine(header)
 def reached(port):
@@ -115,8 +116,12 @@ def test_what_is_asked_of_each_version(monkeypatch: pytest.MonkeyPatch, version:
         def prctl(self, *_: int) -> int:
             return 0
 
+        def capset(self, *_: bytes) -> int:
+            return -1
+
     monkeypatch.setattr(sandbox, "_syscall", syscall)
     monkeypatch.setattr(sandbox, "_libc", Nothing)
+    monkeypatch.setattr("polymux.engines.process.syscall_filter.install", lambda _: False)
     in_force = sandbox.confine(sandbox.Confinement(readable=("/usr",), ports=(8080,)))
     made = [arguments for number, arguments in calls if number == 444 and arguments[2] != 1]
     of_ports = [arguments for number, arguments in calls if number == 445 and arguments[1] == 2]
