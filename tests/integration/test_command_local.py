@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from support.chat_model import model_path
-from support.commands import call
+from support.commands import MAX_S, PROGRAM, call, environment
 from support.weights import upscaler
 
 if TYPE_CHECKING:
@@ -61,6 +64,32 @@ def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None
     words = ("chat", "x", "--model", "other", "--local")
     errors = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
     assert "'small'" in errors
+
+
+def test_without_pillow_it_says_what_to_install(
+    tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    errors = call("read-text", page, "--local", cwd=tmp_path, code=3).stderr.decode()
+    assert "pip install 'polymux[" in errors
+    done = call("doctor", "--json", cwd=tmp_path)
+    engine = json.loads(done.stdout)["engines"]["tesseract"]
+    assert (engine["ok"], engine["remedy"]) == (False, "pip install 'polymux[images]'")
+
+
+def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "talk.wav"
+    path.write_bytes(b"RIFF")
+    path.chmod(0)
+    # Root can read every file, unless it gives up this capability.
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    done = subprocess.run(
+        [*([] if os.geteuid() else drop), *PROGRAM, "transcribe", str(path), "--local"],
+        capture_output=True, check=False, text=True, env=environment(tmp_path), timeout=MAX_S,
+    )  # fmt: skip
+    (line,) = done.stderr.splitlines()
+    assert "talk.wav" in line
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize(

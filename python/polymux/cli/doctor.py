@@ -6,12 +6,15 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux._native import media
 from polymux._native.version import __version__
+from polymux._util.text import printable, shortened
 from polymux.cli import JSON
 from polymux.cli.errors import ExitCode
 from polymux.cli.terminal import write_json, write_line
@@ -32,9 +35,14 @@ if TYPE_CHECKING:
     import argparse
 
     from polymux.cli import Parser
+    from polymux.engines.registry import EngineSpec
     from polymux.server.settings.settings import ServerSettings
 
 _PROGRAM_TIMEOUT_S = 5.0
+#: Importing the libraries of a model takes seconds, and longer on a busy machine.
+_IMPORT_TIMEOUT_S = 60.0
+#: Modules of features that are not engines.
+_FEATURES = {"numpy": ("numpy",), "server": ("fastapi", "uvicorn"), "mcp": ("mcp",)}
 
 
 def describe(parser: Parser) -> None:
@@ -72,18 +80,21 @@ def findings(config: str | None = None) -> dict[str, Any]:
         InvalidRequestError: The configuration is invalid.
     """
     settings = None if config is None else read_settings(Path(config))
+    with ThreadPoolExecutor() as pool:
+        features = dict(zip(_FEATURES, pool.map(_works, _FEATURES.values()), strict=True))
+        tried = dict(zip(ENGINES, pool.map(_problem, ENGINES.values()), strict=True))
     return {
         "polymux": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "media": _media(),
         "ffmpeg_program": _ffmpeg_program(),
-        "numpy": _has_module("numpy"),
-        "engines": _engines(),
-        "generation": _generation(settings),
+        "numpy": features["numpy"],
+        "engines": _engines(tried),
+        "generation": _generation(settings, tried["diffusion"]),
         "confinement": _confinement(),
-        "server": _has_module("fastapi") and _has_module("uvicorn"),
-        "mcp": _has_module("mcp"),
+        "server": features["server"],
+        "mcp": features["mcp"],
         "downloads": downloads_health.downloads(),
         "songs": reader.health(None if settings is None else settings.songs.index_dir),
         # Providers that settings can enable. None is used by default.
@@ -126,18 +137,50 @@ def _ffmpeg_program() -> dict[str, Any] | None:
     return {"path": path, "version": words[2] if len(words) > 2 else None}
 
 
-def _has_module(name: str) -> bool:
-    return find_spec(name) is not None
+def _works(modules: tuple[str, ...]) -> bool:
+    """Return whether modules are installed and can be imported."""
+    installed = all(find_spec(one) is not None for one in modules)
+    return installed and not _failure(_import(modules), _IMPORT_TIMEOUT_S)
 
 
-def _engines() -> dict[str, Any]:
+def _problem(spec: EngineSpec) -> str:
+    """Try what an engine needs. Return the error of an installed engine; empty if it works."""
+    if not spec.is_installed:
+        return ""
+    program = shutil.which(spec.program) if spec.program else None
+    return _failure(_import(spec.modules), _IMPORT_TIMEOUT_S) or (
+        _failure([program, "--version"], _PROGRAM_TIMEOUT_S) if program else ""
+    )
+
+
+def _import(modules: tuple[str, ...]) -> list[str]:
+    # In another process, because a broken library may end it, and torch needs much memory.
+    return [sys.executable, "-P", "-c", f"import {', '.join(modules)}"]
+
+
+def _failure(command: list[str], timeout_s: float) -> str:
+    """Run a command. Return the last line of its error; empty if it succeeds."""
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, no untrusted arguments
+            command, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=timeout_s
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return shortened(printable(str(error)))
+    if done.returncode == 0:
+        return ""
+    lines = os.fsdecode(done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
+    return shortened(printable(lines[-1]))
+
+
+def _engines(problems: dict[str, str]) -> dict[str, Any]:
     found = {}
     for name, spec in ENGINES.items():
         if name == "media" or spec.has_roles:
             continue  # Reported separately.
         found[name] = {
-            "ok": spec.is_installed,
+            "ok": spec.is_installed and not problems[name],
             "does": spec.title,
+            "problem": problems[name] or None,
             "remedy": spec.remedy,
         } | _models_of(name)
     return found
@@ -154,11 +197,11 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
-def _generation(settings: ServerSettings | None) -> dict[str, Any]:
+def _generation(settings: ServerSettings | None, problem: str) -> dict[str, Any]:
     """Report on the models in the settings of a generation engine, else on the defaults."""
     engines = {} if settings is None else settings.engines or {}
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
-    return generation_health.generation(named[0] if named else None)
+    return generation_health.generation(named[0] if named else None, problem=problem)
 
 
 def _upstreams(settings: ServerSettings) -> list[dict[str, Any]]:
@@ -255,7 +298,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
         if engine["ok"]:
             lines.append(f"ok       engine {name}: {engine['does']}{_with_models(engine)}")
         else:
-            lines.append(f"absent   engine {name}: {engine['does']}: {engine['remedy']}")
+            grade = "broken  " if engine["problem"] else "absent  "
+            problem = f"{engine['problem']}. Run: " if engine["problem"] else ""
+            lines.append(f"{grade} engine {name}: {engine['does']}: {problem}{engine['remedy']}")
     lines += generation_health.lines(found["generation"])
     lines += _confinement_lines(found["confinement"])
     lines.append(

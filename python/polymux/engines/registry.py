@@ -40,8 +40,8 @@ class EngineSpec(NamedTuple):
         engine: Its class, a `polymux.engines.base.Engine`, as ``module:name``.
         operations: Operations that it supports.
         title: Short description for users.
-        module: Python module that it needs; empty if none.
-        extra: The extra of polymux that installs the module.
+        modules: Python modules that it needs, also for opening its files in the media engine.
+        extra: The extra of polymux that installs the modules.
         program: Program that it needs; empty if none.
         install: Command that installs the program.
         options: Options of the engine's `load`, with their rules.
@@ -63,7 +63,7 @@ class EngineSpec(NamedTuple):
     engine: str
     operations: tuple[str, ...]
     title: str
-    module: str = ""
+    modules: tuple[str, ...] = ()
     extra: str = ""
     program: str = ""
     install: str = ""
@@ -85,13 +85,24 @@ class EngineSpec(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        return self.install or f"pip install 'polymux[{self.extra}]'"
+        """Commands that install what is missing; all of them if nothing is."""
+        pip = f"pip install 'polymux[{self.extra}]'"
+        if not self.program:
+            return pip
+        missing = [self.install] * (not self._has_program) + [pip] * (not self._has_modules)
+        return " && ".join(missing or [self.install, pip])
 
     @property
     def is_installed(self) -> bool:
-        if self.program:
-            return shutil.which(self.program) is not None
-        return find_spec(self.module) is not None
+        return self._has_program and self._has_modules
+
+    @property
+    def _has_program(self) -> bool:
+        return not self.program or shutil.which(self.program) is not None
+
+    @property
+    def _has_modules(self) -> bool:
+        return all(find_spec(one) is not None for one in self.modules)
 
 
 class BackendContext(NamedTuple):
@@ -119,7 +130,7 @@ ENGINES = {
         engine="polymux.engines.media.engine:MediaEngine",
         operations=("convert_to_mp3",),
         title="conversion to MP3",
-        module="polymux._native._media",
+        modules=("polymux._native._media",),
         options={"max_concurrency": COUNT, "limits": TABLE, "max_pixels": COUNT},
         # Time limits without progress or output: a decoder may be in an infinite loop, and opening
         # a crafted file may take minutes.
@@ -130,7 +141,7 @@ ENGINES = {
         engine="polymux.engines.chat.engine:ChatEngine",
         operations=("chat", "free_chat"),
         title="chat",
-        module="xllamacpp",
+        modules=("xllamacpp",),
         extra="chat",
         options={
             "model": TEXT, "mmproj": TEXT, "aliases": TEXTS, "context": COUNT, "batch": COUNT,
@@ -146,7 +157,7 @@ ENGINES = {
         engine="polymux.engines.speech.engine:SpeechEngine",
         operations=("transcribe",),
         title="speech to text",
-        module="faster_whisper",
+        modules=("faster_whisper",),
         extra="speech",
         options={
             "model": TEXT, "device": TEXT, "compute": TEXT, "beam": COUNT, "batch": COUNT,
@@ -161,7 +172,7 @@ ENGINES = {
         engine="polymux.engines.upscale:UpscaleEngine",
         operations=("upscale_image",),
         title="image upscaling",
-        module="ncnn",
+        modules=("ncnn", "numpy", "PIL"),
         extra="upscale",
         options={
             "model": TEXT, "factor": COUNT, "input": TEXT, "output": TEXT, "tile": COUNT,
@@ -177,7 +188,7 @@ ENGINES = {
         engine="polymux.engines.diffusion.engine:DiffusionEngine",
         operations=("generate_image", "upscale_image", "generate_video", "generate_music"),
         title="images, video and music",
-        module="diffusers",
+        modules=("diffusers",),
         extra="diffusion",
         options={
             "models": TABLE, "loras": TABLE, "max_concurrency": COUNT, "device": TEXT,
@@ -198,7 +209,7 @@ ENGINES = {
         engine="polymux.engines.ocr.rapidocr:RapidOcrEngine",
         operations=("read_text",),
         title="text from images",
-        module="rapidocr",
+        modules=("rapidocr", "numpy", "PIL"),
         extra="ocr",
         needed_bytes="polymux.engines.memory:rapidocr_bytes",
         memory_for_two_bytes=8 << 30,
@@ -208,6 +219,8 @@ ENGINES = {
         engine="polymux.engines.ocr.tesseract:TesseractEngine",
         operations=("read_text",),
         title="text from images",
+        modules=("numpy", "PIL"),
+        extra="images",
         program="tesseract",
         install="apt install tesseract-ocr",
         options={"program": TEXT, "language": TEXT},

@@ -11,19 +11,25 @@ from polymux.models.torch_device import device
 
 
 def generation(
-    wanted: dict[str, Any] | None = None, folder: ModelsFolder | None = None
+    wanted: dict[str, Any] | None = None, folder: ModelsFolder | None = None, *, problem: str = ""
 ) -> dict[str, Any]:
     """Return the state of generation without loading a model.
 
+    Args:
+        wanted: Models by role from the settings. Default: the default models.
+        folder: Directory of models. Default: the user's.
+        problem: Why the engine's packages cannot be imported. Default: they can.
+
     Returns:
         ``ok`` (whether at least one operation is available), ``installed`` (whether the engine's
-            packages are), ``remedy``, ``device`` (fields of `Device`), ``operations``, ``roles``
-            (name to ``title``, ``model``, ``instead_of`` and ``problem``) and ``loras``.
+            packages are and can be imported), ``problem`` (None without one), ``remedy``,
+            ``device`` (fields of `Device`), ``operations``, ``roles`` (name to ``title``,
+            ``model``, ``instead_of`` and ``problem``) and ``loras``.
     """
     folder = folder or ModelsFolder()
     found = assign_models(wanted or {}, folder)
     about = FAMILIES["diffusion"]
-    installed = about.is_installed
+    installed = about.is_installed and not problem
     operations = possible(found.models)
     roles = {
         role: {
@@ -37,6 +43,7 @@ def generation(
     return {
         "ok": installed and bool(operations),
         "installed": installed,
+        "problem": problem or None,
         "remedy": about.remedy,
         "device": device()._asdict() if installed else None,
         "operations": [f"{name} {variant}".strip() for name, variant in operations],
@@ -47,6 +54,9 @@ def generation(
 
 def lines(found: dict[str, Any]) -> list[str]:
     """Return the lines of `polymux doctor` for the result of `generation`."""
+    if found["problem"]:
+        words = f"images, video and music: {found['problem']}. Run: {found['remedy']}"
+        return [f"broken   engine diffusion: {words}"]
     if not found["installed"]:
         return [f"absent   engine diffusion: images, video and music (run: {found['remedy']})"]
     can = ", ".join(found["operations"])

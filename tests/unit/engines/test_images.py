@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -255,3 +256,9 @@ def test_colours_of_a_profile_with_transparency_or_a_palette(tmp_path: Path) -> 
         samples, _ = loaded(tmp_path, saved(picture, "PNG", icc_profile=display_p3()))
         assert np.abs(samples[8, 8, :3].astype(int) - PURE_RED).max() <= 4
         assert picture.mode == "P" or samples[8, 8, 3] == 77
+
+
+def test_without_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(polymux.NoBackendError, match=r"pip install 'polymux\[images\]'"):
+        loaded(tmp_path, b"P6")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux._util.text import PICTURE
-from polymux.engines.base import Produced
+from polymux.engines.base import Produced, missing_package
 from polymux.errors import UndecodableError, UnsupportedMediaError
 from polymux.service.errors import status_error
 
@@ -129,6 +129,7 @@ def load_pictures(
             only the samples, row by row, in native byte order.
 
     Raises:
+        NoBackendError: Pillow or NumPy is not installed.
         UnsupportedMediaError: The format is not supported.
         RequestTooLargeError: There are too many pixels or pages.
         UndecodableError: The file is broken.
@@ -194,7 +195,12 @@ def measured(source: Upload) -> dict[str, int]:
 
 @contextmanager
 def _opened(source: Upload) -> Iterator[Image]:
-    from PIL import Image, PngImagePlugin, UnidentifiedImageError
+    try:
+        import numpy as np  # noqa: F401 - pixels become arrays
+        from PIL import Image, PngImagePlugin, UnidentifiedImageError
+    except ImportError as error:
+        name = "NumPy" if error.name == "numpy" else "Pillow"
+        raise missing_package("images", name, "images") from error
 
     PngImagePlugin.MAX_TEXT_CHUNK = _MAX_TEXT_BYTES
     PngImagePlugin.MAX_TEXT_MEMORY = 4 * _MAX_TEXT_BYTES
