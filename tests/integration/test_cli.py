@@ -126,6 +126,21 @@ def test_folders(folder: Path, content: bytes) -> None:
     convert("in", cwd=folder, code=1)
 
 
+def test_damaged_media_in_a_folder_are_named_and_no_success(folder: Path, content: bytes) -> None:
+    (folder / "in").mkdir()
+    (folder / "in/good.wav").write_bytes(content)
+    (folder / "in/notes.txt").write_bytes(b"plain text")
+    damaged = {"noise.flac": b"no media at all" * 100, "empty.ogg": b"", "cut.mp4": bytes(5000)}
+    for name, data in damaged.items():
+        (folder / "in" / name).write_bytes(data)
+    done = convert("-r", "in", cwd=folder, code=1)
+    assert (folder / "in/good.mp3").exists()
+    for name in damaged:
+        assert name.encode() in done.stderr
+    assert b"notes.txt" not in done.stderr
+    assert re.search(rb"\b1\b.*\b3\b.*\b1\b", done.stderr)
+
+
 def test_names_are_plain_names(folder: Path, content: bytes) -> None:
     odd = os.fsdecode(b"caf\xe9.wav")
     names = ["-x.wav", "file:x.wav", "concat:x.wav", "%03d.wav", "*.wav", odd]
@@ -260,3 +275,16 @@ def test_probe(folder: Path, corpus: Corpus, content: bytes) -> None:
 
 def test_doctor(folder: Path) -> None:
     assert b"FFmpeg" in call("doctor", cwd=folder).stdout
+
+
+def test_the_doctor_tries_what_it_calls_ok(folder: Path) -> None:
+    (folder / "modules").mkdir()
+    for name in ("PIL", "fastapi"):
+        (folder / f"modules/{name}.py").write_text("raise ImportError('a library is gone')")
+    done = call("doctor", "--json", cwd=folder, PYTHONPATH=str(folder / "modules"))
+    found = json.loads(done.stdout)
+    for name in ("rapidocr", "tesseract", "upscale"):
+        assert found["engines"][name]["ok"] is False
+        assert "a library is gone" in found["engines"][name]["problem"]
+    assert found["engines"]["chat"]["ok"] is found["numpy"] is True
+    assert found["server"] is False

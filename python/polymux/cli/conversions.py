@@ -271,6 +271,16 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
     return [Item(options.url, output, skipped=skipped)]
 
 
+def _is_not_media(name: str, error: Exception | None) -> bool:
+    """Return whether a file of a directory has no audio, or is not media by name and content."""
+    if isinstance(error, UnsupportedMediaError):
+        from polymux._native import core  # Other conversions do not need this module.
+
+        kind = core.content_type_of(os.fsencode(name).decode("ascii", "replace"))
+        return not kind.startswith(("audio/", "video/"))
+    return isinstance(error, NoAudioError)
+
+
 class _Conversions:
     """The conversions of one command with their counters.
 
@@ -404,7 +414,7 @@ class _LocalConversions(_Conversions):
         error = outcome.error
         if isinstance(error, BrokenPipeError) and item.output == STREAM:
             raise error
-        if item.found and isinstance(error, (UnsupportedMediaError, NoAudioError)):
+        if item.found and _is_not_media(item.name, error):
             self._count("skipped", item, reason="not_media")
         elif error is not None:
             self._fail(item, error)

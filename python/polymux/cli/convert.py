@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _EPILOG = """\
 The output is written next to the input with the suffix .mp3, unless you set --output or
 --output-dir. Existing files are kept unless you set --overwrite. With --recursive, files that are
-not media or have no audio are skipped and counted; subdirectories are recreated in --output-dir.
+not media or have no audio are skipped and counted. Files with the name of a media file that cannot
+be read count as failed. Subdirectories are recreated in --output-dir.
 
 Conversions run on this machine unless you set --server, which rejects options that only work
 locally. POLYMUX_BASE_URL is ignored here, so that files do not leave this machine by accident.
