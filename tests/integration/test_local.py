@@ -6,10 +6,12 @@ import asyncio
 import os
 import re
 import sqlite3
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import polymux
 import pytest
@@ -20,10 +22,8 @@ from polymux.runtime.settings import EngineSettings
 from support.batch_kills import noise
 from support.hostile_check import PATIENCE
 from support.long_sound import write_long_wave
+from support.programs import find
 from support.services import Scripted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 PICTURE = ("a.png", b"\x89PNG\r\n\x1a\n")
@@ -88,20 +88,34 @@ def test_errors_are_those_of_a_client(tmp_path: Path, source: Path) -> None:
             local.convert_to_mp3(tmp_path / "nothing.wav")
         with pytest.raises(polymux.InvalidRequestError, match="bitrate"):
             local.convert_to_mp3(source, bitrate="x")
-        with pytest.raises(polymux.APIStatusError) as refused:
+        with pytest.raises(polymux.UnsupportedMediaError) as unsupported:
             local.convert_to_mp3(text.read_bytes())
-        assert refused.value.status == 415
         # The input has no path, so the message must not show the path of the temporary
         # copy.
-        assert "/drafts/" not in str(refused.value)
-        assert refused.value.input_name in ("", "file")
-        with pytest.raises(polymux.APIStatusError, match=str(text)):
+        assert "/drafts/" not in str(unsupported.value)
+        assert unsupported.value.input_name in ("", "file")
+        with pytest.raises(polymux.UnsupportedMediaError, match=str(text)):
             local.convert_to_mp3(text)
         with pytest.raises(polymux.NoBackendError, match="polymux doctor"):
             local.generate_video("waves")
         with pytest.raises(polymux.BadRequestError) as refused:
             local.convert_to_mp3(url="http://127.0.0.1:9/a.wav")
         assert refused.value.code == "url_refused"
+
+
+def test_errors_of_a_file_are_those_of_the_plain_call(tmp_path: Path) -> None:
+    silent = tmp_path / "silent.mkv"
+    lavfi = ["-v", "error", "-f", "lavfi", "-i", "testsrc=d=0.2", "-c:v", "mjpeg"]
+    subprocess.run([find("ffmpeg"), *lavfi, silent], check=True)
+    with polymux.Local() as local:
+        # The last one can be opened, but not read.
+        for bad in (silent, tmp_path, Path("/proc/self/mem")):
+            with pytest.raises(polymux.PolymuxError) as plain:
+                polymux.convert_to_mp3(bad)
+            with pytest.raises(polymux.PolymuxError) as raised:
+                local.convert_to_mp3(bad)
+            assert raised.type is plain.type
+            assert raised.value.code == plain.value.code
 
 
 @pytest.mark.parametrize(
@@ -275,9 +289,8 @@ def test_media_are_opened_as_its_settings_say(
     limits = {"limits": {"duration_s": 2.0}}
     strict = EngineSettings("media", limits, max_concurrency=3, threads=1)
     with polymux.Local(engines={"m": strict}) as local:
-        with pytest.raises(polymux.errors.PolymuxError) as refused:
+        with pytest.raises(polymux.LimitExceededError):
             local.convert_to_mp3(path)
-        assert refused.value.code == "too_large"
     assert _media({"m": strict}).max_concurrency == 3
     with polymux.Local(engines={}) as local:
         local.convert_to_mp3(path)

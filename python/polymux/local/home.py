@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
-from polymux import contract
+from polymux import contract, errors
 from polymux._native import core
 from polymux.client import responses
 from polymux.client.answer import Answer
@@ -23,7 +23,12 @@ from polymux.client.methods.results import RESULTS
 from polymux.client.request import messages_of
 from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
-from polymux.errors import NoMatchError, OperationCancelledError, PredictionFailedError
+from polymux.errors import (
+    NoMatchError,
+    OperationCancelledError,
+    PolymuxError,
+    PredictionFailedError,
+)
 from polymux.local.inputs import upload_of
 from polymux.local.local_file import LocalFile
 from polymux.media.inputs import path_bytes
@@ -443,10 +448,12 @@ def finished(job: Job, store: Store) -> Any:
 
     Raises:
         PredictionFailedError: It was canceled.
-        APIStatusError: It failed.
+        InputError: Its file cannot be read.
+        MediaError: The content of its file is invalid.
+        APIStatusError: It failed for another reason.
     """
     if job.error is not None:
-        raise restored(job.error)
+        raise _failure(job.error)
     if job.status != "succeeded":
         raise PredictionFailedError(f"job {job.id}: {job.status}")
     if RESULTS[job.operation] == "Prediction":
@@ -456,6 +463,15 @@ def finished(job: Job, store: Store) -> Any:
         job_table.linked(job.output, lambda name: _address(store, name)),
         LocalAnswer(),
     )
+
+
+def _failure(error: Mapping[str, Any]) -> PolymuxError:
+    """Return the error of a job. A file raises the same class as with `polymux.convert_to_mp3`."""
+    details = dict(error.get("input", {}))
+    if not details:
+        return restored(error)
+    kind: type[PolymuxError] = getattr(errors, details.pop("type"))
+    return kind(**details)
 
 
 #: Temporary data directories of this process.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -156,14 +157,22 @@ def _size_of(path: Path) -> int:
     except FileNotFoundError:
         raise InputNotFoundError("file not found", input_name=os.fspath(path)) from None
     except OSError as error:
-        raise InputUnreadableError(
-            f"cannot read {shown(os.fspath(path))}: {error.strerror}", errno=error.errno
-        ) from error
-    if not path.is_file():
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
         raise InputUnreadableError(
             f"{shown(os.fspath(path))}: not a file", input_name=os.fspath(path)
         )
-    return status.st_size
+    try:
+        # An engine would read the file much later, and could not name the user's mistake.
+        with path.open("rb"):
+            return status.st_size
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputUnreadableError:
+    words = f"cannot read {shown(os.fspath(path))}: {error.strerror}"
+    return InputUnreadableError(words, input_name=os.fspath(path), errno=error.errno)
 
 
 def _pieces(data: Any) -> Any:

@@ -34,8 +34,8 @@ _STATUS_OF: Mapping[type[APIStatusError], int] = {
 }
 
 
-#: Key in `vars(error)` that marks an upstream's error.
-_OF_UPSTREAM = "of_upstream"
+#: Keys in `vars(error)` that mark errors of an upstream, and of a file that the user named.
+_OF_UPSTREAM, _OF_USER = "of_upstream", "of_user"
 #: Error numbers of temporary shortages: descriptors, processes, memory.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 
@@ -104,6 +104,12 @@ def of_upstream(error: AnyFailure) -> AnyFailure:
 def is_of_upstream(error: BaseException) -> bool:
     """Check whether an upstream reported this error."""
     return _OF_UPSTREAM in vars(error)
+
+
+def of_user(error: errors.InputError) -> errors.InputError:
+    """Mark the error of a file that the user named. Other input errors are bugs of the service."""
+    vars(error)[_OF_USER] = True
+    return error
 
 
 def all_failed(failures: Mapping[str, APIStatusError]) -> APIStatusError:
@@ -175,6 +181,8 @@ def described(error: BaseException) -> dict[str, Any]:
                 field = next((one.field for one in error.problems if one.field), None)
                 body["param"] = None if field is None else shortened(printable(field))
             return body | {"status": status, "code": code, "message": str(error)}
+    if isinstance(error, errors.InputError) and _OF_USER in vars(error):
+        return body | {"status": 400, "code": error.code, "message": str(error)}
     if isinstance(error, (errors.OutOfMemoryError, MemoryError)) or _is_exhaustion(error):
         lacking = "file descriptors, threads or memory" if _is_exhaustion(error) else "memory"
         return body | {

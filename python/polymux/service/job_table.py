@@ -75,7 +75,8 @@ class Job:
         input: The request with defaults, or as sent to a compatibility API; files by their names.
             In lists shortened.
         output: The result with files as ``{"file": NAME}``; None before the end.
-        error: As returned by `errors.described`; None unless it failed.
+        error: As returned by `errors.described`; None unless it failed. ``input`` has the details
+            of an error of the input file.
         logs: Progress messages and warnings.
         metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
         progress: From 0 to 1; None if unknown.
@@ -376,6 +377,11 @@ def _brief(value: Any, left: list[int]) -> Any:
 def failed(job: Job, error: BaseException, now: float) -> None:
     """Set the end state of a failed job."""
     job.status, job.error, job.completed_at = FAILED, described(error), now
+    if (
+        isinstance(error, (errors.InputError, errors.MediaError))
+        and job.error["code"] != "internal"
+    ):
+        job.error["input"] = error.to_dict()
 
 
 def digest_of(work: OperationRequest) -> str:

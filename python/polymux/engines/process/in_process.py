@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from polymux.engines.base import Cancelled, EngineSink, Produced, Request, Token
 from polymux.engines.process.task import wait_for_all
 from polymux.engines.registry import engine_of
-from polymux.errors import PolymuxError
+from polymux.errors import InputError, PolymuxError
 from polymux.service.backend import Backend
+from polymux.service.errors import of_user
 from polymux.service.model import OperationResult, OutputFile, Upload
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class InProcessBackend(Backend):
             raise RuntimeError("canceled") from None
         except PolymuxError as error:
             _call_by_name(error, request)
+            if isinstance(error, InputError):
+                raise of_user(error) from None
             raise
 
 
