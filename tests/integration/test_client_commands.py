@@ -174,6 +174,10 @@ def test_forms_of_a_transcript(
     assert len(server.calls) == 2
     call(*words, "-o", "talk.out", "--overwrite", cwd=folder, server=server)
     assert (folder / "talk.out").read_text() == expected
+    call("transcribe", "talk.wav", "-o", f"talk.{form}", cwd=folder, server=server)
+    assert (folder / f"talk.{form}").read_text() == expected
+    call(*words, "-o", "other.vtt", cwd=folder, server=server)
+    assert (folder / "other.vtt").read_text() == expected
 
 
 def test_a_job_that_nobody_waits_for(server: ReferenceServer, folder: Path) -> None:

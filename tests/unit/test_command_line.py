@@ -150,11 +150,22 @@ def test_no_command_shows_help_and_version_the_version(capsys: pytest.CaptureFix
         ("-", None, "-"),
         ("-", "x.mp3", "x.mp3"),
         ("a.wav", "-", "-"),
+        ("in/a.wav", "x", "x"),
     ],
 )
 def test_outputs(tree: Path, names: str, output: str | None, outputs: str) -> None:
     wanted = [Item(*pair) for pair in zip(names.split(), outputs.split(), strict=True)]
     assert planned(*names.split(), output=output) == wanted
+
+
+def test_a_new_mp3_after_an_input_is_its_output(tree: Path) -> None:
+    assert planned("in/a.wav", "new.mp3") == [Item("in/a.wav", "new.mp3")]
+    assert planned("-", "new.mp3") == [Item("-", "new.mp3")]
+    # An existing one is an input.
+    first, second = planned("in/a.wav", "in/b/old.mp3")
+    assert (first.output, type(second.error)) == ("in/a.mp3", polymux.OutputRefusedError)
+    *_, missing = planned("in/a.wav", "in/b/c.flac", "new.mp3")
+    assert isinstance(missing.error, polymux.InputNotFoundError)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +196,7 @@ def test_output_directories(
         ("a.wav b.wav", "in/a.wav", "in/a.wav"),
         ("- -", None, "standard input"),
         ("a.wav b.wav", "-", "standard output"),
+        ("in/a.wav", "x.wav", "x.mp3"),
     ],
 )
 def test_plans_that_make_no_sense(tree: Path, names: str, output: str | None, named: str) -> None:
@@ -195,7 +207,7 @@ def test_plans_that_make_no_sense(tree: Path, names: str, output: str | None, na
 @pytest.mark.parametrize(
     ("names", "output", "kind", "named"),
     [
-        ("talk.MP3", None, polymux.OutputRefusedError, "-o"),
+        ("in/b/old.mp3", None, polymux.OutputRefusedError, "-o"),
         ("in", None, polymux.InputUnreadableError, "--recursive"),
         ("x/a.wav y/a.flac", "out/", polymux.OutputRefusedError, "(?=.*x/a.wav).*y/a.flac"),
     ],

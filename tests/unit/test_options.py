@@ -52,6 +52,12 @@ def test_times_of_other_types(value: object) -> None:
         options.seconds("end", value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("value", [128, "128"])
+def test_a_bitrate_as_other_encoders_expect_it(value: int | str) -> None:
+    with pytest.raises(InvalidRequestError, match="128k"):
+        options.native_options({"bitrate": value})
+
+
 def test_integers_and_flags() -> None:
     assert options.flag("strict", True) is True
     with pytest.raises(TypeError, match=r"strict.*1"):

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "media/range.hpp"
@@ -31,9 +33,15 @@ void check_rate_control(const ConvertOptions& options, std::vector<std::string>&
     }
     if (options.bitrate_bps &&
         (*options.bitrate_bps < lowest_bitrate_bps || *options.bitrate_bps > highest_bitrate_bps)) {
-        problems.push_back("bitrate: out of range (got " + std::to_string(*options.bitrate_bps) +
+        std::string text = "bitrate: out of range (got " + std::to_string(*options.bitrate_bps) +
                            " bit/s, allowed " + std::to_string(lowest_bitrate_bps) + " to " +
-                           std::to_string(highest_bitrate_bps) + ")");
+                           std::to_string(highest_bitrate_bps) + ")";
+        // Other encoders, such as lame, expect kbit/s.
+        const std::int64_t thousands = std::int64_t{*options.bitrate_bps} * 1000;
+        if (thousands >= lowest_bitrate_bps && thousands <= highest_bitrate_bps) {
+            text += ". Did you mean " + std::to_string(*options.bitrate_bps) + "k?";
+        }
+        problems.push_back(std::move(text));
     }
     if (options.vbr_quality && !(*options.vbr_quality >= 0 && *options.vbr_quality < 10)) {
         problems.push_back("vbr_quality: out of range (got " + number(*options.vbr_quality) +

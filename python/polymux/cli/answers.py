@@ -277,9 +277,8 @@ def add_transcript_arguments(group: Any) -> None:
         "--format",
         dest="transcript_format",
         choices=FORMATS,
-        default="txt",
         help="Output format: txt (plain text), srt or vtt (subtitles), or json (text with "
-        "timestamps); default: txt",
+        "timestamps); default: the suffix of the output file, else txt",
     )
     group.add_argument(
         "-o",
@@ -342,8 +341,11 @@ def transcript_of(options: argparse.Namespace) -> Transcript:
     form, file = options.transcript_format, options.transcript_file
     if file == "-":
         file = None
-    if options.as_json and form != "txt":
+    if options.as_json and form not in (None, "txt"):
         raise InvalidRequestError("--json and --format cannot be used together")
+    if form is None:
+        suffix = Path(file or "").suffix[1:].lower()
+        form = suffix if suffix in FORMATS else "txt"
     if file is not None and not options.wait_for_end:
         raise InvalidRequestError("--output and --no-wait cannot be used together")
     if file is not None and not options.overwrite and os.path.lexists(file):

@@ -28,6 +28,7 @@ from polymux.cli.terminal import (
     write_json,
 )
 from polymux.errors import (
+    InputNotFoundError,
     InputUnreadableError,
     InvalidRequestError,
     NoAudioError,
@@ -89,7 +90,7 @@ def plan(
     """Return all inputs with their outputs, in the order of the command line.
 
     Args:
-        names: Files, directories, and "-".
+        names: Files, directories, and "-". As with ffmpeg, a new MP3 after one input is its output.
         output: Output file, or "-". Default: next to each input.
         output_dir: Output directory, instead of `output`.
         recursive: Convert the files in directories.
@@ -100,6 +101,8 @@ def plan(
     """
     if names.count(STREAM) > 1:
         raise InvalidRequestError("INPUT: standard input (-) can be used only once")
+    if output is None and output_dir is None and _names_an_output(names):
+        names, output = names[:1], names[1]
     folder = _folder_wanted(names, output, output_dir)
     taken: dict[str, str] = {}
     return [
@@ -107,6 +110,32 @@ def plan(
         for name in names
         for item in _items_of(name, output, folder, recursive=recursive)
     ]
+
+
+def _names_an_output(names: list[str]) -> bool:
+    """Return whether the second of two names is a new MP3, which cannot be an input."""
+    if len(names) != 2 or Path(names[0]).is_dir():
+        return False
+    return names[1].lower().endswith(".mp3") and not os.path.lexists(names[1])
+
+
+def _check_suffix(output: str) -> None:
+    """Reject an output with the suffix of another media format."""
+    if Path(output).suffix.lower() in ("", ".mp3"):
+        return
+    if _content_type(output).startswith(("audio/", "image/", "video/")):
+        other = display_name(str(_mp3(Path(output))))
+        raise InvalidRequestError(
+            f"--output: the output is an MP3 (got '{display_name(output)}', allowed the suffix "
+            f".mp3). Use -o '{other}'"
+        )
+
+
+def _content_type(name: str) -> str:
+    from polymux._native import core  # Most conversions do not need this module.
+
+    found: str = core.content_type_of(os.fsencode(name).decode("ascii", "replace"))
+    return found
 
 
 def _folder_wanted(names: list[str], output: str | None, output_dir: str | None) -> str | None:
@@ -131,6 +160,7 @@ def _folder_wanted(names: list[str], output: str | None, output_dir: str | None)
     if several or output.endswith(os.sep) or place.is_dir():
         errors.say(notice("a directory as --output", "--output-dir"))
         return output
+    _check_suffix(output)
     return None
 
 
@@ -167,10 +197,14 @@ def _item(name: str, output: str | None, *, found: bool) -> Item:
         return Item(name, str(_mp3(Path(name))), found)
     if found:
         return Item(name, found=True, skipped="is_mp3")
+    shown = display_name(name)
+    if not os.path.lexists(name):
+        return Item(name, error=InputNotFoundError(f"cannot open '{shown}': file not found"))
     return Item(
         name,
         error=OutputRefusedError(
-            f"'{display_name(name)}' is already an MP3. Use --output to write to another file"
+            f"'{shown}' is already an MP3. If it is the output, use -o '{shown}'; else use -o FILE "
+            "to write to another file"
         ),
     )
 
@@ -274,10 +308,7 @@ def _remote_items(options: argparse.Namespace) -> list[Item]:
 def _is_not_media(name: str, error: Exception | None) -> bool:
     """Return whether a file of a directory has no audio, or is not media by name and content."""
     if isinstance(error, UnsupportedMediaError):
-        from polymux._native import core  # Other conversions do not need this module.
-
-        kind = core.content_type_of(os.fsencode(name).decode("ascii", "replace"))
-        return not kind.startswith(("audio/", "video/"))
+        return not _content_type(name).startswith(("audio/", "video/"))
     return isinstance(error, NoAudioError)
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The output is written next to the input with the suffix .mp3, unless you set --output or
---output-dir. Existing files are kept unless you set --overwrite. With --recursive, files that are
+--output-dir. As with ffmpeg, 'INPUT NEW.mp3' writes INPUT to NEW.mp3, if it does not exist yet.
+Existing files are kept unless you set --overwrite. With --recursive, files that are
 not media or have no audio are skipped and counted. Files with the name of a media file that cannot
 be read count as failed. Subdirectories are recreated in --output-dir.
 
@@ -40,6 +41,7 @@ conversions on a server have the "url" of the output:
 
 examples:
   polymux convert-to-mp3 talk.mp4
+  polymux convert-to-mp3 talk.mp4 short.mp3 --start 0:30
   polymux convert-to-mp3 --bitrate 128k -o short.mp3 --start 0:30 --end 1:00 talk.mp4
   polymux convert-to-mp3 --recursive --skip-existing --output-dir mp3/ recordings/
   polymux convert-to-mp3 - < talk.mp4 > talk.mp3
