@@ -49,18 +49,23 @@ def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, s
     assert json.loads(whole.stdout)["model"] == "small"
     picture = tmp_path / "picture.png"
     Image.new("RGB", (40, 20), "white").save(picture)
-    larger = ("upscale-image", picture, "--model", "nightmareai/real-esrgan", "--scale", "2")
-    done = call(*larger, "--local", "--output-dir", "made", cwd=tmp_path, **models)
+    # The default model is not installed.
+    larger = ("upscale-image", picture, "--local", "--output-dir", "made")
+    done = call(*larger, cwd=tmp_path, **models)
     (saved,) = done.stdout.decode().splitlines()
+    assert saved == "made/picture-upscaled.png"
     with Image.open(tmp_path / saved) as larger_picture:
-        assert larger_picture.size == (80, 40)
+        assert larger_picture.size == (160, 80)
 
 
-def test_what_has_no_engine_here(tmp_path: Path, models: dict[str, str]) -> None:
+def test_what_has_no_engine_here(tmp_path: Path, page: Path, models: dict[str, str]) -> None:
     words = ("generate-video", "waves", "--local", "--output-dir", "v")
     errors = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()
     assert "generate_video" in errors
     assert "server" not in errors
+    # The installed model has no prompt, so the default one is missing.
+    words = ("upscale-image", page, "--prompt", "x", "--local", "--output-dir", "v")
+    assert b"juggernaut" in call(*words, cwd=tmp_path, code=9, **models).stderr
     words = ("chat", "x", "--model", "other", "--local")
     errors = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
     assert "'small'" in errors

@@ -170,6 +170,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
                 work = await intake.read(
                     lambda: calls.work_of(operation, values, arguments, intake)
                 )
+                work = calls.with_installed_model(home.service, work, arguments.get("model"))
                 if work.streamed:
                     # The total timeout includes the reader's pauses between chunks.
                     pieces = home.calls.stream(_chunks(home, work, limit_s, until))

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,8 @@ from polymux.client.request import messages_of
 from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import (
+    InvalidRequestError,
+    NoBackendError,
     NoMatchError,
     OperationCancelledError,
     PolymuxError,
@@ -36,7 +39,7 @@ from polymux.models.selection import remedy
 from polymux.service import job_table
 from polymux.service.admission import Bounds
 from polymux.service.errors import restored
-from polymux.service.model import LOCAL, OperationRequest
+from polymux.service.model import LOCAL, OperationRequest, Upload
 from polymux.service.service import Service
 from polymux.service.store import Store
 
@@ -390,6 +393,39 @@ def work_of(
         given[field] = upload_of(given[field], intake)
     checked = contract.CheckedRequest(name, variant, model or chosen, given, ())
     return OperationRequest.of(checked, LOCAL)
+
+
+def with_installed_model(
+    service: Service, work: OperationRequest, model: str | None
+) -> OperationRequest:
+    """Return the request for the first variant that can run, if the caller named no model.
+
+    Args:
+        service: The service with its engines.
+        work: The request for the default variant.
+        model: The model that the caller named.
+    """
+    variants = contract.operation(work.operation).variants
+    if model is not None or len(variants) == 1:
+        return work
+    try:
+        service.backends_of(work)
+    except NoBackendError:
+        given = {name: work.values[name] for name in work.given}
+        # The check only needs to know that there is a file.
+        checkable = {
+            name: "file" if isinstance(one, Upload) else one for name, one in given.items()
+        }
+        for one in variants:
+            name = one.model or ""
+            warnings = (f"model: {name}, because {work.model} is not installed",)
+            checked = contract.CheckedRequest(work.operation, one.id, name, given, warnings)
+            other = OperationRequest.of(checked, LOCAL)
+            with suppress(InvalidRequestError, NoBackendError):
+                core.check(work.operation, one.id, checkable)
+                service.backends_of(other)
+                return other
+    return work
 
 
 class LocalAnswer(Answer):

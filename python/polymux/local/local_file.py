@@ -94,6 +94,9 @@ class LocalFile(MediaFile):
         shown = embedded(tag, self.content_type, self.read())
         return f"<div>{shown}<div>{facts}</div></div>"
 
+    def __str__(self) -> str:
+        return self.url
+
     def __repr__(self) -> str:
         return f"LocalFile({display_name(str(self.path))!r}, {self._content_type!r})"
 
