@@ -87,8 +87,8 @@ def batch(
         ray_cpus: CPUs per worker of the cluster. Default: 1.
         ray_gpus: GPUs per worker of the cluster; may be a fraction such as 0.25. Default: 0.
         resume: Continue with the items in the manifest. Finished items are skipped unless their
-            input has changed or an output is missing or changed. Default: False, which rejects a
-            manifest with items.
+            input has changed or an output is missing or changed. Missing `fields` are those of the
+            earlier run. Default: False, which rejects a manifest with items.
         retry_failed: Like `resume`, and also retry failed items. Default: False.
         fail_fast: Start no more items after a failure. Default: False.
         overwrite: Replace files in `output_dir` that are not from this batch, but never an input.
@@ -156,6 +156,8 @@ def batch(
             input_name=name,
         )
     with closing(Manifest(path, place)) as book:
+        if resumes and (earlier := book.described()) is not None:
+            spec = spec.completed(*earlier)
         own = book.begin(*spec.described, resumes=resumes)
         storage = OutputStore(place, own)
         if target is not None:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -88,7 +88,7 @@ class Database:
                     with self.change() as connection:
                         _make(connection)
         except BaseException:
-            os.close(self._held)
+            _release(path, self._held)
             raise
 
     @contextmanager
@@ -104,11 +104,13 @@ class Database:
             yield self._connection
 
     def close(self) -> None:
-        """Close the file and release the lock. Idempotent."""
+        """Close the file, release the lock, and remove the journal. Idempotent."""
         with self._lock:
             if self._held >= 0:
+                with suppress(sqlite3.Error):  # A reader may use the journal.
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
                 self._connection.close()
-                os.close(self._held)
+                _release(self._path, self._held)
                 self._held = -1
 
 
@@ -188,10 +190,11 @@ def _locked(path: Path) -> int:
     SQLite's own locks.
     """
     name = display_name(path.as_posix())
+    file = _lock_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o666)
+        descriptor = os.open(file, flags, 0o666)
     except OSError as error:
         raise OutputFailedError(
             f"manifest '{name}': cannot be opened: {error.strerror}", errno=error.errno
@@ -206,6 +209,22 @@ def _locked(path: Path) -> int:
             "Wait until it ends, or use another --output-dir or --manifest",
             code="batch_busy",
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
+    # The previous holder may have removed the file after it was opened here.
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), file.stat()):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+    os.close(descriptor)
+    return _locked(path)
+
+
+def _release(path: Path, descriptor: int) -> None:
+    """Remove the lock file, then release the lock."""
+    with suppress(OSError):
+        _lock_file(path).unlink()
+    os.close(descriptor)
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")

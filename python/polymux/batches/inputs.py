@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _MAX_LINE_BYTES = 16 << 20
 _MAX_STEM_BYTES = 160
 _SLUG_CHARACTERS = 40
-#: Maximum number of unreadable directories that are reported individually.
-_MAX_UNREADABLE_FOLDERS = 100
+#: Maximum number of unreadable directories and invalid lines that are reported individually.
+_MAX_UNREAD = 100
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON_SUFFIXES = (b".jsonl", b".ndjson")
 
@@ -47,7 +47,7 @@ class Inputs:
 
     Attributes:
         ignored: Number of files in directories that the operation does not support.
-        unread: Error messages of the first unreadable directories.
+        unread: Error messages of the first unreadable directories and invalid lines.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Inputs:
 
         Raises:
             InputError: A file with texts cannot be read.
-            InvalidRequestError: A line of JSON is not an object of fields.
+            InvalidRequestError: A line is too large, or a path contains a null byte.
             TypeError: An input has another type.
         """
         for one in inputs:
@@ -100,7 +100,7 @@ class Inputs:
                     )
                 yield from self._named(line, is_listed=True)
             else:
-                yield self._of_line(line, number, b"standard input", is_json=False)
+                yield from self._of_line(line, number, b"standard input", is_json=False)
 
     def _named(self, name: bytes, *, is_listed: bool = False) -> Iterator[Found]:
         """Find the file with this name, the files in this directory, or matches of this pattern."""
@@ -159,10 +159,12 @@ class Inputs:
                             yield self._of_file(path, os.path.relpath(path, root))
                 waiting += reversed(folders)
             except OSError as error:
-                # Continue with the other directories.
-                if len(self.unread) < _MAX_UNREADABLE_FOLDERS:
-                    words = f"cannot read directory '{display_name(here)}': {error.strerror}"
-                    self.unread.append(words)
+                self._leave_out(f"cannot read directory '{display_name(here)}': {error.strerror}")
+
+    def _leave_out(self, words: str) -> None:
+        """Report an input that cannot be read, and continue with the others."""
+        if len(self.unread) < _MAX_UNREAD:
+            self.unread.append(words)
 
     def _of_file(self, path: bytes, label: bytes) -> Found:
         absolute = os.path.abspath(path)  # noqa: PTH100 - does not resolve links
@@ -192,7 +194,7 @@ class Inputs:
             with open(path, "rb") as file:  # noqa: PTH123 - byte for byte
                 for number, line in enumerate(_lines(file, b"\n"), 1):
                     if line.strip():
-                        yield self._of_line(line, number, path, is_json=is_json)
+                        yield from self._of_line(line, number, path, is_json=is_json)
         except FileNotFoundError:
             raise InputNotFoundError("file not found", input_name=os.fsdecode(path)) from None
         except OSError as error:
@@ -202,21 +204,31 @@ class Inputs:
                 errno=error.errno,
             ) from error
 
-    def _of_line(self, line: bytes, number: int, source: bytes, *, is_json: bool) -> Found:
-        where = f"line {number} of '{display_name(source)}'"
+    def _of_line(
+        self, line: bytes, number: int, source: bytes, *, is_json: bool
+    ) -> Iterator[Found]:
+        """Yield the item of a line, unless it is invalid."""
         try:
             text = line.decode("utf-8").strip()
+            fields = _json_object(text) if is_json else {self._spec.first: text}
+            found = self._of_fields(self._spec.named(fields), number)
         except UnicodeDecodeError:
-            raise InvalidRequestError(f"{where}: invalid UTF-8") from None
-        if not is_json:
-            return self._of_fields({self._spec.first: text}, number)
-        try:
-            fields = json.loads(text)
+            problem = "invalid UTF-8"
+        except (TypeError, InvalidRequestError) as error:
+            problem = str(error)
         except (ValueError, RecursionError) as error:
-            raise InvalidRequestError(f"{where}: invalid JSON: {error}") from None
-        if not isinstance(fields, dict):
-            raise InvalidRequestError(f"{where}: must be a JSON object (got {shown(fields)})")
-        return self._of_fields(self._spec.named(fields), number)
+            problem = f"invalid JSON: {error}"
+        else:
+            yield found
+            return
+        self._leave_out(f"line {number} of '{display_name(source)}': {problem}")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f"must be a JSON object (got {shown(value)})")
+    return value
 
 
 class Listed:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _HASH_DIGITS = 8
 #: Name of the fact that records whether all inputs were listed.
 _LISTING = "listing"
+#: Name of the fact with the additional fields; missing in manifests of 0.1.
+_EXTRA = "extra_body"
 _PAGE = 500
 
 
@@ -70,12 +72,13 @@ class Manifest:
         self._database = Database(path)
         self._change, self._read = self._database.change, self._database.read
 
-    def begin(self, operation: str, fields: str, *, resumes: bool) -> str:
+    def begin(self, operation: str, fields: str, extra: str, *, resumes: bool) -> str:
         """Record what the batch does, or check that it is the same as before.
 
         Args:
             operation: The operation with its model.
             fields: The common fields, as canonical JSON.
+            extra: Those of them that are additional fields, as canonical JSON.
             resumes: Whether items may exist.
 
         Returns:
@@ -88,6 +91,7 @@ class Manifest:
         # If the manifest is in the output directory, both can be moved together.
         out = b"" if self.path.parent == self.out else os.fsencode(self.out)
         wanted = {"operation": operation.encode(), "fields": fields.encode(), "out": out}
+        wanted[_EXTRA] = extra.encode()
         name = display_name(self.path.as_posix())
         with self._read() as connection:
             facts = _facts(connection)
@@ -114,6 +118,15 @@ class Manifest:
             _write_facts(connection, {**wanted, "id": identity})
         return identity.decode()
 
+    def described(self) -> tuple[str, str, str | None] | None:
+        """Return the arguments of the earlier `begin`; None without items."""
+        with self._read() as connection:
+            facts = _facts(connection)
+            if connection.execute("SELECT 1 FROM items").fetchone() is None:
+                return None
+        extra = facts[_EXTRA].decode() if _EXTRA in facts else None
+        return facts["operation"].decode(), facts["fields"].decode(), extra
+
     def note_listing(self, *, is_whole: bool) -> None:
         """Record that the listing of inputs has started or is complete."""
         with self._change() as connection:
@@ -130,7 +143,7 @@ class Manifest:
         if listing == b"begun":
             raise InvalidRequestError(
                 f"manifest '{display_name(self.path.as_posix())}': incomplete list of inputs, "
-                "because an earlier run was interrupted or could not read a directory. Pass the "
+                "because an earlier run was interrupted or could not read an input. Pass the "
                 "inputs again"
             )
 

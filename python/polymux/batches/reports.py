@@ -60,9 +60,8 @@ def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool
 
     The items are those of `BatchItem.to_dict`.
 
-    CSV contains the original bytes of names. JSON contains bytes that are not UTF-8 as lone
-    surrogates, which `os.fsencode` converts back. Parquet only supports UTF-8 and shows such bytes
-    as ``\xff``.
+    Bytes of names that are not UTF-8 are written as ``\xff``, because the programs that read
+    reports only support UTF-8. `BatchReport.items` has the original names.
 
     Raises:
         InvalidRequestError: The suffix is not supported.
@@ -73,7 +72,7 @@ def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool
     pending = PendingFile(path, overwrite=overwrite)
     try:
         with reported(path), open(pending.descriptor, "wb", closefd=False) as file:
-            _WRITERS[path.suffix.lower()](items, file)
+            _WRITERS[path.suffix.lower()](map(_utf8, items), file)
         pending.commit()
     finally:
         pending.discard()
@@ -82,7 +81,7 @@ def write_report(items: Iterable[dict[str, Any]], path: Path, *, overwrite: bool
 
 def _csv(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
     """Write RFC 4180 CSV with a header line. Several outputs of an item are joined by newlines."""
-    text = io.TextIOWrapper(file, "utf-8", errors="surrogateescape", newline="")
+    text = io.TextIOWrapper(file, "utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     writer.writerows(map(_cells, items))
@@ -113,8 +112,7 @@ def _parquet(items: Iterable[dict[str, Any]], file: BinaryIO) -> None:
     with parquet.ParquetWriter(file, schema) as writer:
         rest = iter(items)
         while some := list(islice(rest, _ROWS_TOGETHER)):
-            rows = [_utf8(one) for one in some]
-            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
 
 
 def _utf8(value: Any) -> Any:

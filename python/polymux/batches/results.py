@@ -83,7 +83,8 @@ class BatchProgress(HtmlReprMixin):
         is_counting: Whether inputs are still being listed and `total` may grow.
         done_bytes: Size of the inputs that are done or failed, in bytes.
         total_bytes: Size of all known inputs in bytes; 0 without files.
-        ended_here: Number of items that ended in this run.
+        ended_here: Number of items that were processed in this run, without failed and copied
+            ones, which take almost no time.
         ended_here_bytes: Size of their inputs in bytes.
         elapsed_s: Seconds since the start of this run.
         paused_s: Seconds left of a pause that the server requested, else 0.
@@ -104,14 +105,14 @@ class BatchProgress(HtmlReprMixin):
 
     @property
     def items_per_s(self) -> float:
-        """Items that end per second in this run."""
+        """Items that are processed per second in this run, without failed and copied ones."""
         return self.ended_here / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def eta_s(self) -> float | None:
         """Estimated seconds until the end, by bytes if known, else by items.
 
-        None while inputs are being listed, and before the first item has ended.
+        None while inputs are being listed, and before the first item was processed.
 
         Example:
             >>> from polymux.batches.results import BatchProgress
@@ -143,8 +144,8 @@ class BatchReport:
         copied: Number of items in this run whose result was copied from identical inputs.
         repeated: Number of duplicate inputs, including those of earlier runs.
         ignored: Number of files in directories that the operation does not support.
-        unread: Error messages of unreadable directories, at most 100. Their files are not items
-            yet: pass the inputs again with `resume` when the directories are readable.
+        unread: Error messages of unreadable directories and of invalid lines in files of texts, at
+            most 100. They are not items yet: correct them and pass the inputs again with `resume`.
         remade: Number of items that were processed again, because their input had changed or an
             output was missing or changed.
         elapsed_s: Duration of this run in seconds.
@@ -165,7 +166,7 @@ class BatchReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all items are done and all directories were read."""
+        """Whether all items are done and all inputs were read."""
         return self.done == self.total and not self.unread
 
     def items(self, state: State | None = None) -> Iterator[BatchItem]:

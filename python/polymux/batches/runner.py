@@ -548,9 +548,11 @@ class Runner:
             self._done += is_done
             self._failed += not is_done
             self._done_bytes += task.size_bytes or 0
-            self._ended_here += 1
-            self._ended_here_bytes += task.size_bytes or 0
-            self.copied += isinstance(ended, StagedResult) and ended.copied_from is not None
+            if isinstance(ended, StagedResult) and ended.copied_from is None:
+                self._ended_here += 1
+                self._ended_here_bytes += task.size_bytes or 0
+            else:
+                self.copied += is_done
         if self._fail_fast and not is_done:
             self.stop()
         self._tell(task.id)

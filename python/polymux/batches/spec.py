@@ -104,10 +104,30 @@ class BatchSpec:
         return kind.startswith(self._kinds)
 
     @property
-    def described(self) -> tuple[str, str]:
-        """Operation with model, and the common fields as JSON, as stored in the manifest."""
+    def described(self) -> tuple[str, str, str]:
+        """Operation with model, common fields and additional fields, as stored in the manifest."""
         name = f"{self.operation}?model={self.model}" if self.model else self.operation
-        return name, canonical({**self.fields, **self.extra_body})
+        extra = canonical(dict(self.extra_body))
+        return name, canonical({**self.fields, **self.extra_body}), extra
+
+    def completed(self, operation: str, fields: str, extra: str | None) -> BatchSpec:
+        """Return this batch with the missing fields of an earlier one of the same operation.
+
+        Args:
+            operation: Operation with model of the earlier batch.
+            fields: Its common fields, as JSON.
+            extra: Its additional fields, as JSON; None if unknown.
+        """
+        name, _, model = operation.partition("?model=")
+        if name != self.operation:
+            return self
+        known = json.loads(fields)
+        names = json.loads(extra) if extra is not None else known.keys() - self._wire.keys()
+        additional = {name: known.pop(name) for name in names}
+        if chosen := self.model or model:
+            known["model"] = chosen
+        given = {"extra_body": {**additional, **self.extra_body}}
+        return BatchSpec(self.operation, {**known, **self.fields, **given})
 
     def identity(self, fields: Mapping[str, Any]) -> bytes:
         """Return the SHA-256 of operation, model, all fields, and the content of all files.

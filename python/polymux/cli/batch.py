@@ -36,9 +36,11 @@ with one JSON object of fields per line if its name ends with .jsonl; - reads su
 standard input.
 
 A manifest (polymux-batch.db in the output directory) records the progress. After an interruption,
-run the command again with --resume to skip finished items. Press Ctrl-C once to finish the running
-items and stop, twice to stop at once. If the server limits the rate of requests, the batch waits
-and then continues.
+run the command again with --resume to skip finished items. Options of the operation that you leave
+out are then those of the earlier run. Invalid lines of a file are reported and left out.
+
+Press Ctrl-C once to finish the running items and stop, twice to stop at once. If the server limits
+the rate of requests, the batch waits and then continues.
 
 The batch runs on this machine unless you set --server. POLYMUX_BASE_URL is ignored here, so that
 files do not leave this machine by accident. --ray distributes the work over a Ray cluster. If INPUT
@@ -52,7 +54,7 @@ With --json, each line of standard output is one JSON object:
 _EXAMPLES = """\
 examples:
   polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k
-  polymux batch convert-to-mp3 recordings/ --output-dir mp3/ --bitrate 128k --resume --retry-failed
+  polymux batch convert-to-mp3 --output-dir mp3/ --resume --retry-failed
   find . -name '*.wav' -print0 | polymux batch transcribe -0 - --output-dir texts/ --workers 2
   polymux batch generate-image prompts.txt --output-dir images/ --server https://server.example
   polymux batch --show mp3/polymux-batch.db --report mp3.csv
@@ -330,9 +332,7 @@ class BatchScreen:
         if more:
             self._screen.say(f"  {', '.join(more)}")
         if report.unread:
-            self._screen.say(
-                "  make the directories readable, then use --resume with the same INPUT"
-            )
+            self._screen.say("  correct these inputs, then use --resume with the same INPUT")
         if report.failed:
             manifest = display_name(os.fsencode(report.manifest))
             self._screen.say(

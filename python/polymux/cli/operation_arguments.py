@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 MAX_JSON_BYTES = 64 << 20
+#: Short options of `polymux convert-to-mp3`, also for `polymux batch` and `polymux request`.
+_SHORT = {"bitrate": ("-b",), "vbr_quality": ("-V",)}
 
 
 class Argument(NamedTuple):
@@ -95,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
             )
         else:
             parser.add_argument(
+                *_SHORT.get(one.name, ()),
                 *one.options,
                 dest=one.name,
                 action="append" if one.kind == "texts" else "store",

@@ -112,9 +112,45 @@ def test_odd_names_come_through(tmp_path: Path) -> None:
     assert report.done == 3
     names = {os.fsencode(path.name) for item in report.items() for path in item.outputs}
     assert names == {b"a\xff.mp3", b"line\nend.mp3", "ü.mp3".encode()}
-    with (tmp_path / "report.csv").open(encoding="utf-8", errors="surrogateescape") as file:
+    report.write(tmp_path / "report.jsonl")
+    with (tmp_path / "report.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["input"] for row in rows} == {item.input for item in report.items()}
+    with (tmp_path / "report.jsonl").open("rb") as file:
+        for row, line in zip(rows, file, strict=True):
+            assert json.loads(line)["input"] == row["input"]
+    written = {os.path.relpath(row["input"].encode(), os.fsencode(folder)) for row in rows}
+    assert written == {rb"a\xff.wav", b"line\nend.wav", "ü.wav".encode()}
+
+
+def test_a_finished_batch_leaves_one_file_beside_its_outputs(tmp_path: Path, inputs: Path) -> None:
+    out = tmp_path / "out"
+    for resumes in (False, True):
+        convert(inputs, out, resume=resumes)
+        assert {one.name for one in out.iterdir() if one.suffix != ".mp3"} == {"deep", MANIFEST}
+
+
+def test_a_resumed_batch_needs_no_options(tmp_path: Path, inputs: Path) -> None:
+    def convert_more(**fields: Any) -> polymux.BatchReport:
+        return polymux.batch(
+            "convert_to_mp3", [inputs], output_dir=tmp_path / "out", resume=True, **fields
+        )
+
+    convert([inputs / "0.wav"], tmp_path / "out", extra_body={"more": 1})
+    assert convert_more().done == convert_more(bitrate="64k").done == 5
+    with pytest.raises(InvalidRequestError, match="64k"):
+        convert_more(bitrate="128k")
+    plain = polymux.convert_to_mp3(inputs / "1.wav", bitrate="64k").read()
+    assert (tmp_path / "out/1.mp3").read_bytes() == plain
+
+
+def test_the_remaining_time_is_not_estimated_from_failures(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.wav").write_bytes(noise(1) if number > 3 else b"x" * 100_000)
+    seen: list[polymux.BatchProgress] = []
+    convert(sorted(tmp_path.glob("*.wav")), tmp_path / "out", on_progress=seen.append)
+    last = seen[-1]
+    size = (tmp_path / "4.wav").stat().st_size
+    assert (last.failed, last.ended_here, last.ended_here_bytes) == (4, 1, size)
 
 
 def test_one_batch_at_a_time(tmp_path: Path, inputs: Path) -> None:

@@ -41,7 +41,7 @@ def lines(done: Any) -> list[dict[str, Any]]:
 
 
 def test_a_folder_with_options_of_the_operation(folder: Path) -> None:
-    words = ("batch", "convert-to-mp3", *TO_OUT, "--bitrate", "64k", "--channels", "1")
+    words = ("batch", "convert-to-mp3", *TO_OUT, "-b", "64k", "--channels", "1")
     done = run(*words, cwd=folder)
     assert done.stdout == b""
     assert re.match(rb"3\b", done.stderr)
@@ -107,6 +107,20 @@ def test_texts_on_a_server(server: ReferenceServer, folder: Path) -> None:
     assert sorted(path.name for path in (folder / "out").glob("*.txt")) == [
         "000001-hello.txt", "000002-hello-again.txt",
     ]  # fmt: skip
+
+
+def test_an_invalid_line_keeps_no_other_from_being_done(
+    server: ReferenceServer, folder: Path
+) -> None:
+    words = ("batch", "free-chat", "texts.jsonl", "--output-dir", "out", "--server", server.url)
+    good = '{"messages": "Hello"}\n'
+    (folder / "texts.jsonl").write_text(f'{good}{{"messages": \n')
+    done = call(*words, cwd=folder, code=1, POLYMUX_API_KEY=server.token)
+    assert b"line 2 of 'texts.jsonl'" in done.stderr
+    assert len(list((folder / "out").glob("*.txt"))) == 1
+    (folder / "texts.jsonl").write_text(f'{good}{{"messages": "Goodbye"}}\n')
+    call(*words, "--resume", cwd=folder, POLYMUX_API_KEY=server.token)
+    assert len(list((folder / "out").glob("*.txt"))) == len(server.calls) == 2
 
 
 def test_a_server_only_where_it_is_named(server: ReferenceServer, folder: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def manifest(tmp_path: Path) -> Iterator[Manifest]:
     made = Manifest(tmp_path / "m.db", tmp_path)
-    made.begin("convert_to_mp3", "{}", resumes=False)
+    made.begin("convert_to_mp3", "{}", "{}", resumes=False)
     yield made
     made.close()
 
