@@ -19,7 +19,10 @@ __all__ = ["Configuration", "config_path", "configuration"]
 _RULES = dict.fromkeys(
     ("base_url", "api_key", "chat_model", "ca_file", "client_certificate", "proxy"),
     Rule("str", hidden=True),
-) | {"songs": Rule(read=lambda value: value)}  # Read by `polymux.songs.settings`.
+) | {
+    "local": Rule("bool"),
+    "songs": Rule(read=lambda value: value),  # Read by `polymux.songs.settings`.
+}
 #: Fields of `Configuration` for the connection; their variables are in capitals.
 _WAYS = ("ca_file", "client_certificate", "proxy")
 _LARGEST_PORT = 65535
@@ -220,6 +223,17 @@ def configuration(
     )
 
 
+def prefers_local() -> bool:
+    """Return whether commands and ``%%polymux`` run locally by default.
+
+    This is the key ``local`` of the configuration file, unless ``POLYMUX_BASE_URL`` is set.
+
+    Raises:
+        InvalidRequestError: The file is invalid.
+    """
+    return not os.environ.get("POLYMUX_BASE_URL") and _read(_config_file())[1]
+
+
 def _is_same(url: str, other: str) -> bool:
     """Return whether two URLs are equal, regardless of case, default port and IP notation."""
 
@@ -231,11 +245,18 @@ def _is_same(url: str, other: str) -> bool:
 
 
 def _from_file(path: str) -> dict[str, str]:
+    return _read(path)[0]
+
+
+def _read(path: str) -> tuple[dict[str, str], bool]:
+    """Return the texts of the configuration file, and its key ``local``."""
     is_named = bool(os.environ.get("POLYMUX_CONFIG"))
     what = "POLYMUX_CONFIG:" if is_named else "configuration file"
     reader = TableReader()
     found = reader.values(_RULES, read_toml(path, what, optional=not is_named))
-    texts: dict[str, str] = {key: found[key] for key in found if key != "songs" and found[key]}
+    texts: dict[str, str] = {
+        key: found[key] for key in found if key not in ("local", "songs") and found[key]
+    }
     # A key is for one server: without its URL, the key would go to any server.
     bound = [key for key in ("api_key", *_WAYS) if key in texts]
     if bound and "base_url" not in texts:
@@ -245,7 +266,7 @@ def _from_file(path: str) -> dict[str, str]:
     reader.end(f"{what} {display_name(path)}: ")
     for key in {"ca_file", "client_certificate"} & texts.keys():
         texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
-    return texts
+    return texts, found.get("local", False)
 
 
 def checked_url(url: str) -> str:

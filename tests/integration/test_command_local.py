@@ -58,6 +58,20 @@ def test_text_chats_and_pictures(tmp_path: Path, page: Path, models: dict[str, s
         assert larger_picture.size == (160, 80)
 
 
+def test_local_is_a_default_of_the_configuration(tmp_path: Path, models: dict[str, str]) -> None:
+    (tmp_path / "config.toml").write_text('base_url = "http://127.0.0.1:9"\nlocal = true\n')
+    more = models | {"POLYMUX_CONFIG": str(tmp_path / "config.toml")}
+    words = ("chat", "Name a colour.", "--max-completion-tokens", "5", "--json")
+    assert json.loads(call(*words, cwd=tmp_path, **more).stdout)["model"] == "small"
+    retries = ("--retries", "0")
+    call(*words, *retries, "--no-local", cwd=tmp_path, code=7, **more)
+    call(*words, *retries, "--server", "http://127.0.0.1:9", cwd=tmp_path, code=7, **more)
+    url = {"POLYMUX_BASE_URL": "http://127.0.0.1:9"}
+    call(*words, *retries, cwd=tmp_path, code=7, **more | url)
+    (tmp_path / "config.toml").write_text("local = 1")
+    assert b"local" in call(*words, cwd=tmp_path, code=4, **more).stderr
+
+
 def test_what_has_no_engine_here(tmp_path: Path, page: Path, models: dict[str, str]) -> None:
     words = ("generate-video", "waves", "--local", "--output-dir", "v")
     errors = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()

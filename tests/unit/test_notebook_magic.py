@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from itertools import count
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from polymux.notebook import load_ipython_extension
 from servers.reference import ReferenceServer
+from support.chat_model import model_path
+from support.commands import call
 from traitlets.config import Config
 
 if TYPE_CHECKING:
@@ -69,11 +72,33 @@ def test_a_notebook_shows_one_answer_that_grows(
     assert all(whole.startswith(part) for part in seen[:-1] if "&" not in part)
 
 
+def test_it_works_locally(
+    shell: InteractiveShell,
+    server: ReferenceServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call("models", "add", "small", model_path(), cwd=tmp_path, **os.environ)
+    shell.run_cell_magic("polymux", "--local", "Name a colour.")
+    first = capsys.readouterr().out
+    assert first.strip()
+    monkeypatch.delenv("POLYMUX_BASE_URL")
+    (tmp_path / "config.toml").write_text("local = true")
+    monkeypatch.setenv("POLYMUX_CONFIG", str(tmp_path / "config.toml"))
+    shell.run_cell_magic("polymux", "--model small", "Name a colour.")
+    assert capsys.readouterr().out.strip()
+    assert server.calls == []
+    shell.run_cell_magic("polymux", f"--server {server.url}", "Hello")
+    assert len(server.calls) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "cell", "word"),
     [
         ("--key abcdefgh", "Hello", "--key"),
         ("--model", "Hello", "--model"),
+        ("--local --server http://127.0.0.1:1", "Hello", "--local"),
         ('--system "half', "Hello", "No closing quotation"),
         ("", " \n", "question"),
     ],

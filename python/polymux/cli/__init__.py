@@ -290,6 +290,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     if options.command is None:
         main_parser.print_help(sys.stderr)
         return ExitCode.USAGE
+    if "local" in options:
+        from polymux.cli.server import is_local
+
+        options.local = is_local(options)
     code: int = options.run(options)
     return code
 

@@ -140,7 +140,7 @@ def run_serve(options: argparse.Namespace) -> int:
         if not options.quiet:
             say(f"serving on {address}; Ctrl-C stops it")
 
-    return run.serve(settings, path=path, on_ready=on_ready)
+    return run.serve(settings, path=path, adds_local_key=True, on_ready=on_ready)
 
 
 def run_config_check(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from polymux.cli import errors
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import ConfigurationError, hide
 from polymux.client.options import MAX_GENERATION_S
-from polymux.config import checked_base_url, config_path, configuration
+from polymux.config import checked_base_url, config_path, configuration, prefers_local
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ proxy in that file.
 """
 LOCAL_HELP = """\
 With --local, an engine on this machine runs the operation without a server. 'polymux doctor' lists
-the installed engines.
+the installed engines. With local = true in the configuration file, this is the default unless you
+set --server or POLYMUX_BASE_URL.
 
 """
 
@@ -47,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
     group = parser.add_argument_group("server")
     if local:
         group.add_argument(
-            "--local", action="store_true", help="Run with a local engine, without a server"
+            "--local",
+            action=argparse.BooleanOptionalAction,
+            help="Run with a local engine, without a server (default: the key local in the "
+            "configuration file)",
         )
     group.add_argument("--server", metavar="URL", help=where or "URL of the server; see below")
     group.add_argument(
@@ -75,6 +79,20 @@ def add_arguments(parser: argparse.ArgumentParser, *, where: str = "", local: bo
         metavar="URL",
         help="Proxy for connections to the server, such as http://HOST:PORT or socks5h://HOST:PORT",
     )
+
+
+def is_local(options: argparse.Namespace) -> bool:
+    """Return whether to run locally: as `--local` says, else as the configuration file says.
+
+    Raises:
+        ConfigurationError: The configuration file is invalid.
+    """
+    if options.local is not None or options.server is not None:
+        return bool(options.local)
+    try:
+        return prefers_local()
+    except InvalidRequestError as error:
+        raise ConfigurationError(error.message) from None
 
 
 def add_max_generation(parser: argparse.ArgumentParser) -> None:
@@ -239,7 +257,7 @@ def _configuration(server: str | None, command: str, *, local: bool) -> Configur
         raise ConfigurationError(
             f"no server configured for 'polymux {command}'. Use --server URL, set "
             f"POLYMUX_BASE_URL, or set base_url in {config_path()}"
-            + (". With --local, an engine on this machine needs no server" if local else "")
+            + (". With --local, or local = true in that file, no server is needed" if local else "")
         ) from None
     hide(found.api_key)
     return found

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,21 +27,25 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from polymux.client.chat_stream import ChatStream
+    from polymux.local.sync_local import Local
 
 __all__ = ["Bar", "load_ipython_extension", "progress"]
 
 _BETWEEN_UPDATES_S = 0.1
 _HELP = (
-    "usage: %%polymux [--model M] [--system S] [--server URL], with the question in the lines below"
+    "usage: %%polymux [--model M] [--system S] [--local | --server URL], with the question in the "
+    "lines below"
 )
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the cell magic ``%%polymux``; ``%load_ext polymux.notebook`` calls it.
 
-    ``%%polymux [--model M] [--system S] [--server URL]`` sends the rest of the cell to a chat model
-    and streams the answer. Without ``--server``, the server is configured as in `polymux.Client`.
-    The API key is never an option: it would be stored in the notebook.
+    ``%%polymux [--model M] [--system S] [--local | --server URL]`` sends the rest of the cell to a
+    chat model and streams the answer. With ``--local``, or ``local = true`` in the configuration
+    file, an engine on this machine answers. Otherwise, without ``--server``, the server is
+    configured as in `polymux.Client`. The API key is never an option: it would be stored in the
+    notebook.
 
     Args:
         shell: The notebook's IPython shell.
@@ -57,8 +62,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """
     from IPython.core.error import UsageError
 
+    engines = _Engines()
+
     def polymux(line: str, cell: str) -> None:
-        """Ask a chat model: %%polymux [--model M] [--system S] [--server URL]."""
+        """Ask a chat model: %%polymux [--model M] [--system S] [--local | --server URL]."""
         try:
             options = _words().parse_args(shlex.split(line))
         except ValueError as error:
@@ -70,7 +77,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         if options.system:
             messages.insert(0, {"role": "system", "content": options.system})
         try:
-            _ask(shell, options, messages)
+            _ask(shell, options, messages, engines)
         except PolymuxError as error:
             # Show only the message, without a traceback.
             raise UsageError(f"{type(error).__name__}: {error}") from None
@@ -109,15 +116,36 @@ def _words() -> _Words:
     words = _Words(prog="%%polymux", add_help=False, allow_abbrev=False)
     words.add_argument("--model")
     words.add_argument("--system")
-    words.add_argument("--server")
+    where = words.add_mutually_exclusive_group()
+    where.add_argument("--server")
+    where.add_argument("--local", action=argparse.BooleanOptionalAction)
     return words
 
 
-def _ask(shell: Any, options: argparse.Namespace, messages: list[dict[str, str]]) -> None:
-    from polymux.client.sync_client import Client
+class _Engines:
+    """The local engines of a notebook. They stay loaded between cells, and end with the kernel."""
 
+    def __init__(self) -> None:
+        self._local: Local | None = None
+
+    def get(self) -> Local:
+        from polymux.local.sync_local import Local
+
+        self._local = self._local or Local()
+        return self._local
+
+
+def _ask(
+    shell: Any, options: argparse.Namespace, messages: list[dict[str, str]], engines: _Engines
+) -> None:
+    from polymux.client.sync_client import Client
+    from polymux.config import prefers_local
+
+    is_local = options.local
+    if is_local is None:
+        is_local = options.server is None and prefers_local()
     with (
-        Client(options.server) as client,
+        nullcontext(engines.get()) if is_local else Client(options.server) as client,
         client.chat(messages, model=options.model, stream=True) as stream,
     ):
         if getattr(shell, "kernel", None) is None:

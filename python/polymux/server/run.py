@@ -237,6 +237,7 @@ def serve(
     *,
     path: Path | None = None,
     backends: Sequence[Backend] | None = None,
+    adds_local_key: bool = False,
     on_ready: Callable[[_Server, str], object],
 ) -> int:
     """Run a server until SIGTERM or SIGINT.
@@ -245,6 +246,8 @@ def serve(
         settings: All settings; port 0 selects a free port.
         path: The settings file, which is read again on SIGHUP; None without a file.
         backends: Backends that replace those of the settings. Default: those of the settings.
+        adds_local_key: Whether to create a key for commands of this account even if there are other
+            keys. Default: only without other keys.
         on_ready: Called with the server and its URL when it accepts requests.
 
     Returns:
@@ -255,18 +258,18 @@ def serve(
             API keys.
     """
     with _listener(settings) as listener:
-        return _serve_on(listener, settings, path, backends, on_ready)
+        settings = replace(settings, port=listener.getsockname()[1])
+        state = ServerState(settings, backends=backends, adds_local_key=adds_local_key)
+        return _serve_on(listener, state, path, on_ready)
 
 
 def _serve_on(
     listener: socket.socket,
-    settings: ServerSettings,
+    state: ServerState,
     path: Path | None,
-    backends: Sequence[Backend] | None,
     on_ready: Callable[[_Server, str], object],
 ) -> int:
-    settings = replace(settings, port=listener.getsockname()[1])
-    state = ServerState(settings, backends=backends)
+    settings = state.settings
     state.watch_file(path)
     config = _config(state)
     server = _Server(

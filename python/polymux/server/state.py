@@ -42,6 +42,9 @@ _KEPT_LIMITS = (
     "header_s", "keep_alive_s", "connections_per_address",
 )  # fmt: skip
 
+#: Name of the key for commands of this account.
+_LOCAL = "local"
+
 
 class ServerState:
     """The state of one server.
@@ -49,6 +52,7 @@ class ServerState:
     Args:
         path: The settings file, which is read again on reload; None without a file.
         backends: Backends that replace those of the settings.
+        adds_local_key: Whether to create a key for this account even if there are other keys.
     """
 
     def __init__(
@@ -56,7 +60,10 @@ class ServerState:
         settings: ServerSettings,
         path: Path | None = None,
         backends: Sequence[Backend] | None = None,
+        *,
+        adds_local_key: bool = False,
     ) -> None:
+        self._adds_local_key = adds_local_key
         self.settings = settings
         self._path = path
         self._keeps_origins = False
@@ -135,12 +142,30 @@ class ServerState:
     def _check_keys(self) -> None:
         if self.keys.keys():
             self._tell_address()
+            if self._adds_local_key and self._local_key is None:
+                self._add_beside_others()
             return
         if not self.settings.loopback_only:
             raise InvalidRequestError(
                 "no API keys: a server that other machines can reach requires at least one. Create "
                 "it with `polymux keys add NAME`"
             )
+        self._add_local_key()
+
+    def _add_beside_others(self) -> None:
+        """Create a key for this account, unless it was created before or cannot be stored."""
+        names = {one.name for one in self.keys.keys()}  # noqa: SIM118 - not a dict
+        if not self.settings.loopback_only or _LOCAL in names:
+            return
+        path = self.keys.path
+        try:
+            if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+                self._add_local_key()
+        except InvalidRequestError as error:
+            self._local_key = None
+            _log.warning("commands of this account have no API key: %s", error)
+
+    def _add_local_key(self) -> None:
         place = local_key_path()
 
         def keep(text: str) -> None:
@@ -153,7 +178,7 @@ class ServerState:
                 ) from error
             self._local_key = text
 
-        self.keys.add("local", before=keep)
+        self.keys.add(_LOCAL, before=keep)
         _log.info(
             "created an API key for this account and stored it in %s",
             display_name(os.fspath(place)),

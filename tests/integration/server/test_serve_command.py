@@ -83,6 +83,18 @@ def test_the_program_from_start_to_stop(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+def test_the_account_has_a_key_beside_others(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "state" / "polymux" / "server" / "keys.json")
+    file.add("alice")
+    for _ in range(2):  # A restart adds no other key.
+        with serving_process(tmp_path) as (process, url, key):
+            with polymux.Client(url, key) as client:
+                assert list(client.predictions.list()) == []
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        assert [one.name for one in file.keys()] == ["alice", "local"]
+
+
 def check_refused(code: int, out: str, err: str, words: str) -> None:
     """Check that it exited with one line that gives the reason and no secret."""
     assert code != 0, words
