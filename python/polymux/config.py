@@ -9,7 +9,7 @@ from polymux._util.settings import Rule, TableReader, read_toml
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from pathlib import Path
 

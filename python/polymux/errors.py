@@ -69,7 +69,7 @@ import os
 from polymux._util.redaction import redact
 from polymux._util.text import printable, shortened
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from typing import Any, Self
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jedi
 import polymux
 import pytest
 from polymux import aio, errors
@@ -76,6 +77,28 @@ def test_type_checkers_see_the_same_names() -> None:
         for alias in node.names
     }
     assert seen == set(polymux.__all__)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("polymux.Cli", "Client"),
+        ("polymux.NoAu", "NoAudioError"),
+        ("polymux.convert_to_mp3('a').repo", "report"),
+        ("polymux.Client().cha", "chat"),
+        ("polymux.Client().chat('a').conte", "content"),
+        ("polymux.Local().transcribe('a').chun", "chunks"),
+        ("polymux.Client(timeo", "timeout="),
+    ],
+)
+def test_editors_complete_names(tmp_path: Path, code: str, name: str) -> None:
+    # Without the venv, whose importer of the editable package Jedi does not support.
+    interpreter = getattr(sys, "_base_executable", sys.executable)
+    project = jedi.Project(
+        tmp_path, added_sys_path=[str(PACKAGE.parent)], environment_path=interpreter
+    )
+    script = jedi.Script(f"import polymux\n{code}", path=tmp_path / "x.py", project=project)
+    assert name in {found.name for found in script.complete(2)}
 
 
 def test_import_loads_next_to_nothing() -> None:

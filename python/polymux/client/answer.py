@@ -8,7 +8,7 @@ from polymux._native import core
 from polymux._util.redaction import redact, redact_json
 from polymux._util.text import printable, shortened
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from typing import Any
 

@@ -6,7 +6,7 @@ from polymux._util.deprecation import renamed_arguments
 from polymux.client.connection import Connection
 from polymux.client.settings import Settings
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from polymux._util.redaction import register_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
 from polymux.errors import InvalidRequestError
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn

@@ -9,7 +9,7 @@ from polymux._util.deprecation import renamed_arguments
 from polymux._util.frozen import Frozen
 from polymux.errors import InvalidRequestError
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from polymux._native._core import CallOptions
 

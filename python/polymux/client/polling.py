@@ -21,7 +21,7 @@ from polymux.errors import (
     StreamInterruptedError,
 )
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TypeGuard

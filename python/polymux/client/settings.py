@@ -9,7 +9,7 @@ from polymux.client import options
 from polymux.config import MAX_HEADER_CHARACTERS
 from polymux.errors import InvalidRequestError
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any

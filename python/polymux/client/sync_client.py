@@ -18,7 +18,7 @@ from polymux.client.polling import (
 )
 from polymux.client.responses import Prediction
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Self, Unpack

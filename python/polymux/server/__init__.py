@@ -11,7 +11,7 @@ Example:
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from polymux.server.app import create_app, lifespan, router
 

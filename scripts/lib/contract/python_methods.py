@@ -66,7 +66,7 @@ def _module(contract: Contract, *, asynchronous: bool) -> str:
         f"from __future__ import annotations\n\n"
         f"from polymux.client.methods._caller import {kind}Caller, overload\n\n"
         # typing.TYPE_CHECKING would load typing, which takes longer than a client.
-        "TYPE_CHECKING = False\n"
+        "TYPE_CHECKING = bool()\n"
         f"{_imports(contract, signatures)}\n\n"
         f"class {kind}Operations({kind}Caller):\n"
         f'    """{title}"""\n\n' + "\n".join(one.text() for one in methods)

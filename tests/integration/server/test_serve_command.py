@@ -92,7 +92,7 @@ def test_the_account_has_a_key_beside_others(tmp_path: Path) -> None:
                 assert list(client.predictions.list()) == []
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
-        assert [one.name for one in file.keys()] == ["alice", "local"]
+        assert [one.name for one in file.keys()] == ["alice", "local"]  # noqa: SIM118
 
 
 def check_refused(code: int, out: str, err: str, words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polymux.client.methods._caller import AsyncCaller, overload
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
