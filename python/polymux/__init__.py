@@ -1,13 +1,30 @@
 """polymux: AI and media operations behind one API, with a native core.
 
-The names below are loaded on first use. ``import polymux`` is therefore fast: it imports no
-extension module, no event loop and no third-party package.
+Media in this process:
+    `convert_to_mp3`, `convert_many`: Convert audio and video files to MP3.
+    `probe`, `decode_audio`: Read the format, tags and samples of media files.
+    `aio`: The same functions for asyncio.
+
+Fourteen operations, such as `chat`, `transcribe`, `generate_image` and `read_text`:
+    `Local`, `AsyncLocal`: Run them with engines on this machine.
+    `Client`, `AsyncClient`: Run them on a server, started with ``polymux serve``.
+    `batch`: Run one of them on many inputs, and resume it after an interruption.
+
+More:
+    `SongIndex`: Identify and find songs of your music library.
+    `PolymuxError`: Base class of all errors; `polymux.errors` lists them.
+    `contract`, `notebook`: Operations with their fields; progress bars and ``%%polymux``.
+
+In a shell, ``polymux --help`` lists the commands, and ``polymux doctor`` shows what is missing.
 
 Example:
     >>> import polymux
     >>> converted = polymux.convert_to_mp3("talk.mp4", "talk.mp3", bitrate="128k")
     >>> converted.content_type
     'audio/mpeg'
+
+The names are loaded on first use. ``import polymux`` is therefore fast: it imports no extension
+module, no event loop and no third-party package.
 """
 
 import sys

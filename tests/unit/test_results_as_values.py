@@ -49,6 +49,19 @@ def test_every_result_is_immutable_equal_hashable_and_pickles(name: str) -> None
     assert repr(result).startswith(type(result).__name__)
 
 
+def test_reprs_begin_with_the_answer() -> None:
+    files = prediction(output=["https://files.example/a.png?signature=secret"])
+    text = prediction(output={"text": "Hello", "chunks": []})
+    waiting = prediction(output=None)
+    assert repr(files).startswith("Prediction(files=(RemoteFile('https://files.example/a.png'),)")
+    assert "secret" not in repr(files)
+    assert repr(text).startswith("Prediction(text='Hello', status=")
+    assert repr(waiting).startswith("Prediction(status=")
+    assert repr(WITH_CALLS.message).startswith("AnswerMessage(content=")
+    completion = polymux.ChatCompletion.decode(body(COMPLETION))
+    assert repr(completion).startswith("ChatCompletion(text=")
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_nobody_can_change_the_answer_through_a_result(name: str) -> None:
     result = ALL[name]

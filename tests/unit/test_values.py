@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 from array import array
+from pathlib import Path
 from typing import Any
 
 import polymux
@@ -45,6 +46,11 @@ def test_report() -> None:
     assert plain == {**REPORT, "speed": report.speed}
     assert pickle.loads(pickle.dumps(report)) == report
     assert results.report_from_native({**REPORT, "elapsed_s": 0.0}).speed == 0.0
+    assert repr(report).startswith("ConversionReport(duration_s=")
+    assert len(repr(report)) < 300
+    file = polymux.MediaFile(report, Path("talk.mp3"))
+    assert repr(file).startswith("MediaFile(path='talk.mp3', duration_s=")
+    assert len(repr(file)) < 100
 
 
 def test_media_info() -> None:
@@ -60,6 +66,8 @@ def test_media_info() -> None:
     assert plain["streams"][0] == {**STREAM, "tags": {}}
     assert pickle.loads(pickle.dumps(info)) == info
     assert "PNG" not in repr(info)
+    for shown in (info, info.streams[0]):
+        assert len(repr(shown)) < 200
     assert results.media_info_from_native({**INFO, "cover": None}).to_dict()["cover"] is None
 
 

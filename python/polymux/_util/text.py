@@ -47,6 +47,32 @@ def shown(value: object) -> str:
     return shortened(printable(repr(value)))
 
 
+def short_repr(one: object, *names: str, **values: object) -> str:
+    """Return a `repr` of a result on one line.
+
+    Args:
+        one: The result.
+        names: Its attributes to show after `values`, unless they are None, zero or empty.
+        values: Values to show first.
+
+    Example:
+        >>> short_repr(ValueError("x"), "args", bytes=3, took_s=0.12345)
+        "ValueError(bytes=3, took_s=0.123, args=('x',))"
+    """
+    found = {name: value for name in names if (value := getattr(one, name))}
+    parts = (f"{name}={shown(_plain(value))}" for name, value in (values | found).items())
+    return redact(f"{type(one).__name__}({', '.join(parts)})")
+
+
+def _plain(value: object) -> object:
+    """Return paths as texts, and rounded numbers."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return round(value, 3) if isinstance(value, float) else value
+
+
 def display_name(path: str | bytes) -> str:
     """Return a path, shortened and redacted for messages."""
     return shortened(printable(os.fsdecode(path)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from polymux._util.html_repr import MAX_ROWS, HtmlReprMixin, escaped, facts, linked_path, table
-from polymux._util.text import clock
+from polymux._util.text import clock, short_repr
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class BatchItem:
     elapsed_s: float | None
     size_bytes: int | None
     identity: str | None
+
+    def __repr__(self) -> str:
+        names = ("outputs", "error_code", "error_message", "elapsed_s")
+        return short_repr(self, *names, state=self.state, input=self.input)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as JSON-compatible values without the None ones.
@@ -102,6 +106,10 @@ class BatchProgress(HtmlReprMixin):
     elapsed_s: float
     paused_s: float
     is_stopping: bool
+
+    def __repr__(self) -> str:
+        names = ("failed", "elapsed_s", "eta_s", "paused_s")
+        return short_repr(self, *names, done=self.done, total=self.total)
 
     @property
     def items_per_s(self) -> float:
@@ -163,6 +171,10 @@ class BatchReport:
     remade: int = 0
     elapsed_s: float = 0.0
     unread: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        names = ("failed", "waiting", "unread", "elapsed_s", "manifest")
+        return short_repr(self, *names, done=self.done, total=self.total)
 
     @property
     def is_complete(self) -> bool:

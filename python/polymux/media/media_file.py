@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polymux._util.html_repr import embedded, escaped
-from polymux._util.text import clock, display_name, size
+from polymux._util.text import clock, display_name, short_repr, size
 from polymux.errors import AnswerTooLargeError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -51,7 +51,13 @@ class MediaFile:
 
     report: ConversionReport
     path: Path | None = None
-    data: bytes | None = field(default=None, repr=False)
+    data: bytes | None = None
+
+    def __repr__(self) -> str:
+        place = {} if self.path is None else {"path": self.path}
+        return short_repr(
+            self, **place, duration_s=self.report.duration_s, size_bytes=self.size_bytes
+        )
 
     @property
     def url(self) -> str | None:
@@ -245,9 +251,12 @@ class ConversionOutcome:
     """
 
     index: int
-    source: Source = field(repr=False)
+    source: Source
     file: MediaFile | None
     error: Exception | None
+
+    def __repr__(self) -> str:
+        return short_repr(self, "file", "error", index=self.index)
 
     @property
     def ok(self) -> bool:

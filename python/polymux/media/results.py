@@ -13,7 +13,7 @@ from polymux._util.html_repr import (
     image,
     table,
 )
-from polymux._util.text import clock, size
+from polymux._util.text import clock, short_repr, size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,6 +126,10 @@ class ConversionReport:
     reference: str = ""
     warnings: tuple[ConversionWarning, ...] = ()
 
+    def __repr__(self) -> str:
+        names = ("sample_rate_hz", "channels", "codec", "elapsed_s", "warnings")
+        return short_repr(self, *names, duration_s=self.duration_s, bytes=self.bytes)
+
     @property
     def speed(self) -> float:
         """Seconds of audio per second of conversion; 0.0 if it is not measurable."""
@@ -196,6 +200,10 @@ class StreamInfo(_Described):
     is_cover: bool
     encrypted: bool
     tags: dict[str, str]
+
+    def __repr__(self) -> str:
+        names = ("duration_s", "sample_rate_hz", "channels", "width", "height", "language")
+        return short_repr(self, *names, index=self.index, type=self.type, codec=self.codec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +290,11 @@ class MediaInfo(_Described):
     chapters: tuple[Chapter, ...]
     cover: Cover | None
 
+    def __repr__(self) -> str:
+        streams = tuple(f"{one.type} {one.codec}" for one in self.streams)
+        facts = {"container": self.container, "streams": streams}
+        return short_repr(self, "size_bytes", duration_s=self.duration_s, **facts)
+
     @property
     def audio_streams(self) -> tuple[StreamInfo, ...]:
         """The streams of type ``"audio"``."""
@@ -323,10 +336,14 @@ class PcmAudio:
         ('f', 1)
     """
 
-    samples: memoryview[float] = field(repr=False)
+    samples: memoryview[float]
     sample_rate_hz: int
     channels: int
     damaged_packets: int = 0
+
+    def __repr__(self) -> str:
+        names = ("sample_rate_hz", "channels", "damaged_packets")
+        return short_repr(self, *names, duration_s=self.duration_s)
 
     @property
     def duration_s(self) -> float:

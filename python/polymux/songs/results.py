@@ -15,7 +15,7 @@ from polymux._util.html_repr import (
     link,
     table,
 )
-from polymux._util.text import clock, printable, size
+from polymux._util.text import clock, printable, short_repr, size
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ class IndexedSong:
     mbid: str
     cover: str | None
     group_id: int
+
+    def __repr__(self) -> str:
+        return short_repr(self, "album", "duration_s", "path", "id", name=self.name)
 
     @property
     def name(self) -> str:
@@ -150,6 +153,10 @@ class Match:
     pitch: float
     confidence: float
     runner_up: RunnerUp | None = None
+
+    def __repr__(self) -> str:
+        facts = {"offset_s": self.offset_s, "confidence": self.confidence}
+        return short_repr(self, "song", name=self.song.name, **facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values."""

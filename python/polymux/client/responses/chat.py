@@ -92,7 +92,7 @@ class AnswerMessage(Result):
     """
 
     __slots__ = ()
-    _shown = ("role", "content", "tool_calls")
+    _shown = ("content", "tool_calls", "role")
 
     role: str = member("a string", absent="assistant")
     content: str | None = member("a string")
@@ -120,7 +120,7 @@ class Choice(Result):
     """
 
     __slots__ = ()
-    _shown = ("index", "finish_reason", "message")
+    _shown = ("message", "finish_reason", "index")
 
     index: int = member("an integer", absent=0)
     finish_reason: str | None = member("a string")
@@ -157,7 +157,7 @@ class ChatCompletion(Response):
     """
 
     __slots__ = ()
-    _shown = ("id", "model", "finish_reason", "text")
+    _shown = ("text", "finish_reason", "model", "id")
 
     id: str | None = member("a string")
     object: str | None = member("a string")

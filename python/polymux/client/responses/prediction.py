@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.html_repr import (
@@ -12,7 +13,7 @@ from polymux._util.html_repr import (
     preformatted,
     table,
 )
-from polymux._util.text import clock, printable, shortened
+from polymux._util.text import clock, printable, short_repr, shortened
 from polymux.client.responses._base import (
     Response,
     Result,
@@ -47,7 +48,7 @@ class TranscriptChunk(HtmlReprMixin, Result):
 
     __slots__ = ("end_s", "start_s")
     _also_known = frozenset({"timestamp"})
-    _shown = ("start_s", "end_s", "text")
+    _shown = ("text", "start_s", "end_s")
 
     text: str = member("a string", absent="")
     start_s: float | None
@@ -106,7 +107,6 @@ class Prediction(Response):
     """
 
     __slots__ = ()
-    _shown = ("id", "status", "model", "error")
 
     id: str | None = member("a string")
     status: str = member("a string", required=True)
@@ -124,6 +124,11 @@ class Prediction(Response):
     completed_at: str | None = member("a string")
     webhook: str | None = member("a string")
     webhook_events_filter: list[Any] | None = member("an array")
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_value"):
+            return super().__repr__()
+        return short_repr(self, "error", "model", "id", **_answer(self), status=self.status)
 
     @property
     def succeeded(self) -> bool:
@@ -273,6 +278,16 @@ class Prediction(Response):
         if not isinstance(address, (str, type(None))):
             raise wrong(joined("output", name), "a URL", address)
         return None if address is None else self._file(address)
+
+
+def _answer(job: Prediction) -> dict[str, Any]:
+    """Return the most useful form of a job's output, without signed URLs."""
+    if job.output is None:
+        return {}
+    with suppress(PolymuxError):
+        files = tuple(file for _, file in files_of(job))
+        return {"files": files} if files else {"text": job.text}
+    return {"output": job.output}
 
 
 def _output_html(job: Prediction) -> str:
