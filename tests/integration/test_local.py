@@ -289,8 +289,7 @@ def test_media_are_opened_as_its_settings_say(
     limits = {"limits": {"duration_s": 2.0}}
     strict = EngineSettings("media", limits, max_concurrency=3, threads=1)
     with polymux.Local(engines={"m": strict}) as local:
-        with pytest.raises(polymux.LimitExceededError):
-            local.convert_to_mp3(path)
+        pytest.raises(polymux.LimitExceededError, local.convert_to_mp3, path)
     assert _media({"m": strict}).max_concurrency == 3
     with polymux.Local(engines={}) as local:
         local.convert_to_mp3(path)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import io
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,85 @@ def test_usage_errors_end_with_2(words: str, capsys: pytest.CaptureFixture[str])
     assert "\x1b" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "program", "meant"),
+    [
+        ("transcrib talk.wav", "polymux", "'transcribe'"),
+        ("models pul whisper-base", "polymux models", "'pull'"),
+        ("batch trnscribe in --output-dir out", "polymux batch", "'transcribe'"),
+        ("--verison", "polymux", "'--version'"),
+        ("generate-image x --modl y", "polymux generate-image", "'--model'"),
+        ("models pull x --quite", "polymux models pull", "'--quiet'"),
+        ("transcribe a.wav --format=srtt", "polymux transcribe", "'srt'"),
+        ("chat one two", "polymux chat", "'two'"),
+    ],
+)
+def test_a_misspelt_word_is_named_with_the_usage_of_its_command(
+    words: str, program: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    assert caught.value.code == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert error.startswith(f"usage: {program} [")
+    assert meant in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("models pull whisper-bas", "'whisper-base'"),
+        ("models info whisper-bas", "'whisper-base'"),
+        ("operations transcrib", "'transcribe'"),
+        ("help models pul", "'pull'"),
+    ],
+)
+def test_a_misspelt_name_is_suggested(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) != ExitCode.SUCCESS
+    assert meant in capsys.readouterr().err
+
+
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["chat"], ["models", "pull"]):
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        expected = capsys.readouterr().out
+        assert main(["help", *words]) == ExitCode.SUCCESS
+        assert capsys.readouterr().out == expected
+
+
+def test_man_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["help", "--man", "convert-to-mp3"])
+    page = capsys.readouterr().out.replace("\\-", "-")
+    assert page.startswith(".TH POLYMUX-CONVERT-TO-MP3 1 ")
+    macros = set(re.findall(r"^[.'](\w+)", page, re.MULTILINE))
+    assert macros <= {"TH", "SH", "TP", "B", "nf", "fi"}
+    assert {"EXAMPLES", "EXIT STATUS"} <= set(re.findall(r"^\.SH (.*)", page, re.MULTILINE))
+    for action in parsed("convert-to-mp3", "a.wav").parser._actions:
+        if action.help != argparse.SUPPRESS:
+            assert all(option in page for option in action.option_strings)
+    main(["help", "--man"])
+    assert ".B models\n" in capsys.readouterr().out
+
+
+def test_colors_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FakeTerminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for no_color, colors in (("", True), ("1", False)):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        monkeypatch.setenv("TERM", "xterm")
+        for name, words in (("stderr", ["nonsense"]), ("stdout", ["--help"])):
+            stream = FakeTerminal()
+            monkeypatch.setattr(sys, name, stream)
+            with pytest.raises(SystemExit):
+                main(words)
+            assert ("\x1b[" in stream.getvalue()) is colors
+
+
 @pytest.mark.parametrize("limit", ["sterams=1", "streams=many", "duration_s=long"])
 def test_limits_that_make_no_sense(limit: str) -> None:
     with pytest.raises(InvalidRequestError, match="limit"):
@@ -121,6 +201,8 @@ def test_an_option_is_the_same_in_every_command() -> None:
                 takes.setdefault(long, set()).add("flag" if action.nargs == 0 else "value")
 
     visit(parser())
+    # -V is that of most programs, and that of lame.
+    assert kinds.pop("-V") == {"--version", "--vbr-quality"}
     assert {short: long for short, long in kinds.items() if len(long) > 1} == {}
     # Two different checks, each the only one of its command.
     assert {long for long, one in takes.items() if len(one) > 1} == {"--verify"}
@@ -137,8 +219,8 @@ def test_the_list_of_commands_fits_a_terminal(capsys: pytest.CaptureFixture[str]
 def test_no_command_shows_help_and_version_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == ExitCode.USAGE
     assert "convert-to-mp3" in capsys.readouterr().err
-    assert main(["version"]) == main(["--version"]) == ExitCode.SUCCESS
-    assert capsys.readouterr().out == f"polymux {polymux.__version__}\n" * 2
+    assert main(["version"]) == main(["--version"]) == main(["-V"]) == ExitCode.SUCCESS
+    assert capsys.readouterr().out == f"polymux {polymux.__version__}\n" * 3
 
 
 @pytest.mark.parametrize(

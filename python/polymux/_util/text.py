@@ -7,6 +7,10 @@ import re
 
 from polymux._util.redaction import redact
 
+TYPE_CHECKING = bool()
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SHOWN_CHARACTERS = 200
 
 
@@ -81,6 +85,19 @@ def display_name(path: str | bytes) -> str:
 def unknown_operation(name: str) -> str:
     """Return the message about an operation that does not exist."""
     return f"unknown operation {shown(name)}. Run 'polymux operations' to list them"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name; empty if no known name is similar.
+
+    Example:
+        >>> did_you_mean("transcrib", ["chat", "transcribe"])
+        ". Did you mean 'transcribe'?"
+    """
+    from difflib import get_close_matches  # Only needed for errors.
+
+    near = get_close_matches(name, known, n=1)
+    return f". Did you mean {shown(near[0])}?" if near else ""
 
 
 def sentences(*parts: str) -> str:

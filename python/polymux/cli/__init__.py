@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
@@ -19,12 +20,12 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from polymux._native.version import __version__
-from polymux._util.text import printable
+from polymux._util.text import did_you_mean, printable, shown
 from polymux.cli import errors
 from polymux.cli.deprecation import with_new_command
 from polymux.cli.errors import EPILOG, ExitCode
 from polymux.cli.operation_names import NAMES
-from polymux.cli.terminal import write_line
+from polymux.cli.terminal import BOLD, RED, has_colors, styled, write_line
 from polymux.errors import PolymuxError
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ JSON = "Print JSON"
 JSON_ARRAY = "Print one JSON array"
 JSON_LINES = "Print one JSON object per line"
 
+#: Headings in a help.
+_HEADING = re.compile(r"^(usage:|[A-Za-z][A-Za-z ,]*:$)", re.MULTILINE)
 _OPERATIONS = "Operations"
 _FILES_AND_JOBS = "Files, jobs and models"
 _SERVER_AND_SETUP = "Server and setup"
@@ -119,6 +122,7 @@ _COMMANDS = (
         "doctor", "check the installation and list missing parts", "doctor", _SERVER_AND_SETUP
     ),
     _Command("completion", "print a shell completion script", "completion", _SERVER_AND_SETUP),
+    _Command("help", "show the help or the man page of a command", "help", _SERVER_AND_SETUP),
     _Command("version", "print the version", "", _SERVER_AND_SETUP),
 )
 
@@ -147,7 +151,35 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         self.fill()
         found: tuple[Any, list[str]] = super().parse_known_args(args, namespace)
+        if found[1]:  # Report it here, with the usage of this command instead of the program's.
+            self.error(self._unknown(found[1]))
         return found
+
+    def _unknown(self, words: list[str]) -> str:
+        options = [one for one in words if one.startswith("-") and one != "-"]
+        if not options:
+            return f"unexpected argument {shown(words[0])}"
+        name = options[0].partition("=")[0]
+        known = (
+            option
+            for action in self._actions
+            if action.help != argparse.SUPPRESS
+            for option in action.option_strings
+        )
+        return f"unknown option {shown(name)}{did_you_mean(name, known)}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Check a choice, and suggest the one that was probably meant."""
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(one) for one in action.choices]
+        hint = did_you_mean(str(value), known)
+        if action.nargs == argparse.PARSER:
+            what = str(action.metavar).lower()
+            message = f"unknown {what} {shown(value)}"
+            raise argparse.ArgumentError(None, message + (hint or f". Run '{self.prog} --help'"))
+        message = f"invalid value (got {shown(value)}, allowed {', '.join(known)}){hint}"
+        raise argparse.ArgumentError(action, message)
 
     def get_default(self, dest: str) -> Any:
         """Return an option's default. A deprecated name of the option has none."""
@@ -156,12 +188,16 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         """Print the help. Unlike argparse, raise if writing fails, for example on a full disk."""
-        (file or sys.stdout).write(self.format_help())
+        text = self.format_help()
+        if file is None and has_colors(sys.stdout):
+            text = _HEADING.sub(lambda found: styled(found[0], BOLD), text)
+        (file or sys.stdout).write(text)
 
     def error(self, message: str) -> NoReturn:
         """Exit with the usage and the message."""
         self.print_usage(sys.stderr)
-        self.exit(ExitCode.USAGE, f"{self.prog}: error: {printable(message)}\n")
+        line = f"{self.prog}: error: {printable(message)}"
+        self.exit(ExitCode.USAGE, f"{styled(line, RED) if has_colors(sys.stderr) else line}\n")
 
 
 class _MainParser(Parser):
@@ -228,7 +264,9 @@ def parser() -> Parser:
         description="Run AI and media operations on this machine or on a polymux server.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    main_parser.add_argument("--version", action="store_true", help="Print the version and exit")
+    main_parser.add_argument(
+        "-V", "--version", action="store_true", help="Print the version and exit"
+    )
     commands = main_parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", parser_class=Parser
     )

@@ -17,7 +17,7 @@ from polymux._native.version import __version__
 from polymux._util.text import printable, shortened
 from polymux.cli import JSON
 from polymux.cli.errors import ExitCode
-from polymux.cli.terminal import write_json, write_line
+from polymux.cli.terminal import GREEN, RED, YELLOW, write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
 from polymux.engines.registry import ENGINES
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 _PROGRAM_TIMEOUT_S = 5.0
 #: Importing the libraries of a model takes seconds, and longer on a busy machine.
 _IMPORT_TIMEOUT_S = 60.0
+_STYLES = {
+    "ok": GREEN, "partly": YELLOW, "old": YELLOW, "absent": YELLOW, "missing": RED, "broken": RED,
+}  # fmt: skip
 #: Modules of features that are not engines.
 _FEATURES = {"numpy": ("numpy",), "server": ("fastapi", "uvicorn"), "mcp": ("mcp",)}
 
@@ -66,7 +69,7 @@ def run_doctor(options: argparse.Namespace) -> int:
         write_json(found)
     else:
         for line in _lines(found):
-            write_line(line)
+            write_line(line, _STYLES.get(line.partition(" ")[0], ""))
     return ExitCode.SUCCESS if found["media"]["ok"] else ExitCode.MISSING_DEPENDENCY
 
 

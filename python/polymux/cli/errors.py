@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 
 from polymux._util.text import printable
+from polymux.cli.terminal import RED, has_colors, styled
 from polymux.errors import (
     APIError,
     APIStatusError,
@@ -97,12 +98,20 @@ def hide(secret: str | None) -> None:
         _SECRETS.append(secret)
 
 
-def say(text: str) -> None:
-    """Print a line to standard error, with control characters escaped and keys redacted."""
+def say(text: str, style: str = "") -> None:
+    """Print a line to standard error, with control characters escaped and keys redacted.
+
+    Args:
+        text: The line.
+        style: Its style on a terminal; see `terminal.styled`. Default: none.
+    """
     for secret in _SECRETS:
         text = text.replace(secret, "***")
     with suppress(OSError):
-        sys.stderr.write(f"polymux: {printable(text)}\n")
+        line = f"polymux: {printable(text)}"
+        if style and has_colors(sys.stderr):
+            line = styled(line, style)
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
@@ -138,8 +147,8 @@ def report(error: Exception) -> int:
         for line in format_exc().splitlines():
             say(line)
     if isinstance(error, PolymuxError):
-        say(message_of(error))
+        say(message_of(error), RED)
     else:
         what = f"{type(error).__name__}: {error}"
-        say(f"bug in polymux: {what} (set POLYMUX_DEBUG=1 for a traceback)")
+        say(f"bug in polymux: {what} (set POLYMUX_DEBUG=1 for a traceback)", RED)
     return code_of(error)

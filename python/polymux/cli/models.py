@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.text import display_name, size
+from polymux._util.text import did_you_mean, display_name, size
 from polymux.cli import JSON, JSON_ARRAY, add_action
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
@@ -371,10 +371,13 @@ def _wanted(name: str) -> Model:
     """
     found = registry.find(name)
     if found is None:
-        known = ", ".join(one.name for one in registry.all_models())
+        known = [one.name for one in registry.all_models()]
+        hint = did_you_mean(name, known)
         raise InputNotFoundError(
-            f"unknown model {display_name(name)} (known: {known}). Use 'polymux models add' for "
-            "your own models"
+            f"unknown model {display_name(name)}{hint}"
+            if hint
+            else f"unknown model {display_name(name)} (known: {', '.join(known)}). Use 'polymux "
+            "models add' for your own models"
         )
     return found
 

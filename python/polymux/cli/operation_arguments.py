@@ -6,10 +6,9 @@ import argparse
 import json
 import os
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import shown, unknown_operation
+from polymux._util.text import did_you_mean, shown, unknown_operation
 from polymux.cli.terminal import standard_input
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
@@ -77,8 +76,7 @@ def find_command(name: str) -> Command:
     for one in COMMANDS:
         if wanted == one.name or wanted in one.aliases:
             return one
-    near = get_close_matches(wanted, [one.name for one in COMMANDS], n=1)
-    hint = f". Did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(wanted, [one.name for one in COMMANDS])
     raise InvalidRequestError(unknown_operation(name) + hint)
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from polymux import contract
 from polymux.cli import JSON
 from polymux.cli.errors import EPILOG, ExitCode
+from polymux.cli.operation_arguments import find_command
 from polymux.cli.terminal import write_line
+from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import argparse
@@ -41,6 +43,14 @@ def describe(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the contract. Return the exit code."""
+    try:
+        return _print(options)
+    except InvalidRequestError:
+        find_command(options.operation)  # Its error suggests the name that was probably meant.
+        raise
+
+
+def _print(options: argparse.Namespace) -> int:
     if options.json:
         for line in json.dumps(contract.describe(options.operation), indent=2).splitlines():
             write_line(line)

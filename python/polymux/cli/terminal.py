@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sys
 from io import FileIO
@@ -12,6 +14,7 @@ from polymux._util.text import clock, printable, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TextIO
 
     from polymux.media.results import Progress
 
@@ -24,6 +27,20 @@ _CONTROLS = {
 }
 
 
+#: Styles for `styled`; see ECMA-48, 8.3.117.
+BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
+
+
+def has_colors(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal with colors; see https://no-color.org."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def styled(text: str, style: str) -> str:
+    """Return a text in a style, for a terminal with colors."""
+    return f"\x1b[{style}m{text}\x1b[0m"
+
+
 def standard_input() -> FileIO:
     """Return unbuffered standard input: a native read from a pipe can then be interrupted."""
     return FileIO(sys.stdin.fileno(), closefd=False)
@@ -34,9 +51,13 @@ def standard_output() -> FileIO:
     return FileIO(sys.stdout.fileno(), "w", closefd=False)
 
 
-def write_line(text: str) -> None:
-    """Write a line of a result to standard output."""
-    sys.stdout.write(printable(text) + "\n")
+def write_line(text: str, style: str = "") -> None:
+    """Write a line of a result to standard output; its first word in a style on a terminal."""
+    line = printable(text)
+    if style and has_colors(sys.stdout):
+        word, rest = re.match(r"(\S*)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+        line = styled(word, style) + rest
+    sys.stdout.write(line + "\n")
 
 
 def write_text(text: str) -> None:

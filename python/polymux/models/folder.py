@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from polymux._util.atomic_file import sync_folder, write_atomically
-from polymux._util.text import display_name
+from polymux._util.text import did_you_mean, display_name
 from polymux.config import models_folder
 from polymux.errors import InputNotFoundError, OutputExistsError, OutputRefusedError, PolymuxError
 from polymux.models import manifest as manifests
@@ -91,9 +91,10 @@ class ModelsFolder:
         """Return the model with this name, or raise `InputNotFoundError`."""
         found = self.find(name)
         if found is None:
+            hint = did_you_mean(name, [one.name for one in self.installed()])
             raise InputNotFoundError(
-                f"model {display_name(name)} is not installed. Run 'polymux models list' to show "
-                "the installed models"
+                f"model {display_name(name)} is not installed"
+                + (hint or ". Run 'polymux models list' to show the installed models")
             )
         return found
 

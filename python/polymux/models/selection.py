@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import display_name, sentences
+from polymux._util.text import did_you_mean, display_name, sentences
 from polymux.engines.registry import ENGINES
 from polymux.models import registry
 from polymux.models.families import FAMILIES, is_name
@@ -177,7 +177,10 @@ def _not_installed(family: str, wanted: str) -> str:
             f"{family} model {wanted} is not installed. Run 'polymux models pull {wanted}', then "
             "restart"
         )
+    names = [one.name for one in registry.all_models() if one.family == family]
+    names += [one.name for one in ModelsFolder().installed() if one.family == family]
     return (
-        f"unknown {family} model {display_name(wanted)}. Use the name of an installed model (see "
+        f"unknown {family} model {display_name(wanted)}{did_you_mean(wanted, names)}. Use the "
+        f"name of an installed model (see "
         f"'polymux models list'), or the path of {FAMILIES[family].model_form}"
     )

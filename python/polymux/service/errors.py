@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
-from polymux._util.text import printable, shortened, shown
+from polymux._util.text import did_you_mean, printable, shortened, shown
 from polymux.errors import APIStatusError, InternalServerError, PolymuxError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def unknown_model(model: str, known: Sequence[str]) -> errors.BadRequestError:
     """Create the error for an unknown chat model."""
     names = ", ".join(map(shown, known[:20]))
     there = f"known: {names}; 'default' selects the first" if names else "use 'default'"
-    message = f"model={shown(model)}: unknown chat model ({there})"
+    message = f"model={shown(model)}: unknown chat model ({there}){did_you_mean(model, known)}"
     return status_error(errors.BadRequestError, message, code="model_not_found", param="model")
 
 
