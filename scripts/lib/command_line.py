@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux.cli import Parser, parser
-from polymux.cli.errors import EPILOG
+from polymux.cli.errors import EXIT_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def page() -> str:
 def _page() -> Iterator[str]:
     yield HEAD
     yield "\n## Exit codes\n\n| code | meaning |\n|---|---|\n"
-    for code, meaning in re.findall(r"^  (\d+) +(.*)$", EPILOG, re.MULTILINE):
+    for code, meaning in re.findall(r"^  (\d+) +(.*)$", EXIT_CODES, re.MULTILINE):
         yield f"| {code} | {_cell(meaning)} |\n"
     commands = list(_commands(parser()))
     yield "\n## Commands\n\n| command | alias | purpose |\n|---|---|---|\n"

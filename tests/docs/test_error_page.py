@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from polymux import errors
-from polymux.cli.errors import EPILOG, code_of
+from polymux.cli.errors import EXIT_CODES, code_of
 from polymux.client.answer import Answer, status_error
 from support.native_build import ROOT
 
@@ -47,7 +47,7 @@ def test_codes_and_exit_codes() -> None:
 def test_commands_tell_the_same_exit_codes() -> None:
     text = (ROOT / "docs/guides/command-line.md").read_text().replace("`", "'")
     documented = dict(rows(text, "Exit codes"))
-    lines = EPILOG.splitlines()[1:]
+    lines = EXIT_CODES.splitlines()[1:]
     assert documented == dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines)
 
 

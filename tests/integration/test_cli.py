@@ -277,6 +277,27 @@ def test_doctor(folder: Path) -> None:
     assert b"FFmpeg" in call("doctor", cwd=folder).stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("convert-to-mp3 missing.wav", 5),
+        ("convert-to-mp3 missing.wav clip.wav", 1),
+        ("convert-to-mp3 text.wav", 1),
+        ("probe missing.wav", 5),
+        ("probe missing.wav clip.wav", 1),
+        ("config check text.wav", 4),
+        ("serve --config missing.toml", 4),
+        ("doctor --config missing.toml", 4),
+        ("transcribe missing.wav --local", 5),
+        ("transcribe clip.wav --local", 3),
+        ("download-video ftp://example.org/ --local --output-dir out", 2),
+    ],
+)
+def test_exit_codes(folder: Path, words: str, code: int) -> None:
+    (folder / "text.wav").write_text("no media")
+    call(*words.split(), cwd=folder, code=code, XDG_STATE_HOME=str(folder))
+
+
 def test_the_doctor_tries_what_it_calls_ok(folder: Path) -> None:
     (folder / "modules").mkdir()
     for name in ("PIL", "fastapi"):

@@ -74,14 +74,16 @@ def test_local_is_a_default_of_the_configuration(tmp_path: Path, models: dict[st
 
 def test_what_has_no_engine_here(tmp_path: Path, page: Path, models: dict[str, str]) -> None:
     words = ("generate-video", "waves", "--local", "--output-dir", "v")
-    errors = call(*words, cwd=tmp_path, code=9, **models).stderr.decode()
+    errors = call(*words, cwd=tmp_path, code=3, **models).stderr.decode()
     assert "generate_video" in errors
     assert "server" not in errors
     # The installed model has no prompt, so the default one is missing.
     words = ("upscale-image", page, "--prompt", "x", "--local", "--output-dir", "v")
-    assert b"juggernaut" in call(*words, cwd=tmp_path, code=9, **models).stderr
+    assert b"juggernaut" in call(*words, cwd=tmp_path, code=3, **models).stderr
+    words = ("upscale-image", page, "--face-enhance", "--local", "--output-dir", "v")
+    assert b"face_enhance" in call(*words, cwd=tmp_path, code=9, **models).stderr
     words = ("chat", "x", "--model", "other", "--local")
-    errors = call(*words, cwd=tmp_path, code=6, **models).stderr.decode()
+    errors = call(*words, cwd=tmp_path, code=2, **models).stderr.decode()
     assert "'small'" in errors
 
 

@@ -288,8 +288,8 @@ def test_media_are_opened_as_its_settings_say(
     monkeypatch.setattr(MediaEngine, "_convert", watched)
     limits = {"limits": {"duration_s": 2.0}}
     strict = EngineSettings("media", limits, max_concurrency=3, threads=1)
-    with polymux.Local(engines={"m": strict}) as local:
-        pytest.raises(polymux.LimitExceededError, local.convert_to_mp3, path)
+    with polymux.Local(engines={"m": strict}) as local, pytest.raises(polymux.LimitExceededError):
+        local.convert_to_mp3(path)
     assert _media({"m": strict}).max_concurrency == 3
     with polymux.Local(engines={}) as local:
         local.convert_to_mp3(path)

@@ -207,7 +207,7 @@ class _MainParser(Parser):
         for group in dict.fromkeys(one.group for one in _COMMANDS):
             lines.append(f"\n{group}:")
             lines += [f"  {one.name:<17}{one.help}" for one in _COMMANDS if one.group == group]
-        lines.append("\nRun 'polymux COMMAND --help' for options and exit codes.\n")
+        lines.append("\nOptions: polymux COMMAND --help. Exit codes: polymux help exit-codes.\n")
         return "\n".join(lines)
 
 

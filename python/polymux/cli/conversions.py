@@ -397,6 +397,7 @@ class _LocalConversions(_Conversions):
         self._started = time.monotonic()
         self._last_drawn = 0.0
         self._finished_s = 0.0
+        self._code: int = ExitCode.SUCCESS
 
     def run(self, native: _media.ConvertOptions, concurrency: int) -> int:
         """Convert all inputs. Return the exit code."""
@@ -428,7 +429,7 @@ class _LocalConversions(_Conversions):
                 self._screen.clear()
                 group.close()
             self._summarise(time.monotonic() - self._started)
-        return ExitCode.FAILURE if self._counts["failed"] else ExitCode.SUCCESS
+        return self._code if len(self._items) == 1 or not self._code else ExitCode.FAILURE
 
     def _tasks(self) -> Iterator[tuple[Source, Destination | Exception]]:
         for item in self._todo:
@@ -461,6 +462,7 @@ class _LocalConversions(_Conversions):
                 self._screen.say(f"  warning: {warning.message}")
 
     def _fail(self, item: Item, error: Exception) -> None:
+        self._code = errors.code_of(error)
         if isinstance(error, PolymuxError):
             details = error.to_dict()
         else:

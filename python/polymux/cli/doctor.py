@@ -16,7 +16,7 @@ from polymux._native import media
 from polymux._native.version import __version__
 from polymux._util.text import printable, shortened
 from polymux.cli import JSON
-from polymux.cli.errors import ExitCode
+from polymux.cli.errors import ExitCode, invalid_configuration
 from polymux.cli.terminal import GREEN, RED, YELLOW, write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
@@ -80,9 +80,10 @@ def findings(config: str | None = None) -> dict[str, Any]:
         config: Server configuration whose upstreams are included. Default: none.
 
     Raises:
-        InvalidRequestError: The configuration is invalid.
+        ConfigurationError: The configuration is invalid.
     """
-    settings = None if config is None else read_settings(Path(config))
+    with invalid_configuration():
+        settings = None if config is None else read_settings(Path(config))
     with ThreadPoolExecutor() as pool:
         features = dict(zip(_FEATURES, pool.map(_works, _FEATURES.values()), strict=True))
         tried = dict(zip(ENGINES, pool.map(_problem, ENGINES.values()), strict=True))

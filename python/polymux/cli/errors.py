@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from polymux._util.text import printable
 from polymux.cli.terminal import RED, has_colors, styled
@@ -12,10 +13,12 @@ from polymux.errors import (
     APIError,
     APIStatusError,
     AuthenticationError,
+    BadRequestError,
     InputNotFoundError,
     InternalServerError,
     InvalidRequestError,
     MissingDependencyError,
+    NoBackendError,
     NoMatchError,
     NotFoundError,
     PolymuxError,
@@ -25,9 +28,12 @@ from polymux.errors import (
     TransportError,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class ExitCode:
-    """Exit codes of the commands; see `EPILOG`."""
+    """Exit codes of the commands; see `EXIT_CODES`."""
 
     SUCCESS = 0
     FAILURE = 1
@@ -43,12 +49,14 @@ class ExitCode:
     TERMINATED = 143  # 128 + SIGTERM
 
 
-EPILOG = """\
+#: Last line of the help of each command.
+EPILOG = "Exit codes: see 'polymux help exit-codes'.\n"
+EXIT_CODES = """\
 exit codes:
   0    success (skipped inputs count as success)
-  1    at least one input failed, or standard output was closed
+  1    an input failed, at least one of several inputs, or standard output was closed
   2    invalid command line or request; nothing was done
-  3    missing dependency; 'polymux doctor' shows which
+  3    missing dependency or model; 'polymux doctor' shows which
   4    no server configured, or invalid configuration; nothing was done
   5    not found: an input, song, job or file (also HTTP 404)
   6    rejected by the server, such as an invalid API key (other HTTP 4xx)
@@ -115,10 +123,38 @@ def say(text: str, style: str = "") -> None:
         sys.stderr.flush()
 
 
+@contextmanager
+def invalid_configuration() -> Iterator[None]:
+    """Report invalid settings in a configuration file with the exit code 4.
+
+    Raises:
+        ConfigurationError: The settings are invalid.
+    """
+    try:
+        yield
+    except InvalidRequestError as error:
+        raise ConfigurationError(error.message) from None
+
+
 def code_of(error: BaseException) -> int:
     if isinstance(error, ConfigurationError):
         return ExitCode.NOT_CONFIGURED
+    if _is_here and isinstance(error, APIStatusError):
+        return _local_code(error)
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILURE)
+
+
+def _local_code(error: APIStatusError) -> int:
+    """Return the code of an error of a local engine, which has no server that rejects requests."""
+    if isinstance(error, BadRequestError):
+        return ExitCode.USAGE
+    if isinstance(error, NotFoundError):
+        return ExitCode.NOT_FOUND
+    # A field that an engine does not support is named in `param`.
+    if isinstance(error, NoBackendError) and error.param in (None, "model"):
+        return ExitCode.MISSING_DEPENDENCY
+    is_failure = isinstance(error, InternalServerError)
+    return ExitCode.SERVER_FAILED if is_failure else ExitCode.FAILURE
 
 
 def message_of(error: PolymuxError) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _EPILOG = """\
 examples:
   polymux help models pull
+  polymux help exit-codes
   polymux help --man > ~/.local/share/man/man1/polymux.1
   polymux help --man chat > ~/.local/share/man/man1/polymux-chat.1
 
@@ -33,7 +34,10 @@ def describe(command: Parser) -> None:
     command.description = "Show the help of a command."
     command.epilog = _EPILOG + errors.EPILOG
     command.add_argument(
-        "words", metavar="COMMAND", nargs="*", help="Command, such as models pull (default: all)"
+        "words",
+        metavar="COMMAND",
+        nargs="*",
+        help="Command, such as models pull, or exit-codes (default: all commands)",
     )
     command.add_argument("--man", action="store_true", help="Print the man page (roff)")
     command.set_defaults(run=run)
@@ -41,6 +45,9 @@ def describe(command: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the help. Return the exit code."""
+    if options.words == ["exit-codes"]:
+        sys.stdout.write(errors.EXIT_CODES)
+        return ExitCode.SUCCESS
     found = _parser_of(options.words)
     if options.man:
         sys.stdout.write("\n".join(man_page(found)) + "\n")
@@ -99,7 +106,7 @@ def man_page(one: Parser) -> Iterator[str]:
         yield ".SH COMMANDS"
     for names, _, summary in commands:
         yield f".TP\n.B {_roff(', '.join(names))}\n{_roff(summary)}"
-    yield from _sections(one.epilog or "")
+    yield from _sections((one.epilog or "").removesuffix(errors.EPILOG) + errors.EXIT_CODES)
 
 
 def _sections(epilog: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from polymux._util.text import clock, display_name, size
 from polymux.cli import JSON_LINES
 from polymux.cli.convert import add_limit_argument, limits_of
-from polymux.cli.errors import EPILOG, ExitCode
+from polymux.cli.errors import EPILOG, ExitCode, code_of
 from polymux.cli.terminal import Screen, standard_input, write_json, write_line
 from polymux.errors import MissingDependencyError, PolymuxError
 from polymux.media.probe import probe
@@ -41,7 +41,7 @@ def describe(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Probe all inputs. Return the exit code."""
     screen = Screen()
-    code = ExitCode.SUCCESS
+    code: int = ExitCode.SUCCESS
     for name in options.inputs:
         source = standard_input() if name == "-" else name
         try:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         except MissingDependencyError:
             raise
         except PolymuxError as error:
-            code = ExitCode.FAILURE
+            code = code_of(error) if len(options.inputs) == 1 else ExitCode.FAILURE
             if options.json:
                 write_json({"input": name, "error": error.to_dict()})
             else:

@@ -12,7 +12,7 @@ from polymux._util.memory import freeze_gc
 from polymux._util.settings import rules_of
 from polymux.cli import add_quiet
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import EPILOG, ExitCode, say
+from polymux.cli.errors import EPILOG, ExitCode, invalid_configuration, say
 from polymux.cli.terminal import write_line
 from polymux.errors import InvalidRequestError
 from polymux.ray.settings import RaySettings
@@ -146,7 +146,9 @@ def run_serve(options: argparse.Namespace) -> int:
 def run_config_check(options: argparse.Namespace) -> int:
     """Validate a configuration file; problems are raised."""
     # A server starts without these files, because they may appear later. Here they are reported.
-    missing = missing_files(read_settings(Path(options.file)).engines or {})
+    with invalid_configuration():
+        settings = read_settings(Path(options.file))
+    missing = missing_files(settings.engines or {})
     if not options.quiet:
         for one in missing:
             say(f"{one} (the server starts anyway)")
@@ -158,7 +160,9 @@ def settings_of(options: argparse.Namespace) -> ServerSettings:
     """Return the settings of ``--config`` and ``--data-dir``."""
     if options.config is None and options.data_dir is not None:
         return ServerSettings(store=StoreSettings(Path(options.data_dir)))
-    settings = ServerSettings() if options.config is None else read_settings(Path(options.config))
+    with invalid_configuration():
+        path = options.config
+        settings = ServerSettings() if path is None else read_settings(Path(path))
     if options.data_dir is not None:
         store = replace(settings.store, folder=Path(options.data_dir))
         settings = replace(settings, store=store)
