@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-#: Pages in docs/guides whose examples are checked.
-PAGES = ("python-client", "files-and-jobs", "timeouts-and-retries", "proxies-and-threads")
+#: Pages whose examples are checked.
+PAGES = (
+    "README", "docs/guides/python-client", "docs/guides/files-and-jobs",
+    "docs/guides/timeouts-and-retries", "docs/guides/proxies-and-threads",
+)  # fmt: skip
 #: If mypy ignored the package's types, it would report no error here.
 WRONG = """from typing import assert_type
 import polymux
@@ -17,7 +20,7 @@ assert_type(polymux.probe('a').tags, list[str])
 
 
 def test_examples_have_the_expected_types(tmp_path: Path) -> None:
-    text = "\n".join((ROOT / f"docs/guides/{name}.md").read_text() for name in PAGES)
+    text = "\n".join((ROOT / f"{name}.md").read_text() for name in PAGES)
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) > 10
     for number, block in enumerate([WRONG, *blocks]):
