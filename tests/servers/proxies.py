@@ -1,4 +1,4 @@
-"""A real proxy in front of a test server: HTTP/2 over TLS by an independent implementation.
+"""Real proxies in front of a test server: HTTP/2 over TLS by independent implementations.
 
 Example:
 
@@ -62,6 +62,35 @@ def nghttpx(upstream: int, certificate: Certificate, folder: Path) -> Iterator[P
         return [_path("nghttpx"), *options, f"--frontend=127.0.0.1,{port}", *files]
 
     with _running(command, certificate, folder / "nghttpx.log") as proxy:
+        yield proxy
+
+
+@contextlib.contextmanager
+def nginx(
+    upstream: int, certificate: Certificate, folder: Path, *, requests: int
+) -> Iterator[Proxy]:
+    """nginx with HTTP/2, which closes each connection after that number of requests."""
+    settings = folder / "nginx.conf"
+
+    def command(port: int) -> list[str]:
+        settings.write_text(f"""
+daemon off; master_process off; error_log stderr; pid {folder}/nginx.pid;
+events {{}}
+http {{
+    access_log off; keepalive_requests {requests};
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port} ssl http2;
+        ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};
+        location / {{ proxy_pass http://127.0.0.1:{upstream}; proxy_buffering off; }}
+    }}
+}}
+""")
+        return [_path("nginx"), "-e", "stderr", "-c", str(settings)]
+
+    with _running(command, certificate, folder / "nginx.log") as proxy:
         yield proxy
 
 

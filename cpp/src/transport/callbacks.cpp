@@ -25,6 +25,11 @@ struct Callbacks {
         }
     }
 
+    static int log(CURL*, curl_infotype type, char* text, std::size_t size, void* self) {
+        if (type == CURLINFO_TEXT) of(self).on_log({text, size});
+        return 0;
+    }
+
     static std::size_t read(char* buffer, std::size_t one, std::size_t count, void* self) {
         Transfer& transfer = of(self);
         try {
@@ -98,6 +103,8 @@ bool set_callbacks(Transfer& transfer, EngineContext& context) {
     Setter set(transfer.handle());
     set(CURLOPT_PREREQFUNCTION, &Callbacks::before_request);
     set(CURLOPT_PREREQDATA, &transfer);
+    set(CURLOPT_DEBUGFUNCTION, &Callbacks::log);
+    set(CURLOPT_DEBUGDATA, &transfer);
     set(CURLOPT_READFUNCTION, &Callbacks::read);
     set(CURLOPT_READDATA, &transfer);
     set(CURLOPT_SEEKFUNCTION, &Callbacks::seek);

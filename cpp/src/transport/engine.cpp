@@ -238,11 +238,12 @@ void Engine::remove(Transfer& transfer) noexcept {
 }
 
 void Engine::end(Transfer& transfer, std::optional<Error> failure) {
+    const bool failed = failure.has_value();
     if (transfer.exchange()) transfer.end(std::move(failure));
     if (transfer.counted_as_draining) --multi_of(transfer).draining;
     transfer.reset();
     --active_;
-    if (free_.size() >= kept_handles) {
+    if (failed || transfer.was_resent() || free_.size() >= kept_handles) {
         slots_[transfer.slot].reset();
     } else {
         free_.push_back(transfer.slot);

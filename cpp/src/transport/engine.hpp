@@ -92,7 +92,9 @@ private:
     void begin_try(Transfer& transfer);
     void read_messages();
     void finish_try(Transfer& transfer, CURLcode code);
-    /// Reports the end unless already reported, and frees the transfer.
+    /// Reports the end unless already reported, and frees the transfer. After a failure or a resent
+    /// request, also libcurl's handle, which would remember both: it counts what it resends, and
+    /// stops at five.
     void end(Transfer& transfer, std::optional<Error> failure = {});
     void remove(Transfer& transfer) noexcept;
     /// Returns whether any of libcurl's timers was due.

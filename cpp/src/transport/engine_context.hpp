@@ -3,6 +3,8 @@
 
 #include <curl/curl.h>
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -25,6 +27,10 @@ struct SocketUse {
     TcpFacts before;
     /// When a stream ended on it, if no response has completed since.
     std::optional<steady_clock::time_point> stream_ended;
+    /// HTTP/2: the highest stream that the server may process. Shared, because a transfer may need
+    /// it after the connection has closed.
+    std::shared_ptr<std::uint32_t> last_stream =
+        std::make_shared<std::uint32_t>(std::numeric_limits<std::uint32_t>::max());
 };
 
 struct EngineContext {

@@ -11,6 +11,7 @@
 
 #include "transport/callbacks.hpp"
 #include "transport/failures.hpp"
+#include "transport/http2_log.hpp"
 #include "transport/retry.hpp"
 #include "transport/tcp_facts.hpp"
 #include "transport/trust.hpp"
@@ -112,7 +113,9 @@ std::unique_ptr<Transfer> Transfer::create(EngineContext& context) {
     return made;
 }
 
-Transfer::~Transfer() = default;
+Transfer::~Transfer() {
+    easy_.reset();  // It may still call back.
+}
 
 bool Transfer::set_constants() {
     const SessionCommon& session = *context_.session;
@@ -150,6 +153,7 @@ void Transfer::begin(std::shared_ptr<Exchange> exchange) {
     exchange_->transfer_ = this;
     began_ = context_.now;
     tries_ = 0;
+    resent_ = false;
 }
 
 Result<void> Transfer::configure() {
@@ -159,7 +163,9 @@ Result<void> Transfer::configure() {
     try_began_ = context_.now;
     got_informational_ = false;
     stale_connection_ = streamed_ = any_chunk_ = paused_ = sent_all_ = send_attempted_ =
-        peer_got_nothing_ = head_complete_ = false;
+        peer_got_nothing_ = head_complete_ = refused_ = false;
+    stream_ = 0;
+    last_stream_.reset();
     head_.reset();
     head_in_progress_ = {};
     field_count_ = head_bytes_ = drained_bytes_ = text_offset_ = 0;
@@ -205,6 +211,8 @@ void Transfer::set_route(Setter& set) {
         set(CURLOPT_URL, url_.c_str());
         set(CURLOPT_HTTP_VERSION,
             static_cast<long>(http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+        set(CURLOPT_VERBOSE, http2 ? 1L : 0L);
+        reports_refusals_ = resend_only_refused(http2);
     }
     // Requests that start together wait for the first one's connection, and share it. If sharing is
     // impossible, each gets its own connection.
@@ -375,11 +383,11 @@ std::optional<Error> Transfer::failure_of(CURLcode code) {
 std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
                                                   std::uint32_t random) const {
     const Task& task = exchange_->task();
-    const TryResult result{
-        .failure = failure,
-        .head = head_.get(),
-        .nothing_sent = phase_ == Phase::connecting || peer_got_nothing_ || !sent_all_,
-        .repeatable = repeatable()};
+    const TryResult result{.failure = failure,
+                           .head = head_.get(),
+                           .nothing_sent = phase_ == Phase::connecting || peer_got_nothing_ ||
+                                           was_refused() || !sent_all_,
+                           .repeatable = repeatable()};
     const bool tries_left = tries_ <= static_cast<unsigned>(std::max(task.retries.max_retries, 0));
     if (!tries_left || !can_rewind() || !should_retry(result)) return std::nullopt;
     const auto delay = delay_before_retry(task.retries, tries_, head_.get(), random);
@@ -409,6 +417,8 @@ void Transfer::end(std::optional<Error> failure) {
 
 void Transfer::reset() noexcept {
     release_socket();
+    stream_ = 0;
+    last_stream_.reset();
     std::erase(context_.draining, this);
     counted_as_draining = false;
     phase_ = Phase::idle;
@@ -607,21 +617,25 @@ std::size_t Transfer::decode(std::string_view bytes) {
 // information then shows whether the server can have read that request. The request is sent again
 // only if it cannot.
 
-/// libcurl resends a request if a reused connection turns out to be closed. That is safe only if
-/// the server has received nothing of it.
+/// libcurl resends a request if a reused connection turns out to be closed, or if the server
+/// refused the request. That is safe only if the server has received or processed nothing of it.
 bool Transfer::before_send(int local_port) {
-    if (std::exchange(send_attempted_, true) && sent_all_ && !peer_got_nothing_ && !repeatable()) {
+    const bool unprocessed = peer_got_nothing_ || was_refused();
+    const bool resends = std::exchange(send_attempted_, true);
+    resent_ = resent_ || resends;
+    if (resends && sent_all_ && !unprocessed && !repeatable()) {
         own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
                                 exchange_->task().request, exchange_->task().deadlines);
         return false;
     }
-    peer_got_nothing_ = sent_all_ = false;
+    peer_got_nothing_ = sent_all_ = refused_ = false;
     long new_connections = 0;
     release_socket();
     curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
     socket_ = context_.socket_at(local_port);
-    if (const auto found = context_.sockets.find(socket_);
-        found != context_.sockets.end() && found->second.user == nullptr) {
+    const auto found = context_.sockets.find(socket_);
+    if (found != context_.sockets.end()) last_stream_ = found->second.last_stream;
+    if (found != context_.sockets.end() && found->second.user == nullptr) {
         SocketUse& use = found->second;
         use.user = this;
         use.local_port = local_port;
@@ -640,6 +654,43 @@ bool Transfer::before_send(int local_port) {
         received_before_ = tcp_facts(socket_).received_bytes;
     }
     return true;
+}
+
+/// Makes libcurl resend only requests that an HTTP/2 server refused. Otherwise, libcurl also
+/// resends those whose reused connection has ended, and does not say which of both happened. Only
+/// this option of RTSP turns that off; HTTP uses it for nothing else. Returns false without RTSP.
+bool Transfer::resend_only_refused(bool http2) noexcept {
+    const long request = http2 ? CURL_RTSPREQ_RECEIVE : CURL_RTSPREQ_OPTIONS;
+    return curl_easy_setopt(handle(), CURLOPT_RTSP_REQUEST, request) == CURLE_OK && http2;
+}
+
+/// `stream_` is set only while the request has a stream, because a transfer that looks for another
+/// connection may receive the GOAWAY of a connection that it does not use.
+void Transfer::on_log(std::string_view line) noexcept {
+    const Http2Event event = read_http2_log(line);
+    switch (event.kind) {
+        case Http2Event::Kind::opened:
+            stream_ = event.stream;
+            return;
+        case Http2Event::Kind::goaway:
+            if (stream_ != 0 && last_stream_) *last_stream_ = std::min(*last_stream_, event.stream);
+            return;
+        case Http2Event::Kind::refused:
+            refused_ = reports_refusals_;
+            return;
+        case Http2Event::Kind::resending:
+            refused_ = was_refused();
+            stream_ = 0;
+            return;
+        case Http2Event::Kind::none:
+            return;
+    }
+}
+
+/// Whether an HTTP/2 server has stated that it did not process the request: by REFUSED_STREAM, or
+/// by a GOAWAY whose last stream is before the request's (RFC 9113, 6.8 and 8.7).
+bool Transfer::was_refused() const noexcept {
+    return refused_ || (stream_ != 0 && last_stream_ && stream_ > *last_stream_);
 }
 
 /// True for a kept connection on which the server has sent data before a request, or which it has

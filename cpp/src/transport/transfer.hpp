@@ -80,6 +80,8 @@ public:
         phase_ = Phase::backoff;
         until_ = when;
     }
+    /// True if libcurl has sent the request of an attempt again.
+    [[nodiscard]] bool was_resent() const noexcept { return resent_; }
     /// Ends the exchange and drops the reference to it.
     void end(std::optional<Error> failure);
     /// Prepares for another exchange.
@@ -108,6 +110,9 @@ private:
     std::size_t read_text(char* buffer, std::size_t size);
     int seek(curl_off_t offset);
     bool before_send(int local_port);
+    bool resend_only_refused(bool http2) noexcept;
+    void on_log(std::string_view line) noexcept;
+    [[nodiscard]] bool was_refused() const noexcept;
     [[nodiscard]] bool is_connection_stale() const noexcept;
     std::size_t on_header_line(std::string_view line);
     std::size_t on_trailer(std::string_view field, std::size_t line_bytes);
@@ -149,6 +154,7 @@ private:
     bool paused_ = false;  // Paused by the client, which is not a fault of the server.
     bool sent_all_ = false;
     bool send_attempted_ = false;  // libcurl has begun to send in this attempt.
+    bool resent_ = false;
     bool peer_got_nothing_ = false;
     bool head_complete_ = false;
     bool got_informational_ =
@@ -156,6 +162,11 @@ private:
     bool stale_connection_ = false;           // The kept connection was closed.
     bool streamed_ = false;                   // Its response is a stream.
     curl_socket_t socket_ = CURL_SOCKET_BAD;  // Socket of the last request.
+    // HTTP/2.
+    bool reports_refusals_ = false;               // libcurl's log says what a server refused.
+    bool refused_ = false;                        // The log says so of the last request.
+    std::uint32_t stream_ = 0;                    // Its stream; 0 for none.
+    std::shared_ptr<std::uint32_t> last_stream_;  // See `SocketUse`.
     ResponseHead head_in_progress_;
     std::size_t field_count_ = 0;
     std::size_t head_bytes_ = 0;

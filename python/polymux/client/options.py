@@ -110,12 +110,13 @@ class Timeout(Frozen):
 class Retry(Frozen):
     """Retry policy of requests.
 
-    Requests are always retried after failed connections, after statuses 429 and 503, and if the
-    server closed a kept-alive connection before it received anything. After other failures, the
-    server may already have processed the request. Such requests are retried only if the server
-    supports idempotency keys, which a polymux server reports in its first response, or if
-    `repeatable` is True. Requests are never retried after a stream has returned a chunk, after
-    status 501, or if the body can be read only once.
+    Requests are always retried after failed connections, after statuses 429 and 503, if the server
+    closed a kept-alive connection before it received anything, and if an HTTP/2 server refused the
+    request (REFUSED_STREAM, or GOAWAY before its stream). After other failures, the server may
+    already have processed the request. Such requests are retried only if the server supports
+    idempotency keys, which a polymux server reports in its first response, or if `repeatable` is
+    True. Requests are never retried after a stream has returned a chunk, after status 501, or if
+    the body can be read only once.
 
     The wait before retry n is random, up to ``first_backoff_s * 2 ** (n - 1)`` seconds (full
     jitter), or the time in ``Retry-After`` (seconds or a date) or ``retry-after-ms``.
