@@ -101,6 +101,14 @@ std::vector<std::shared_ptr<transport::Exchange>> LoopExchanges::exchanges() con
     return found;
 }
 
+void LoopExchanges::drop_waiters() {
+    std::vector<py::object> dropped;  // After the lock is released.
+    const std::scoped_lock lock(lock_);
+    dropped.reserve(handles_.size());
+    // In any order: NOLINTNEXTLINE(bugprone-nondeterministic-pointer-iteration-order)
+    for (ExchangeHandle* const handle : handles_) dropped.push_back(handle->take_waiter());
+}
+
 void LoopExchanges::tell(const transport::Exchange& exchange) {
     py::object future;
     {
@@ -273,7 +281,6 @@ py::bytes ExchangeHandle::take_bytes() {
 
 int ExchangeHandle::traverse(visitproc visit, void* arg) const {
     Py_VISIT(body_.ptr());
-    Py_VISIT(waiter_.ptr());
     return 0;
 }
 

@@ -29,6 +29,9 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<transport::Exchange>> exchanges() const;
     [[nodiscard]] bool is_of(py::handle loop) const { return loop_().is(loop); }
 
+    /// Drops the waiting futures of a closed loop, which would otherwise keep their tasks alive.
+    void drop_waiters();
+
     /// Completes the future that waits for news of the exchange, if any.
     void tell(const transport::Exchange& exchange);
 
@@ -86,7 +89,8 @@ public:
     py::object take_waiter() noexcept;
     void report_progress();
 
-    /// For the garbage collector: a waiting future leads to the task that waits for this.
+    /// For the garbage collector. It must not see the waiting future: an event loop has only weak
+    /// references to its tasks, so this reference keeps the task that waits alive.
     int traverse(visitproc visit, void* arg) const;
     void clear() noexcept { take_waiter(); }
 

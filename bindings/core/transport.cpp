@@ -115,11 +115,16 @@ public:
         reap_finished();
     }
 
-    /// Ends all exchanges of a closed loop.
+    /// Ends all exchanges of a loop.
     void close() {
         for (const auto& exchange : loop_exchanges_->exchanges()) {
             if (exchange->of_this_process()) exchange->cancel();
         }
+    }
+    /// The same for a loop that is closed, so its futures cannot be completed.
+    void abandon() {
+        close();
+        loop_exchanges_->drop_waiters();
     }
     const std::shared_ptr<LoopExchanges>& loop_exchanges() const noexcept {
         return loop_exchanges_;
@@ -224,6 +229,7 @@ void register_handles(py::module_& module) {
         .def(py::init<const py::object&>(), py::arg("loop"))
         .def("dispatch", &PyLoopNotifier::dispatch)
         .def("close", &PyLoopNotifier::close)
+        .def("abandon", &PyLoopNotifier::abandon)
         .def_property_readonly("descriptor", &PyLoopNotifier::descriptor);
 }
 

@@ -7,6 +7,7 @@ with the next request if the body was read; otherwise it is closed.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import struct
 import zlib
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from servers import http1
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Awaitable, Callable
 
     from servers.loopback import Exchange
@@ -186,6 +188,10 @@ def split(piece_bytes: int, pause_s: float = 0.001) -> Step:
 
 def sleep(seconds: float) -> Step:
     return Step(lambda stage: stage.sleep(seconds))
+
+
+def wait(event: threading.Event) -> Step:
+    return Step(lambda _: asyncio.to_thread(event.wait, 20))
 
 
 def stall() -> Step:

@@ -41,7 +41,7 @@ def _forget_closed_loops() -> None:
     for reference in _GUARDS.keyrefs():
         loop = reference()
         if loop is not None and loop.is_closed():
-            _PORTS[loop].close()
+            _PORTS[loop].abandon()
             _GUARDS.pop(loop, None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import polymux
 import pytest
 from polymux import errors
 from servers import steps
-from support.client_calls import FINE, SILENT_STREAM
+from support.client_calls import CHUNK, END, FINE, SILENT_STREAM
 from support.client_children import KEY, check_flat, descriptors, eventually, run, run_json
 from support.hostile_check import PATIENCE
 
@@ -166,6 +167,44 @@ def test_a_task_that_is_cancelled(call: str, how: str, server: MisbehavingServer
         warnings.simplefilter("error")
         asyncio.run(main(), debug=True)
         gc.collect()
+
+
+async def read_text(client: polymux.AsyncClient, waits: asyncio.Event) -> str:
+    waits.set()
+    return (await client.free_chat("x")).text
+
+
+async def read_texts(client: polymux.AsyncClient, waits: asyncio.Event) -> str:
+    stream = await client.chat("x", stream=True)
+    waits.set()
+    return "".join([text async for text in stream.texts()])
+
+
+@pytest.mark.parametrize("call", [read_text, read_texts])
+def test_a_task_without_other_references(
+    call: Callable[[polymux.AsyncClient, asyncio.Event], Coroutine[Any, Any, str]],
+    server: MisbehavingServer,
+) -> None:
+    """The garbage collector does not end a task that waits for a response."""
+    collected = threading.Event()
+    answer = (FINE,) if call is read_text else (steps.event_stream(), steps.send(CHUNK + END))
+    server.script(*answer[:-1], steps.wait(collected), answer[-1])
+
+    async def main() -> str:
+        texts: asyncio.Queue[str] = asyncio.Queue()
+        waits = asyncio.Event()
+        async with polymux.AsyncClient(server.url, KEY, retry=0) as client:
+
+            async def work() -> None:
+                await texts.put(await call(client, waits))
+
+            asyncio.get_running_loop().call_soon(asyncio.ensure_future, work())
+            await waits.wait()
+            gc.collect()
+            collected.set()
+            return await asyncio.wait_for(texts.get(), 20)
+
+    assert asyncio.run(main()) == ("fine" if call is read_text else "xx")
 
 
 def test_cancelled_at_every_moment(reference: ReferenceServer) -> None:
