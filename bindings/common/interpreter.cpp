@@ -24,9 +24,16 @@ bool is_finalizing() noexcept {
 #endif
 }
 
+/// If the module is loaded by an exit handler, its own never runs. The main thread ends the
+/// interpreter then.
+bool is_closing_thread() noexcept {
+    const std::thread::id known = closing_thread.load();
+    return known == std::thread::id() ? ::gettid() == ::getpid()
+                                      : known == std::this_thread::get_id();
+}
+
 bool closed_to_this_thread() noexcept {
-    return (closed.load() || is_finalizing()) &&
-           closing_thread.load() != std::this_thread::get_id();
+    return (closed.load() || is_finalizing()) && !is_closing_thread();
 }
 
 [[noreturn]] void sleep_for_ever() noexcept {

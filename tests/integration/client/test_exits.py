@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from servers import steps
-from support.client_calls import CHUNK
+from support.client_calls import CHUNK, FINE
 from support.client_children import run, start, wait_for
 from support.hostile_check import PATIENCE
 
@@ -91,6 +91,25 @@ time.sleep(0.3)
 """
     for _ in range(2):
         ends_well(start(CLIENTS + code, reference.url, options=()))
+
+
+@pytest.mark.parametrize("register", ["atexit.register(", "weakref.finalize(threading, "])
+def test_a_first_request_at_exit(register: str, server: MisbehavingServer) -> None:
+    """The process ends after it, although it loaded the native module so late."""
+    code = f"""
+import atexit, weakref
+async def awaited():
+    global other
+    other = polymux.AsyncClient(url, key, retry=0)
+    return (await other.free_chat("x")).text
+def ask():
+    global client
+    client = polymux.Client(url, key, retry=0)
+    say(client.free_chat("x").text, asyncio.run(awaited()))
+{register}ask)
+"""
+    server.script(FINE, times=2)
+    assert run(code, server.url, timeout_s=20) == "fine fine\n"
 
 
 def test_exit_in_the_middle_of_an_import() -> None:
