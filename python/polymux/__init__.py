@@ -29,6 +29,8 @@ module, no event loop and no third-party package.
 
 import sys
 
+from polymux._util.imports import IMPORTING
+
 # Type checkers know the name. Jedi reads this block, unlike one under a literal False. Importing
 # `typing` instead would take about 20 times as long as importing polymux.
 TYPE_CHECKING = bool()
@@ -317,9 +319,11 @@ if not TYPE_CHECKING:  # Otherwise type checkers would accept misspelled names.
         if name not in __all__:
             raise AttributeError(f"module 'polymux' has no attribute {name!r}")
         if name in {"aio", "contract", "notebook"}:
-            return import_module(f"polymux.{name}")
+            with IMPORTING:
+                return import_module(f"polymux.{name}")
         # All names that are not listed above are exception classes.
-        value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
+        with IMPORTING:
+            value = getattr(import_module(f"polymux.{_HOME_OF.get(name, 'errors')}"), name)
         globals()[name] = value
         return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from polymux._util.frozen import Frozen
+from polymux._util.imports import IMPORTING
 from polymux._util.settings import Rule, TableReader, read_toml
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
@@ -359,7 +360,8 @@ def _usual(host: str) -> str:
     address = host.strip("[]")
     if not address or set(address) - set("0123456789abcdefx.:"):
         return host
-    import _socket
+    with IMPORTING:
+        import _socket
 
     try:
         if host.startswith("["):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from polymux._util.imports import IMPORTING
+
 TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +32,8 @@ def attribute_loader(
         if name.startswith("__"):
             raise AttributeError(name)
         try:
-            native = import_module(module)
+            with IMPORTING:
+                native = import_module(module)
         except ImportError as error:
             raise failure(error) from error
         value = names[name] = getattr(native, name)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from polymux._native import attribute_loader
+from polymux._native import attribute_loader, errors, json_numbers  # noqa: F401 - the core calls them
 from polymux._util.text import printable, shortened
 from polymux.errors import MissingDependencyError
 

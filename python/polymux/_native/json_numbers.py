@@ -22,7 +22,7 @@ def parse_unusual(body: bytes, _: str = "") -> Any:
         DecodeError: It is not valid JSON.
     """
     try:
-        text = body.decode("utf-8-sig")
+        text = body.removeprefix(b"\xef\xbb\xbf").decode()
         value = json.loads(text, parse_constant=_refuse_constant)
         # Lone surrogates, which the native parser rejects.
         json.dumps(value, ensure_ascii=False).encode()

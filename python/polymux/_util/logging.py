@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from polymux._util.imports import IMPORTING
+
 TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +43,8 @@ def _find_logger() -> bool:
         wanted = _wanted = os.environ.get("POLYMUX_LOG", "").lower()
     if "logging" not in sys.modules and not wanted:
         return False
-    import logging
+    with IMPORTING:
+        import logging
 
     logger = logging.getLogger("polymux")
     if wanted in _LEVELS:

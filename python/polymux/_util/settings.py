@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from polymux._util.deprecation import new_names_of, with_new_keys
+from polymux._util.imports import IMPORTING
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
@@ -293,10 +294,11 @@ def read_toml(path: str | os.PathLike[str], what: str, *, optional: bool = False
         raise InvalidRequestError(f"cannot read {name}: {error.strerror}") from error
     if len(data) > _MAX_FILE_BYTES:
         raise InvalidRequestError(f"{name} is too large (allowed 1 MiB)")
-    import tomllib
+    with IMPORTING:
+        import tomllib
 
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return tomllib.loads(data.removeprefix(b"\xef\xbb\xbf").decode())
     except (ValueError, RecursionError) as error:  # Also for numbers with thousands of digits.
         # The error does not quote the line, which may contain a key.
         raise InvalidRequestError(f"{name} is not valid TOML: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from polymux._native import core
+from polymux._util.imports import IMPORTING
 from polymux._util.redaction import redact, redact_json
 from polymux._util.text import printable, shortened
 
@@ -68,7 +69,8 @@ class Answer:
 
     def file(self, url: str) -> MediaFile:
         """Return the file that a URL of this response refers to."""
-        from polymux.client.remote_file import RemoteFile
+        with IMPORTING:
+            from polymux.client.remote_file import RemoteFile
 
         return RemoteFile(
             url, host=self.host, certificates=self.certificates, verified=self.verified

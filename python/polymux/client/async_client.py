@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polymux._util.imports import IMPORTING
 from polymux.client import event_loop
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
@@ -163,7 +164,8 @@ class AsyncClient(ClientBase, AsyncOperations):
         return call.result_of_job(job.raise_for_status())
 
     async def _stream(self, call: Call, exchange: _core.Exchange) -> AsyncChatStream:
-        from polymux.client.chat_stream import AsyncChatStream, make_stream
+        with IMPORTING:
+            from polymux.client.chat_stream import AsyncChatStream, make_stream
 
         await event_loop.news(exchange, call.body, call.on_upload)
         call.check_begun(exchange)

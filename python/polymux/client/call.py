@@ -6,6 +6,7 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.imports import IMPORTING
 from polymux._util.logging import log
 from polymux.client import options, responses
 from polymux.client.answer import Answer, status_error
@@ -88,7 +89,8 @@ class Call:
         self.session = connection.session()
         self.on_upload, self.on_progress, self.wait = on_upload, on_progress, wait
         if awaited and on_upload is not None:
-            from polymux.media.media_file import refuse_asynchronous
+            with IMPORTING:
+                from polymux.media.media_file import refuse_asynchronous
 
             refuse_asynchronous("on_upload", on_upload)
         if resolved(operation) == "chat" and values.get("model") is None:

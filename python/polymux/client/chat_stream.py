@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from polymux._native import core
 from polymux._util.deprecation import renamed_arguments
 from polymux._util.html_repr import markdown
+from polymux.client import chunk_fields as _chunk_fields  # noqa: F401 - the core calls it
 from polymux.client.options import MAX_EVENT_BYTES, as_max_event_bytes
 
 if TYPE_CHECKING:

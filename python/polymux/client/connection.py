@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from polymux._native import core
+from polymux._util.imports import IMPORTING
 from polymux._util.redaction import register_secret
 from polymux.config import checked_base_url, checked_key, configuration, host_of
 from polymux.errors import InvalidRequestError
@@ -83,7 +84,8 @@ class Connection:
         return session
 
     def _open(self) -> _core.Session:
-        from polymux._native.version import __version__
+        with IMPORTING:
+            from polymux._native.version import __version__
 
         found = configuration(*self._given)
         headers = [f"User-Agent: polymux/{__version__}", "Accept: application/json, */*;q=0.1"]
@@ -190,7 +192,8 @@ def checked_proxy(proxy: str) -> str:
     if not proxy.lower().startswith(schemes):
         # The URL is not shown, because it may contain a password.
         raise InvalidRequestError(f"proxy: invalid URL scheme (allowed {', '.join(schemes)})")
-    from urllib.parse import unquote, urlsplit
+    with IMPORTING:
+        from urllib.parse import unquote, urlsplit
 
     try:
         parts = urlsplit(proxy)

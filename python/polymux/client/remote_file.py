@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polymux._native import core
 from polymux._util.html_repr import embedded, escaped, link
+from polymux._util.imports import IMPORTING
 from polymux._util.redaction import redact
 from polymux._util.text import path_in, printable, shortened
+from polymux.client import options
+from polymux.client.answer import Answer, status_error
+from polymux.client.connection import hosts_like
 from polymux.errors import DecodeError, PolymuxError
 from polymux.media.media_file import MediaFile, refuse_asynchronous
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractContextManager
+    from types import ModuleType
 
     from polymux.client.options import Timeout
     from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy
@@ -135,10 +141,8 @@ class RemoteFile(MediaFile):
             TransportError: The connection failed or was lost.
             RequestTimeoutError: The download timed out.
         """
-        from polymux.fetch.fetcher import fetch
-
         limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
-        return _data_of(fetch(self.url, policy=self._policy(), limits=limits))
+        return _data_of(_fetcher().fetch(self.url, policy=self._policy(), limits=limits))
 
     async def aread(
         self,
@@ -147,10 +151,8 @@ class RemoteFile(MediaFile):
         timeout: float | Timeout | None = None,
     ) -> bytes:
         """Download the file into memory; see `read`."""
-        from polymux.fetch.fetcher import afetch
-
         limits = _limits(limit_bytes, timeout, _MAX_READ_BYTES)
-        return _data_of(await afetch(self.url, policy=self._policy(), limits=limits))
+        return _data_of(await _fetcher().afetch(self.url, policy=self._policy(), limits=limits))
 
     def save(
         self,
@@ -178,12 +180,10 @@ class RemoteFile(MediaFile):
             OutputError: The output already exists or cannot be written.
             PolymuxError: See `read`.
         """
-        from polymux.fetch.fetcher import fetch
-
         target = Path(os.fsdecode(path))
         with _pending(target, overwrite=overwrite) as taking:
             plan = self._plan(taking, limit_bytes, timeout)
-            _check(fetch(self.url, **plan, on_progress=on_progress), taking.beginning)
+            _check(_fetcher().fetch(self.url, **plan, on_progress=on_progress), taking.beginning)
         return target
 
     async def asave(
@@ -201,35 +201,26 @@ class RemoteFile(MediaFile):
             TypeError: `on_progress` is asynchronous.
             PolymuxError: See `save`.
         """
-        from polymux.fetch.fetcher import afetch
-
         target = Path(os.fsdecode(path))
         refuse_asynchronous("on_progress", on_progress)
         with _pending(target, overwrite=overwrite) as taking:
             plan = self._plan(taking, limit_bytes, timeout)
-            _check(await afetch(self.url, **plan, on_progress=on_progress), taking.beginning)
+            fetched = await _fetcher().afetch(self.url, **plan, on_progress=on_progress)
+            _check(fetched, taking.beginning)
         return target
 
     def __iter__(self) -> Iterator[bytes]:
         """Iterate over the bytes in pieces. Uses a temporary file."""
-        from tempfile import TemporaryFile
-
-        from polymux.fetch.fetcher import fetch
-
-        with TemporaryFile() as file:
+        with _temporary_file() as file:
             taking = _Taking(file)
-            _check(fetch(self.url, **self._plan(taking)), taking.beginning)
+            _check(_fetcher().fetch(self.url, **self._plan(taking)), taking.beginning)
             yield from _pieces(file)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Iterate over the bytes in pieces. Uses a temporary file."""
-        from tempfile import TemporaryFile
-
-        from polymux.fetch.fetcher import afetch
-
-        with TemporaryFile() as file:
+        with _temporary_file() as file:
             taking = _Taking(file)
-            _check(await afetch(self.url, **self._plan(taking)), taking.beginning)
+            _check(await _fetcher().afetch(self.url, **self._plan(taking)), taking.beginning)
             for piece in _pieces(file):
                 yield piece
 
@@ -244,14 +235,12 @@ class RemoteFile(MediaFile):
         return {"policy": self._policy(), "limits": limits, "destination": taking}
 
     def _policy(self) -> FetchPolicy:
-        from polymux.client.connection import hosts_like
-        from polymux.fetch.fetcher import FetchPolicy
-
-        return FetchPolicy(
+        policy: FetchPolicy = _fetcher().FetchPolicy(
             allowed_hosts=() if self._host is None else hosts_like(self._host),
             certificate_bundle=self._certificates,
             verify_allowed_hosts=self._verified,
         )
+        return policy
 
     def _repr_html_(self) -> str:
         """Return an image or player for notebooks; small files are embedded."""
@@ -291,6 +280,20 @@ class RemoteFile(MediaFile):
         return made, ()
 
 
+def _fetcher() -> ModuleType:
+    with IMPORTING:
+        from polymux.fetch import fetcher
+
+    return fetcher
+
+
+def _temporary_file() -> AbstractContextManager[BinaryIO]:
+    with IMPORTING:
+        from tempfile import TemporaryFile
+
+    return TemporaryFile()
+
+
 def _name_of(url: str) -> str:
     return path_in(url).rpartition("/")[2] or url.partition("?")[0]
 
@@ -312,7 +315,8 @@ class _Taking:
 @contextmanager
 def _pending(target: Path, *, overwrite: bool) -> Iterator[_Taking]:
     """Yield a file that gets its name at the end unless an exception occurs."""
-    from polymux._util.atomic_file import PendingFile
+    with IMPORTING:
+        from polymux._util.atomic_file import PendingFile
 
     pending = PendingFile(target, overwrite=overwrite)
     try:
@@ -325,12 +329,11 @@ def _pending(target: Path, *, overwrite: bool) -> Iterator[_Taking]:
 def _limits(
     given_bytes: int | None, timeout: float | Timeout | None, usual_bytes: int
 ) -> FetchLimits:
-    from polymux.client import options
-    from polymux.fetch.fetcher import FetchLimits
-
     given = options.as_timeout(timeout)
     body_bytes = usual_bytes if given_bytes is None else given_bytes
-    limits = FetchLimits(body_bytes=body_bytes, total_ms=_milliseconds(_MAX_FETCH_S))
+    limits: FetchLimits = _fetcher().FetchLimits(
+        body_bytes=body_bytes, total_ms=_milliseconds(_MAX_FETCH_S)
+    )
     found = {"total_ms": given.total, "connect_ms": given.connect, "idle_ms": given.idle}
     named = {name: _milliseconds(one) for name, one in found.items() if one is not None}
     return replace(limits, **named)
@@ -355,8 +358,6 @@ def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
         )
     if fetched.ok:
         return
-    from polymux.client.answer import Answer, status_error
-
     fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
     body = bytes(beginning) if fetched.data is None else fetched.data
     raise status_error(Answer((fetched.status, fields.encode(), body, 1, 0.0)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from polymux._native import core
+from polymux._util.imports import IMPORTING
 from polymux._util.text import shown
 from polymux.client.multipart import multipart_body
 from polymux.errors import InvalidRequestError
@@ -156,7 +157,8 @@ class _Shape(NamedTuple):
 @cache
 def _shape(operation: str, variant: str) -> _Shape:
     # Parsed directly: importing `polymux.contract` takes a third of a process's first request.
-    import json
+    with IMPORTING:
+        import json
 
     (described,) = json.loads(core.describe(operation))
     found = next(one for one in described["variants"] if one.get("id", "") == variant)

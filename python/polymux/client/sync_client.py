@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polymux._util.imports import IMPORTING
 from polymux.client.answer import Answer
 from polymux.client.base import ClientBase
 from polymux.client.call import Call
@@ -220,7 +221,8 @@ class Client(ClientBase, Operations):
         return call.result_of_job(job.raise_for_status())
 
     def _stream(self, call: Call) -> ChatStream:
-        from polymux.client.chat_stream import ChatStream, make_stream
+        with IMPORTING:
+            from polymux.client.chat_stream import ChatStream, make_stream
 
         exchange = call.session.open(*call.arguments(), "chat")
         exchange.wait_for_news()

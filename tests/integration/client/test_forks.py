@@ -112,8 +112,6 @@ def busy(work):
     except BaseException as error:
         failures.append(error)
 works = [lambda: calls(client, "busy", 1), lambda: asyncio.run(async_calls(other, "busy", 4))]
-for work in works:  # Completes lazy imports: import locks are Python's matter.
-    work()
 threads = [threading.Thread(target=busy, daemon=True, args=(work,)) for work in works]
 for thread in threads:
     thread.start()
@@ -139,7 +137,6 @@ def test_a_fork_while_a_thread_makes_the_first_call(reference: ReferenceServer) 
 client = polymux.Client(url, key)
 os.environ["POLYMUX_CONFIG"] = fifo = f"/tmp/polymux-{os.getpid()}.fifo"
 os.mkfifo(fifo)
-polymux.Client(url, key, chat_model="a").with_options().predictions  # Completes lazy imports.
 first = threading.Thread(target=client.chat, args=("first",))
 first.start()
 time.sleep(0.5)  # Until it reads its configuration file.
@@ -155,6 +152,43 @@ finally:
         os.unlink(fifo)
 first.join()
 calls(client, "parent", 1)
+"""
+    run(code, reference.url)
+
+
+def test_forks_while_a_thread_imports(reference: ReferenceServer) -> None:
+    """A child does not wait for a module that a thread of its parent was importing (K01)."""
+    code = """
+importing, forked = threading.Event(), threading.Event()
+def work():
+    client = polymux.Client(url, key)
+    calls(client, "child", 1)
+    client.convert_to_mp3(("a.wav", b"x")).read()
+    client.transcribe(("a.wav", b"x"))
+    try:
+        client.generate_image("a", width=1001)
+    except polymux.InvalidRequestError:
+        pass
+def pause(event, arguments):
+    if event == "import" and arguments[0].startswith("polymux.") and (
+            threading.current_thread() is thread):
+        forked.clear()
+        importing.set()
+        forked.wait(0.1)
+def in_time():
+    signal.alarm(20)
+    work()
+thread = threading.Thread(target=work)
+sys.addaudithook(pause)
+thread.start()
+children = []
+while thread.is_alive():
+    if importing.wait(0.1):
+        importing.clear()
+        children.append(in_child(in_time))
+        forked.set()
+assert children
+join(*children)
 """
     run(code, reference.url)
 

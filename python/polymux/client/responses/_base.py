@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from polymux._native import core
+from polymux._util.imports import IMPORTING
 from polymux._util.redaction import redact
 from polymux._util.text import shown
 from polymux.errors import DecodeError
@@ -336,7 +337,8 @@ class Response(Result):
 
     def _file(self, url: str) -> MediaFile:
         """Return a file that the response refers to and that its server may host."""
-        from polymux.client.remote_file import RemoteFile
+        with IMPORTING:
+            from polymux.client.remote_file import RemoteFile
 
         return RemoteFile(url) if self._answer is None else self._answer.file(url)
 
@@ -387,7 +389,8 @@ def parsed(body: bytes) -> Any:
     try:
         return core.parse_json(body)
     except DecodeError:
-        from polymux._native.json_numbers import mended
+        with IMPORTING:
+            from polymux._native.json_numbers import mended
 
         whole = mended(body)
         if whole is None:

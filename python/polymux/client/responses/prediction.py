@@ -13,6 +13,7 @@ from polymux._util.html_repr import (
     preformatted,
     table,
 )
+from polymux._util.imports import IMPORTING
 from polymux._util.text import clock, printable, short_repr, shortened
 from polymux.client.responses._base import (
     Response,
@@ -339,7 +340,8 @@ def _moment(time_s: float | None) -> str:
 
 def files_of(result: Any) -> list[tuple[str, MediaFile]]:
     """Return the files of a result with labels. A label is empty unless it is needed."""
-    from polymux.media.media_file import MediaFile
+    with IMPORTING:
+        from polymux.media.media_file import MediaFile
 
     if isinstance(result, MediaFile):
         return [("", result)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from polymux._util.html_repr import embedded, is_address, link, table
+from polymux._util.imports import IMPORTING
 from polymux._util.text import shown
 from polymux.client.responses._base import Response, all_nested, keep, member, wrong
 from polymux.errors import PolymuxError
@@ -112,7 +113,8 @@ def _song_cover_html(one: Song) -> str:
     """Return the cover, downloaded with SSRF protection and without an API key."""
     if not is_address(one.image_url):
         return ""
-    from polymux.client.remote_file import RemoteFile
+    with IMPORTING:
+        from polymux.client.remote_file import RemoteFile
 
     file = one._file(one.image_url)  # noqa: SLF001 - it knows the server of the response
     if not isinstance(file, RemoteFile):
