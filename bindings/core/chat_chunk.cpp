@@ -203,7 +203,11 @@ PyObject* chunk_index(PyObject* self, void*) {
 
 PyObject* chunk_reasoning(PyObject* self, void*) {
     try {
-        return str_of(parsed(json_of(*as_chunk(self))).reasoning);
+        const stream::ParsedChunk& chunk = parsed(json_of(*as_chunk(self)));
+        // Without the text that its JSON has, it repeats earlier chunks.
+        const bool repeats = chunk.whole_answer && !chunk.content.empty() &&
+                             PyUnicode_GetLength(as_chunk(self)->content) == 0;
+        return str_of(repeats ? std::string_view() : chunk.reasoning);
     } catch (const std::bad_alloc&) {
         return PyErr_NoMemory();
     }
@@ -340,6 +344,13 @@ ChunkJson json_of_chunk(PyObject* chunk) noexcept {
     return {.block = block,
             .offset = static_cast<std::size_t>(own.json - block->data()),
             .bytes = own.json_bytes};
+}
+
+std::string_view content_of_chunk(PyObject* chunk) noexcept {
+    Py_ssize_t bytes = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(as_chunk(chunk)->content, &bytes);
+    if (text == nullptr) PyErr_Clear();
+    return {text, text == nullptr ? 0 : static_cast<std::size_t>(bytes)};
 }
 
 PyObject* finish_reason_of(PyObject* chunk) noexcept {

@@ -37,6 +37,9 @@ struct ChunkJson {
 
 ChunkJson json_of_chunk(PyObject* chunk) noexcept;
 
+/// The chunk's `content`, valid as long as the chunk.
+std::string_view content_of_chunk(PyObject* chunk) noexcept;
+
 /// The chunk's finish reason, borrowed: str or None.
 PyObject* finish_reason_of(PyObject* chunk) noexcept;
 

@@ -61,7 +61,8 @@ PyObject* ChatFeed::next() {
     if (record.traits.has_usage) {
         usage_ = json_of_chunk(chunk);
     }
-    if (record.traits.finish_reason != stream::FinishReason::none) {
+    if (record.traits.choice_index <= 0 &&
+        record.traits.finish_reason != stream::FinishReason::none) {
         Py_XSETREF(finish_reason_, Py_NewRef(finish_reason_of(chunk)));
     }
     return chunk;
@@ -91,13 +92,15 @@ bool ChatFeed::feed(PyObject* piece) {
 
 bool ChatFeed::feed_chunk(PyObject* chunk) {
     begin_batch();
-    const bool added = run(0, [this, chunk] {
+    std::int64_t index = 0;
+    const bool added = run(0, [this, chunk, &index] {
         const stream::ParsedChunk& parsed = parsed_chunk(chunk);
-        transcript_.add(parsed.content, parsed.traits);
+        index = parsed.traits.choice_index;
+        transcript_.add(content_of_chunk(chunk), parsed.traits);
         if (parsed.traits.has_usage) usage_ = json_of_chunk(chunk);
     });
     if (!added) return false;
-    if (finish_reason_of(chunk) != Py_None) {
+    if (index <= 0 && finish_reason_of(chunk) != Py_None) {
         Py_XSETREF(finish_reason_, Py_NewRef(finish_reason_of(chunk)));
     }
     Py_XSETREF(given_, Py_NewRef(chunk));

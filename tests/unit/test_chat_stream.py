@@ -176,6 +176,83 @@ def test_a_reported_failure_is_an_api_error(consume: Callable[[list[bytes]], Non
     assert (bare.value.code, bare.value.type) == ("api_error", None)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"detail": "it broke"},
+        {"detail": [{"loc": ["body"], "msg": "it broke", "type": "missing"}]},
+        {"code": 500, "message": "it broke"},
+        {"type": "error", "message": "it broke"},
+        {"errors": [{"message": "it broke"}]},
+        {"error": True, "message": "it broke"},
+        [{"error": {"message": "it broke"}}],
+    ],
+)
+def test_errors_of_other_servers(error: Any) -> None:
+    """In an event without a type, and as the whole body, also with status 200."""
+    for body in (event(error), json.dumps(error).encode()):
+        with pytest.raises(polymux.APIError, match=r"^it broke$"):
+            list(polymux.decode_chat_stream([body]))
+
+
+def choice(index: int, text: str, reason: str | None = None) -> dict[str, Any]:
+    return {"index": index, "delta": {"content": text}, "finish_reason": reason}
+
+
+def test_a_last_chunk_that_repeats_the_whole_answer() -> None:
+    message = {"role": "assistant", "content": "Hello", "reasoning_content": "Hm"}
+    whole = {"index": 0, "finish_reason": "stop", "message": message}
+    stream = polymux.decode_chat_stream([HELLO + event({"choices": [whole]})])
+    chunks = list(stream)
+    assert stream.text == "Hello" == "".join(chunk.content for chunk in chunks)
+    assert chunks[-1].reasoning == ""
+    assert stream.finish_reason == "stop"
+    # Passed on as chunks, for example by an upstream.
+    passed_on = polymux.decode_chat_stream([*chunks, DONE])
+    assert list(passed_on) == chunks
+    assert passed_on.text == "Hello"
+    only = polymux.decode_chat_stream([event({"choices": [whole]}) + DONE])
+    assert (next(only).reasoning, list(only), only.text) == ("Hm", [], "Hello")
+
+
+def test_several_answers_in_one_stream() -> None:
+    """Totals are those of the first answer, whatever the order of the others."""
+    stream = polymux.decode_chat_stream(
+        [
+            event({"choices": [choice(1, "B"), choice(0, "A")]}),
+            event({"choices": [choice(0, "a", "length")]}),
+            event({"choices": [choice(1, "b", "stop")]}),
+            DONE,
+        ]
+    )
+    assert [(chunk.index, chunk.content) for chunk in stream] == [(0, "A"), (0, "a"), (1, "b")]
+    assert (stream.text, stream.finish_reason) == ("Aa", "length")
+
+
+def test_a_half_of_a_character_without_the_other() -> None:
+    body = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n'
+    for parts in ([b"a\\ud83d", b"b", b"c"], [b"a\\ud83d", b"b\\ud83d", b"\\ude00c"]):
+        stream = polymux.decode_chat_stream([body % part for part in parts] + [DONE])
+        assert "".join(stream.texts()) == "a\ufffdb" + (
+            "c" if len(parts[1]) == 1 else "\U0001f600c"
+        )
+
+
+def test_values_that_other_parsers_refuse() -> None:
+    """Numbers beyond 64 bits, and token counts within the choice."""
+    large = event({"choices": [choice(0, "x")], "created": 10**30, "seed": 1.5}).replace(
+        b"1.5", b"1e999"
+    )
+    end = choice(0, "", "stop") | {"usage": {"total_tokens": 7}}
+    stream = polymux.decode_chat_stream([large, event({"choices": [end]}), DONE])
+    assert next(stream).created == 10**30
+    assert [chunk.usage.total_tokens for chunk in stream] == [7]
+    assert stream.text == "x"
+    assert stream.usage.total_tokens == 7
+    with pytest.raises(polymux.DecodeError):
+        list(polymux.decode_chat_stream([b'data: {"choices":[],"created":012345678901234567}\n\n']))
+
+
 @BOTH
 def test_what_is_no_stream_is_a_decode_error(consume: Callable[[list[bytes]], None]) -> None:
     with pytest.raises(polymux.DecodeError) as caught:

@@ -142,6 +142,7 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
         return;
     }
     if (without_leading_blanks(event.data).empty()) return;
+    mended_ = half_lost_ = false;
     Match match;
     const bool plain = event.single_line && event.type.empty();
     if (const ChunkTemplate* known =
@@ -156,7 +157,7 @@ void ChatDecoder::read_event(const SseEvent& event, ChunkParser& parser, ChatBat
         end(undecodable("the data of a stream event " + parsed.reason, event.offset_bytes), batch);
     } else {
         add_parsed(parsed, event.data, batch);
-        if (plain) learn(event, parsed);
+        if (plain && !parsed.whole_answer) learn(event, parsed);
     }
 }
 
@@ -166,7 +167,21 @@ const ParsedChunk& ChatDecoder::parse(std::string_view json, ChunkParser& parser
     if (!parsed.wrong_text) return parsed;
     if (!mender_) mender_ = std::make_unique<SurrogateMender>();
     char* const begin = splitter_.block()->data() + (json.data() - splitter_.block()->data());
-    return mender_->mend(begin, json.size()) ? parser.parse(json) : parsed;
+    mended_ = mender_->mend(begin, json.size());
+    half_lost_ = mender_->lost_half();
+    return mended_ ? parser.parse(json) : parsed;
+}
+
+/// A first half of a surrogate pair without its second half becomes U+FFFD before the next text, or
+/// at the end of the answer.
+void ChatDecoder::add_lost_half(std::string_view text, const ChunkTraits& traits,
+                                ChatBatch& batch) {
+    if (!mender_) return;
+    const bool follows = !text.empty() || traits.finish_reason != FinishReason::none;
+    if (!mended_ && follows && traits.choice_index == half_choice_)
+        half_lost_ = mender_->drop_half();
+    if (half_lost_) batch.text_.append("\xEF\xBF\xBD");
+    if (mended_) half_choice_ = traits.choice_index;
 }
 
 /// Also stores the bytes around the data, to match the whole next event at once.
@@ -199,10 +214,13 @@ void ChatDecoder::add_matched(const ChunkTraits& traits, std::string_view json, 
     if (traits.choice_index >= 0) {  // Templates are made only from chunks with one choice.
         begun_.add(traits.choice_index);
         if (traits.finish_reason != FinishReason::none) ended_choices_.add(traits.choice_index);
+        if (!match.content.empty()) streamed_.add(traits.choice_index);
     }
+    mended_ = half_lost_ = false;
     ChatRecord& record = batch.records_.back();
-    if (match.has_escapes) {
-        const std::size_t begin = batch.text_.size_bytes();
+    const std::size_t begin = batch.text_.size_bytes();
+    add_lost_half(match.content, traits, batch);
+    if (match.has_escapes || half_lost_) {
         append_unescaped(batch.text_, match.content);
         set_text(record, begin, batch);
     } else if (!match.content.empty()) {
@@ -218,7 +236,12 @@ void ChatDecoder::add_parsed(const ParsedChunk& parsed, std::string_view json, C
     begun_.add(parsed.begun);
     ended_choices_.add(parsed.ended);
     const std::size_t begin = batch.text_.size_bytes();
-    batch.text_.append(parsed.content);
+    add_lost_half(parsed.content, parsed.traits, batch);
+    const std::int64_t index = std::max(parsed.traits.choice_index, std::int64_t{0});
+    // Some servers repeat the whole text in the last chunk.
+    const bool repeats = parsed.whole_answer && streamed_.contains(index);
+    if (!repeats) batch.text_.append(parsed.content);
+    if (!parsed.whole_answer && !parsed.content.empty()) streamed_.add(index);
     set_text(batch.records_.back(), begin, batch);
 }
 

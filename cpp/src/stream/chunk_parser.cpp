@@ -66,9 +66,60 @@ std::string words_of(element value) {
 
 /// Servers send `"error": null` and similar values in valid chunks.
 bool says_error(element value) {
-    object members;
-    if (value.get(members) == simdjson::SUCCESS) return members.size() > 0;
-    return value.is_array() || value.is_number() || !text_of(value).empty();
+    if (value.is_object()) return object_of(value).size() > 0;
+    if (value.is_array()) return array_of(value).size() > 0;
+    bool flag = false;
+    if (value.get(flag) == simdjson::SUCCESS) return flag;
+    return value.is_number() || !text_of(value).empty();
+}
+
+constexpr std::size_t not_a_number = std::string_view::npos;
+
+/// The end of the number at a position (RFC 8259, 6).
+std::size_t number_end(std::string_view json, std::size_t at) {
+    const auto is = [&](std::string_view any) {
+        return at < json.size() && any.find(json[at]) != any.npos;
+    };
+    const auto skip_digits = [&] {
+        const std::size_t begin = at;
+        while (is("0123456789")) ++at;
+        return at - begin;
+    };
+    if (is("-")) ++at;
+    const bool zero = is("0");
+    const std::size_t digits = skip_digits();
+    if (digits == 0 || (zero && digits > 1)) return not_a_number;
+    if (is(".") && (++at, skip_digits() == 0)) return not_a_number;
+    if (is("eE")) {
+        ++at;
+        if (is("+-")) ++at;
+        if (skip_digits() == 0) return not_a_number;
+    }
+    return at;
+}
+
+/// Replaces numbers that may exceed 64 bits by 0, because simdjson refuses them. No reader of a
+/// chunk needs their values. Returns false if there is none.
+bool shorten_numbers(std::string& json) {
+    constexpr std::size_t max_bytes = 17;
+    bool in_text = false;
+    bool shortened = false;
+    for (std::size_t at = 0; at < json.size(); ++at) {
+        const char one = json[at];
+        if (one == '"') in_text = !in_text;
+        if (in_text && one == '\\') ++at;
+        if (in_text || (one != '-' && (one < '0' || one > '9'))) continue;
+        const std::size_t end = number_end(json, at);
+        if (end == not_a_number) return false;
+        const std::string_view number = std::string_view(json).substr(at, end - at);
+        if (number.size() > max_bytes || number.find_first_of("eE") != number.npos) {
+            json.replace(at, end - at, std::string(end - at, ' '));
+            json[at] = '0';
+            shortened = true;
+        }
+        at = end - 1;
+    }
+    return shortened;
 }
 
 std::string reason_of(simdjson::error_code code) {
@@ -88,8 +139,24 @@ class ChunkParser::State {
 public:
     const ParsedChunk& parse(std::string_view json) {
         parsed_ = ParsedChunk();
+        choice_usage_ = false;
         element root;
-        if (const auto code = read(json, root); code != simdjson::SUCCESS) {
+        auto code = read(json, root);
+        if (code == simdjson::NUMBER_ERROR || code == simdjson::BIGINT_ERROR) {
+            shortened_.assign(json);
+            if (shorten_numbers(shortened_)) {
+                shortened_.append(Block::padding_bytes, '\0');
+                code = read({shortened_.data(), json.size()}, root);
+            }
+        }
+        // Gemini sends a list with one error.
+        if (code == simdjson::SUCCESS && root.is_array() && array_of(root).size() > 0 &&
+            array_of(root).at(0).is_object()) {
+            read_root(object_of(array_of(root).at(0).value_unsafe()));
+            if (parsed_.kind == ParsedChunk::Kind::error) return parsed_;
+            parsed_ = ParsedChunk();
+        }
+        if (code != simdjson::SUCCESS) {
             parsed_.reason = reason_of(code);
             parsed_.wrong_text = code == simdjson::STRING_ERROR;
         } else if (!root.is_object()) {
@@ -124,6 +191,9 @@ private:
         bool has_groq_usage = false;
         bool has_error = false;
         bool is_error = false;
+        bool has_error_type = false;
+        bool has_details = false;
+        bool has_code = false;
         for (const auto& [name, value] : root) {
             if (name == "choices") {
                 forget_choices();
@@ -142,15 +212,24 @@ private:
                 error = value;
             } else if (name == "object") {
                 is_error = text_of(value) == "error";
+            } else if (name == "detail" || name == "errors") {
+                has_details = says_error(value);
+                if (has_details) read_details(value);
             } else {
+                if (name == "type") has_error_type = text_of(value) == "error";
+                if (name == "code") has_code = says_error(value);
                 // For an `event: error` whose data is the error itself, and for members next to
                 // `"error": text`.
                 read_error_field(name, value);
             }
         }
+        // Other servers' errors have no `error`. Chunks may have the same members.
+        const bool is_chunk = parsed_.has_choices || has_response;
+        const bool has_message = has_code && !parsed_.error.message.empty();
+        is_error = is_error || has_error_type || (!is_chunk && (has_details || has_message));
         if (has_error || is_error) parsed_.kind = ParsedChunk::Kind::error;
         if (has_error) read_error(error);
-        parsed_.traits.has_usage = parsed_.traits.has_usage || has_groq_usage;
+        parsed_.traits.has_usage = parsed_.traits.has_usage || has_groq_usage || choice_usage_;
         if (has_response && !parsed_.has_choices) {
             parsed_.has_choices = true;
             parsed_.traits.has_content = true;
@@ -165,6 +244,7 @@ private:
         parsed_.has_choices = parsed_.whole_answer = false;
         parsed_.choices = 0;
         parsed_.begun = parsed_.ended = {};
+        choice_usage_ = false;
     }
 
     void forget_delta() {
@@ -177,24 +257,29 @@ private:
 
     void read_choices(array choices) {
         parsed_.has_choices = true;
+        object first;
         for (const element choice : choices) {
-            const bool first = parsed_.choices++ == 0;
+            ++parsed_.choices;
             if (!choice.is_object()) continue;
             const ChoiceState state = state_of(object_of(choice));
             parsed_.begun.add(state.index);
+            choice_usage_ = choice_usage_ || state.has_usage;
             const auto reason = word_of<FinishReason>(finish_words, state.finish_reason);
             if (reason != FinishReason::none) parsed_.ended.add(state.index);
-            if (!first) continue;
+            const std::int64_t lowest = parsed_.traits.choice_index;
+            if (lowest >= 0 && lowest <= state.index) continue;
             parsed_.traits.choice_index = state.index;
             parsed_.traits.finish_reason = reason;
             parsed_.finish_reason = state.finish_reason;
-            read_choice(object_of(choice));
+            first = object_of(choice);
         }
+        if (parsed_.traits.choice_index >= 0) read_choice(first);
     }
 
     struct ChoiceState {
         std::int64_t index = 0;
         std::string_view finish_reason;
+        bool has_usage = false;  // Moonshot sends the token counts here.
     };
 
     static ChoiceState state_of(object choice) {
@@ -207,6 +292,8 @@ private:
                                   : 0;
             } else if (name == "finish_reason") {
                 state.finish_reason = text_of(value);
+            } else if (name == "usage") {
+                state.has_usage = value.is_object();
             }
         }
         return state;
@@ -273,9 +360,14 @@ private:
         }
     }
 
+    /// `detail` or `errors`: a text, an error, or a list of either, not empty.
+    void read_details(element details) {
+        read_error(details.is_array() ? array_of(details).at(0).value_unsafe() : details);
+    }
+
     void read_error(element error) {
         if (!error.is_object()) {
-            parsed_.error.message = words_of(error);
+            if (!error.is_bool()) parsed_.error.message = words_of(error);
             return;
         }
         const object members = object_of(error);
@@ -283,7 +375,7 @@ private:
     }
 
     void read_error_field(std::string_view name, element value) {
-        if (name == "message") parsed_.error.message = words_of(value);
+        if (name == "message" || name == "msg") parsed_.error.message = words_of(value);
         if (name == "type") parsed_.error.error_type = words_of(value);
         if (name == "code") parsed_.error.error_code = words_of(value);
         if (name == "param") parsed_.error.error_param = words_of(value);
@@ -291,8 +383,10 @@ private:
 
     simdjson::dom::parser parser_;
     ParsedChunk parsed_;
+    bool choice_usage_ = false;
     std::string joined_content_;
     std::string joined_reasoning_;
+    std::string shortened_;  // See `shorten_numbers`.
 };
 
 ChunkParser::ChunkParser() : state_(std::make_unique<State>()) {}

@@ -166,6 +166,7 @@ bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
     constexpr unsigned replacement = 0xFFFD;
     char* const end = json + bytes;
     char* out = json;
+    pending_ = std::exchange(high_, 0U);
     bool mended = false;
     bool in_text = false;
     const char* text = nullptr;  // Start of the text.
@@ -192,9 +193,9 @@ bool SurrogateMender::mend(char* json, std::size_t bytes) noexcept {
         mended = true;
         if (high && *behind == '"') {
             high_ = code;
-        } else if (!high && at == text && high_ != 0) {
-            out = put_utf8(out, joined(high_, code));
-            high_ = 0;
+        } else if (!high && at == text && pending_ != 0) {
+            out = put_utf8(out, joined(pending_, code));
+            pending_ = 0;
         } else {
             out = put_utf8(out, replacement);
         }

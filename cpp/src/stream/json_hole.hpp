@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "polymux/request/json_text.hpp"
 
@@ -27,13 +28,17 @@ void append_unescaped(json::Buffer& buffer, std::string_view body);
 class SurrogateMender {
 public:
     /// Rewrites the document in place, padded with spaces. A first half at the end of a text is
-    /// kept for a second half at the start of a later text, and is lost if none follows. Any other
-    /// lone surrogate becomes U+FFFD. Returns false, and leaves the document unchanged, if it had
-    /// none.
+    /// kept for a second half at the start of a text of the next document. Any other lone surrogate
+    /// becomes U+FFFD. Returns false, and leaves the document unchanged, if it had none.
     bool mend(char* json, std::size_t bytes) noexcept;
+    /// After `mend`: whether the first half that was kept before was not continued.
+    [[nodiscard]] bool lost_half() const noexcept { return pending_ != 0; }
+    /// Drops the kept first half. Returns false if there is none.
+    bool drop_half() noexcept { return std::exchange(high_, 0U) != 0; }
 
 private:
-    unsigned high_ = 0;  // The pending first half.
+    unsigned high_ = 0;     // The kept first half.
+    unsigned pending_ = 0;  // That of the previous document.
 };
 
 /// The end of a JSON number that fits a 64-bit parser; null for any other text.

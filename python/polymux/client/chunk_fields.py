@@ -6,6 +6,7 @@ The native module calls these functions with the chunk's JSON as received.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -89,7 +90,13 @@ def model(raw: bytes) -> Any:
 
 def created(raw: bytes) -> Any:
     """Unix time in seconds."""
-    return document(raw).get("created")
+    found = document(raw).get("created")
+    return whole(found) if isinstance(found, float) else found
+
+
+def whole(number: float) -> int | None:
+    """Convert a number that some servers send with a fraction."""
+    return int(number) if math.isfinite(number) else None
 
 
 def choices(raw: bytes) -> tuple[Any, ...]:
@@ -98,8 +105,14 @@ def choices(raw: bytes) -> tuple[Any, ...]:
 
 
 def _first_choice(raw: bytes) -> Mapping[str, Any]:
-    found = choices(raw)
-    return found[0] if found and isinstance(found[0], Fields) else {}
+    """Return the choice with the lowest index, like the core."""
+    found = [one for one in choices(raw) if isinstance(one, Fields)]
+    return min(found, key=_index, default={})
+
+
+def _index(choice: Mapping[str, Any]) -> int:
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def tool_calls(raw: bytes) -> tuple[Any, ...]:
@@ -114,7 +127,9 @@ def logprobs(raw: bytes) -> Any:
 
 
 def usage(raw: bytes) -> Any:
-    """Return the token counts. Groq sends them in `x_groq`."""
+    """Return the token counts. Groq sends them in `x_groq`, and Moonshot in a choice."""
     members = document(raw)
-    groq = members.get("x_groq")
-    return view(members.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None))
+    for holder in (members, members.get("x_groq"), *(members.get("choices") or ())):
+        if isinstance(holder, dict) and isinstance(holder.get("usage"), dict):
+            return view(holder["usage"])
+    return None

@@ -35,7 +35,7 @@ enum class ChatRole : std::uint8_t {
 
 /// Properties that all chunks of one template share.
 struct ChunkTraits {
-    std::int64_t choice_index = -1;  ///< `choices[0].index`; -1 without choices.
+    std::int64_t choice_index = -1;  ///< The lowest index in `choices`; -1 without choices.
     FinishReason finish_reason = FinishReason::none;
     ChatRole role = ChatRole::none;
     bool has_content = false;  ///< `delta.content` is text; false for null and absent.
@@ -115,7 +115,8 @@ class Transcript {
 public:
     void add(std::string_view text, const ChunkTraits& traits) {
         ++chunks_;
-        if (traits.choice_index <= 0) text_.append(text);
+        if (traits.choice_index > 0) return;
+        text_.append(text);
         if (traits.finish_reason != FinishReason::none) finish_reason_ = traits.finish_reason;
     }
 

@@ -74,6 +74,7 @@ private:
                      ChatBatch& batch);
     void add_parsed(const ParsedChunk& parsed, std::string_view json, ChatBatch& batch);
     void add_record(const ChunkTraits& traits, std::string_view json, ChatBatch& batch);
+    void add_lost_half(std::string_view text, const ChunkTraits& traits, ChatBatch& batch);
     static void set_text(ChatRecord& record, std::size_t begin, const ChatBatch& batch);
     void end(StreamEnd end, ChatBatch& batch);
 
@@ -84,6 +85,10 @@ private:
     Shape shape_ = Shape::unknown;
     ChoiceSet begun_;
     ChoiceSet ended_choices_;
+    ChoiceSet streamed_;      // Choices with text in a `delta`.
+    bool mended_ = false;     // The current chunk.
+    bool half_lost_ = false;  // Before the current chunk: half of a surrogate pair.
+    std::int64_t half_choice_ = 0;
     bool ended_ = false;
 };
 

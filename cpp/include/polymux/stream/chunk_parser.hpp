@@ -19,6 +19,9 @@ public:
         bits_ |= std::uint64_t{1} << (index < 63 ? index : 63);
     }
     void add(ChoiceSet others) noexcept { bits_ |= others.bits_; }
+    bool contains(std::int64_t index) const noexcept {
+        return (bits_ >> (index < 63 ? index : 63) & 1U) != 0;
+    }
     bool empty() const noexcept { return bits_ == 0; }
     bool holds(ChoiceSet others) const noexcept { return (others.bits_ & ~bits_) == 0; }
 
@@ -36,7 +39,7 @@ struct ParsedChunk {
     };
 
     Kind kind = Kind::invalid;
-    ChunkTraits traits;
+    ChunkTraits traits;  ///< Of the choice with the lowest index, like the following texts.
     std::string_view content;
     std::string_view reasoning;
     std::string_view finish_reason;  ///< Unchanged text.
@@ -45,7 +48,7 @@ struct ParsedChunk {
     std::string_view role;
     std::size_t choices = 0;
     bool has_choices = false;   ///< `choices` is present, or freellm's `response`.
-    bool whole_answer = false;  ///< Its first choice has a `message` instead of a `delta`.
+    bool whole_answer = false;  ///< The choice has a `message` instead of a `delta`.
     bool plain_text = true;     ///< `content` and `reasoning` are JSON strings, not lists of parts.
     bool wrong_text = false;    ///< For `invalid`: an invalid escape, or a lone surrogate.
     std::string reason;         ///< For `invalid`: the reason, as the end of a sentence.
