@@ -39,28 +39,30 @@ class Http2Request:
         self.body = body
 
     def answer(self, body: bytes, fields: dict[str, str] | None = None) -> None:
+        """Send everything at once."""
         block = _STATUS_200 + b"".join(
             b"\0" + _text(name) + _text(value) for name, value in (fields or {}).items()
         )
-        pieces = [
-            block[at : at + _MAX_FRAME_BYTES] for at in range(0, len(block), _MAX_FRAME_BYTES)
+        starts = range(0, len(block), _MAX_FRAME_BYTES)
+        frames = [
+            _frame(
+                CONTINUATION if at else HEADERS,
+                block[at : at + _MAX_FRAME_BYTES],
+                END_HEADERS if at == starts[-1] else 0,
+                self.stream,
+            )
+            for at in starts
         ]
-        for index, piece in enumerate(pieces):
-            kind = CONTINUATION if index else HEADERS
-            self._send(kind, piece, END_HEADERS if index == len(pieces) - 1 else 0)
-        self._send(DATA, body, END_STREAM)
+        self._connection.sendall(b"".join(frames) + _frame(DATA, body, END_STREAM, self.stream))
 
     def reset(self, code: int) -> None:
-        self._send(RST_STREAM, struct.pack(">I", code))
+        self._connection.sendall(_frame(RST_STREAM, struct.pack(">I", code), 0, self.stream))
 
     def go_away(self, last_stream: int) -> None:
         self._connection.sendall(_frame(GOAWAY, struct.pack(">II", last_stream, 0)))
 
     def close(self) -> None:
         self._connection.shutdown(socket.SHUT_RDWR)
-
-    def _send(self, kind: int, payload: bytes, flags: int = 0) -> None:
-        self._connection.sendall(_frame(kind, payload, flags, self.stream))
 
 
 class Http2Server:

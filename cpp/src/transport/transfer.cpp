@@ -184,8 +184,10 @@ Result<void> Transfer::configure() {
     const auto connect = task.deadlines.connect.value_or(milliseconds{max_connect_ms});
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::clamp(std::int64_t{connect.count()},
                                                                 std::int64_t{1}, max_connect_ms)));
-    set(CURLOPT_BUFFERSIZE,
-        task.response_mode == ResponseMode::raw ? file_buffer_bytes : stream_buffer_bytes);
+    // Over HTTP/2, libcurl 7.88 waits forever after a head larger than this buffer.
+    const bool large =
+        task.response_mode == ResponseMode::raw || offers_http2(task, *context_.session);
+    set(CURLOPT_BUFFERSIZE, large ? file_buffer_bytes : stream_buffer_bytes);
     set(CURLOPT_ACCEPT_ENCODING, task.response_mode == ResponseMode::buffered ? "" : nullptr);
     const bool is_last = task.response_mode == ResponseMode::chat && server_closes_after_streams();
     set(CURLOPT_FORBID_REUSE, is_last || !context_.session->options.reuse ? 1L : 0L);

@@ -140,6 +140,22 @@ def test_a_request_that_was_perhaps_processed(
     assert [b"second" in one.body for one in server.requests] == [False, True]
 
 
+@pytest.mark.parametrize("count", [2, 10])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_head(kind: type, count: int, authority: Authority) -> None:
+    """More than 16 KiB of header fields."""
+    fields = {f"x-{number}": str(number) * 10_000 for number in range(count)}
+
+    def react(request: Http2Request) -> None:
+        request.answer(b'{"response":"fine"}', fields)
+
+    with Http2Server(authority.certificate(), react) as server:
+        answer = called(
+            kind, server.url, lambda client: client.free_chat("x"), verify=server.ca, timeout=20
+        )
+    assert (answer.text, answer.headers) == ("fine", fields)
+
+
 def test_a_server_that_refuses_every_request(authority: Authority) -> None:
     """The number of requests has a limit."""
     with (
