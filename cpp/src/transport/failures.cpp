@@ -31,6 +31,17 @@ Error connect_error(const CurlFailure& failure, const std::string& origin, std::
             .stage = stage};
 }
 
+Error proxy_refusal(int status, const std::string& origin) {
+    constexpr int no_credentials = 407;
+    const std::string check =
+        status == no_credentials ? "the user and password in its URL" : "its URL and its rules";
+    return {
+        .code = ErrorCode::connect_failed,
+        .message = "cannot connect to " + origin + ": the proxy refused the connection (status " +
+                   std::to_string(status) + "). Check " + check,
+        .stage = "proxy"};
+}
+
 Error lost(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
     const std::string when = failure.answered    ? "in the middle of its response"
                              : failure.connected ? "before it responded"
@@ -91,6 +102,7 @@ std::string origin_of(std::string_view url) {
 
 Error error_of(const CurlFailure& failure, const Request& request, const Deadlines& deadlines) {
     const std::string origin = origin_of(request.url);
+    if (failure.proxy_status != 0) return proxy_refusal(failure.proxy_status, origin);
     switch (failure.code) {
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:

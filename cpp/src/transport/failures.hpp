@@ -21,6 +21,7 @@ struct CurlFailure {
     CURLcode code = CURLE_OK;
     std::string_view detail;
     long os_errno = 0;
+    int proxy_status = 0;    ///< The proxy refused the connection with this status.
     bool connected = false;  ///< The request was already being sent.
     bool answered = false;   ///< A part of the response had arrived.
     bool unread = false;     ///< Received data was waiting for its reader.

@@ -64,8 +64,10 @@ bool should_retry(const TryResult& result) noexcept {
                (result.repeatable && is_one_of(status, {408, 425, 500, 502, 504, 529}));
     }
     switch (result.failure->code) {
-        case ErrorCode::connect_failed:
-            return true;
+        case ErrorCode::connect_failed: {
+            const bool is_final = result.proxy_status >= 400 && result.proxy_status < 500;
+            return !is_final || is_one_of(result.proxy_status, {408, 425, 429});
+        }
         case ErrorCode::timed_out:
             return result.failure->stage == "connect" ||
                    (result.repeatable && result.failure->stage == "first_byte");

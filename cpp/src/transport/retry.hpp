@@ -19,6 +19,7 @@ std::optional<milliseconds> retry_after(const ResponseHead& head);
 struct TryResult {
     const Error* failure = nullptr;      ///< Null if there was a response.
     const ResponseHead* head = nullptr;  ///< Null if there was no response.
+    int proxy_status = 0;                ///< The proxy refused the connection with this status.
     bool nothing_sent = false;           ///< The server cannot have received the whole request.
     bool repeatable = false;             ///< A repetition is safe.
 };

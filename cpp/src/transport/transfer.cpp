@@ -376,10 +376,18 @@ std::optional<Error> Transfer::failure_of(CURLcode code) {
     const CurlFailure failure{.code = code == CURLE_OK ? CURLE_GOT_NOTHING : code,
                               .detail = detail_.data(),
                               .os_errno = os_errno,
+                              .proxy_status = proxy_status(),
                               .connected = phase_ != Phase::connecting,
                               .answered = head_ != nullptr,
                               .unread = head_ != nullptr && paused_};
     return error_of(failure, exchange_->task().request, exchange_->task().deadlines);
+}
+
+int Transfer::proxy_status() const noexcept {
+    constexpr long first_refusal = 300;
+    long status = 0;
+    curl_easy_getinfo(handle(), CURLINFO_HTTP_CONNECTCODE, &status);
+    return phase_ == Phase::connecting && status >= first_refusal ? static_cast<int>(status) : 0;
 }
 
 std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
@@ -387,6 +395,7 @@ std::optional<milliseconds> Transfer::retry_delay(const Error* failure,
     const Task& task = exchange_->task();
     const TryResult result{.failure = failure,
                            .head = head_.get(),
+                           .proxy_status = proxy_status(),
                            .nothing_sent = phase_ == Phase::connecting || peer_got_nothing_ ||
                                            was_refused() || !sent_all_,
                            .repeatable = repeatable()};

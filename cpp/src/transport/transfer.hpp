@@ -113,6 +113,8 @@ private:
     bool resend_only_refused(bool http2) noexcept;
     void on_log(std::string_view line) noexcept;
     [[nodiscard]] bool was_refused() const noexcept;
+    /// Status with which the proxy refused a connection; otherwise 0.
+    [[nodiscard]] int proxy_status() const noexcept;
     [[nodiscard]] bool is_connection_stale() const noexcept;
     std::size_t on_header_line(std::string_view line);
     std::size_t on_trailer(std::string_view field, std::size_t line_bytes);

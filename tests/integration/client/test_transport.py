@@ -98,6 +98,22 @@ def test_a_proxy_that_was_asked_for(
         assert len(proxy.requests) == 2
 
 
+@pytest.mark.parametrize(("status", "tries"), [(403, 1), (407, 1), (502, 2)])
+def test_a_proxy_that_refuses_connections(status: int, tries: int) -> None:
+    """The error names the proxy's status, and only statuses that may change are retried (K12)."""
+    with MisbehavingServer() as proxy:
+        proxy.script(steps.answer(status, b""), times=None)
+        retry = polymux.Retry(1, first_backoff_s=0)
+        options = {"proxy": proxy.url, "retry": retry}
+        with (
+            polymux.Client("https://server.example", KEY, **options) as client,
+            pytest.raises(errors.ConnectError, match=str(status)) as caught,
+        ):
+            client.free_chat("x")
+        assert caught.value.stage == "proxy"
+        assert len(proxy.requests) == tries
+
+
 EVERY = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")
 
 
