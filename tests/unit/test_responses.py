@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 import time
 from typing import Any
@@ -40,6 +41,37 @@ def test_completion_with_tool_calls_and_next_to_nothing_else() -> None:
     assert (least.text, least.message.role) == ("", "assistant")
 
 
+def test_completion_of_servers_that_vary() -> None:
+    """What streams accept: parts, fractions, tool arguments as objects, long numbers."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "text", "text": "Hel"},
+        {"type": "text", "text": "lo"},
+    ]
+    call = {"function": {"name": "weather", "arguments": {"city": "Köln"}}}
+    answer = {
+        "created": 1.5,
+        "seed": 10**30,
+        "usage": {"prompt_tokens": 1.0},
+        "choices": [{"index": 0.0, "message": {"content": parts, "tool_calls": [call]}}],
+    }
+    completion = polymux.ChatCompletion.decode(body(answer))
+    assert (completion.text, completion.content, completion.reasoning) == ("Hello", "Hello", "Hm.")
+    assert (completion.created, completion.choices[0].index, completion.extra) == (
+        1,
+        0,
+        {"seed": 10**30},
+    )
+    assert completion.usage is not None
+    assert repr(completion.usage.prompt_tokens) == "1"
+    assert json.loads(completion.tool_calls[0].arguments) == {"city": "Köln"}
+    assert completion.message.extra == {}
+    (chunk,) = polymux.decode_chat_stream([body(answer)])
+    assert (chunk.content, chunk.reasoning, chunk.created) == ("Hello", "Hm.", 1)
+    other = {"choices": [{"message": {"content": "x", "reasoning_content": "Hm."}}]}
+    assert polymux.ChatCompletion.decode(body(other)).reasoning == "Hm."
+
+
 def message(members: str) -> str:
     """A completion with one message."""
     return f'{{"choices":[{{"message":{members}}}]}}'
@@ -65,10 +97,10 @@ def beside(members: str) -> str:
         ('{"choices":[5]}', "choices[0] Choice"),
         ('{"choices":[{"message":{}},{}]}', "choices[1].message"),
         (message('"hi"'), "choices[0].message"),
-        (message('{"content":[]}'), "choices[0].message.content"),
+        (message('{"content":{}}'), "choices[0].message.content"),
         (message('{"content":5.5}'), "choices[0].message.content"),
         (message('{"tool_calls":{}}'), "choices[0].message.tool_calls"),
-        (message('{"tool_calls":[{"function":{"arguments":{}}}]}'),
+        (message('{"tool_calls":[{"function":{"arguments":[]}}]}'),
          "choices[0].message.tool_calls[0].function.arguments"),
         (beside('"created":"now"'), "created"),
         (beside('"created":true'), "created boolean"),

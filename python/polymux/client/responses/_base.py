@@ -11,20 +11,23 @@ from polymux._native import core
 from polymux._util.imports import IMPORTING
 from polymux._util.redaction import redact
 from polymux._util.text import shown
+from polymux.client.chunk_fields import whole
 from polymux.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from polymux.client.answer import Answer
     from polymux.media.media_file import MediaFile
 
 ResultT = TypeVar("ResultT", bound="Result")
 ResponseT = TypeVar("ResponseT", bound="Response")
+Converted = tuple[type, "Callable[[Any], Any]"]
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "a string": (str,),
-    "an integer": (int,),
+    # Some servers send 1.0.
+    "an integer": (int, float),
     "a number": (int, float),
     "an object": (dict,),
     "an array": (list,),
@@ -53,6 +56,8 @@ def kind_of(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
+    if isinstance(value, float):
+        return "a number"
     return next(
         (name for name, types in _KINDS.items() if isinstance(value, types)),
         "a value that is not JSON",
@@ -98,13 +103,28 @@ class Member:
     Null counts as absent. Arrays and objects are copied on access, so the response stays unchanged.
     """
 
-    __slots__ = ("absent", "kind", "name", "required")
+    __slots__ = ("absent", "converted", "kind", "name", "required")
 
     def __init__(
-        self, kind: str, *, name: str = "", absent: Any = None, required: bool = False
+        self,
+        kind: str,
+        *,
+        name: str = "",
+        absent: Any = None,
+        required: bool = False,
+        converted: Converted | None = None,
     ) -> None:
-        """`name`: the member's name in the response, if it differs from the attribute's."""
+        """Describe a member.
+
+        Args:
+            kind: Its kind, a key of `_KINDS` or "anything".
+            name: Its name in the response, if it differs from the attribute's.
+            absent: Its value if it is missing.
+            required: Whether it must exist.
+            converted: A type that some servers send instead, and how to convert it.
+        """
         self.kind = kind
+        self.converted: Converted | None = (float, whole) if kind == "an integer" else converted
         self.name = name
         self.absent = absent
         self.required = required
@@ -116,6 +136,8 @@ class Member:
         if instance is None:
             return self
         value = instance._value.get(self.name)  # noqa: SLF001
+        if self.converted is not None and isinstance(value, self.converted[0]):
+            value = self.converted[1](value)
         return self.absent if value is None else fresh(value)
 
     def check(self, value: dict[str, Any], path: str) -> None:
@@ -124,7 +146,7 @@ class Member:
         if member is None:
             if self.required:
                 raise DecodeError(f"{joined(path, self.name)}: missing{error_of(value)}")
-        elif not is_kind(member, self.kind):
+        elif not is_kind(member, self.kind) and type(member) not in (self.converted or ()):
             raise wrong(joined(path, self.name), self.kind, member)
 
 
@@ -183,9 +205,9 @@ class Part:
                 self.kind(one, path=joined(at, index))
 
 
-def member(kind: str, *, name: str = "", absent: Any = None, required: bool = False) -> Any:
+def member(kind: str, **options: Any) -> Any:
     """Return a `Member`, typed as its value for type checkers."""
-    return Member(kind, name=name, absent=absent, required=required)
+    return Member(kind, **options)
 
 
 def part(kind: type[Result], *, required: bool = False, made_of_nothing: bool = False) -> Any:
@@ -203,10 +225,15 @@ def shape_of(members: Sequence[Member | Part]) -> Shape:
     leaves = [one for one in members if isinstance(one, Member) and one.kind != "anything"]
     nested = [one for one in members if isinstance(one, Part)]
     return Shape(
-        {one.name: sum(_BITS[kind] for kind in _KINDS[one.kind]) for one in leaves},
+        {one.name: sum(_BITS[kind] for kind in _kinds_of(one)) for one in leaves},
         tuple(one.name for one in members if one.required),
         {one.name: (one.kind._shape, one.many, not one.required) for one in nested},  # noqa: SLF001
     )
+
+
+def _kinds_of(one: Member) -> set[type]:
+    also = () if one.converted is None else (one.converted[0],)
+    return {*_KINDS[one.kind], *also}
 
 
 #: Shared by all results without parts.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from polymux._native import core
 from polymux._util.html_repr import HtmlReprMixin, code, markdown
 from polymux.client.responses._base import Response, Result, member, part, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ORDINARY_ENDS = (None, "stop", "tool_calls", "function_call")
 
@@ -51,7 +55,10 @@ class ToolFunction(HtmlReprMixin, Result):
     _shown = ("name", "arguments")
 
     name: str = member("a string", absent="")
-    arguments: str = member("a string", absent="")
+    # Some servers send an object.
+    arguments: str = member(
+        "a string", absent="", converted=(dict, lambda value: core.write_json(value).decode())
+    )
 
 
 class ToolCall(HtmlReprMixin, Result):
@@ -81,6 +88,16 @@ class ToolCall(HtmlReprMixin, Result):
         return self.function.arguments
 
 
+def _texts(parts: list[Any], name: str) -> Iterator[str]:
+    """Yield the texts in the member `name` of content parts; it may have parts, too."""
+    for one in parts:
+        text = one.get(name) if isinstance(one, dict) else None
+        if isinstance(text, str):
+            yield text
+        elif isinstance(text, list):
+            yield from _texts(text, "text")
+
+
 class AnswerMessage(Result):
     """A message that a model generated.
 
@@ -93,11 +110,24 @@ class AnswerMessage(Result):
 
     __slots__ = ()
     _shown = ("content", "tool_calls", "role")
+    _also_known = frozenset({"reasoning", "reasoning_content"})
 
     role: str = member("a string", absent="assistant")
-    content: str | None = member("a string")
-    reasoning: str | None = member("a string")
+    # Mistral's reasoning models send a list of parts.
+    content: str | None = member(
+        "a string", converted=(list, lambda parts: "".join(_texts(parts, "text")))
+    )
     tool_calls: tuple[ToolCall, ...] = parts(ToolCall)
+
+    @property
+    def reasoning(self) -> str | None:
+        """The reasoning that led to the answer, if the server returns it."""
+        for name in ("reasoning_content", "reasoning"):
+            if isinstance(self._value.get(name), str):
+                return str(self._value[name])
+        content = self._value.get("content")
+        thoughts = "".join(_texts(content, "thinking")) if isinstance(content, list) else ""
+        return thoughts or None
 
     def _repr_markdown_(self) -> str:
         """Return the message as Markdown for notebooks, with HTML and links escaped."""
