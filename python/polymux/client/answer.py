@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 _MAX_BODY_CHARACTERS = 4000
+#: Members of error bodies with the message, or with an object that has it.
+_ERROR_MEMBERS = ("error", "detail", "message", "msg", "errors", "title")
 # A list of strings (RFC 9651, 3.1 and 3.3.3). The possessive quantifiers avoid backtracking.
 _STRING = re.compile(r'"((?:[^"\\]++|\\.?)*+)("|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)")
@@ -174,15 +176,22 @@ def error_fields(body: Any) -> dict[str, Any]:
         body = body[0]  # Google's OpenAI-compatible API returns a list.
     if not isinstance(body, dict):
         return {}
-    error = body.get("error")
-    if isinstance(error, dict):
-        return {**body, **error}
-    fields = dict(body)
-    for name in ("error", "detail", "message", "title"):
-        if isinstance(body.get(name), str) and body[name]:
-            fields["message"] = body[name]
-            break
-    return fields
+    for name in _ERROR_MEMBERS:
+        found = body.get(name)
+        if isinstance(found, list) and found:
+            found = found[0]
+        if isinstance(found, dict) and found:
+            return {**body, **error_fields(found)}
+        if isinstance(found, str) and found:
+            return {**body, "message": found}
+    return body
+
+
+def error_in(answer: Answer) -> APIError | None:
+    """Return the exception for an error that a server sent with a successful status, else None."""
+    body = _parsed(answer.body.decode("utf-8", "backslashreplace"))
+    message = error_fields(body).get("message")
+    return reported_error(answer.body) if isinstance(message, str) and message.strip() else None
 
 
 def _message(status: int, fields: dict[str, Any], headers: dict[str, str], text: str) -> str:

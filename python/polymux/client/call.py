@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.imports import IMPORTING
 from polymux._util.logging import log
 from polymux.client import options, responses
-from polymux.client.answer import Answer, status_error
+from polymux.client.answer import Answer, error_in, status_error
 from polymux.client.methods.results import JOBS, RESULTS
 from polymux.client.request import build_request
 from polymux.client.settings import resolved
@@ -169,13 +169,20 @@ class Call:
         """Return the response of an operation without a job as the operation's result class.
 
         Raises:
+            APIError: The response is an error, although its status is a success.
             DecodeError: The response is not a valid result.
             NoMatchError: No song matches.
         """
         name = self.plan.result
-        if name == "MediaFile":
-            return answer.file(responses.media_url(answer.body))
-        result = getattr(responses, name).of_answer(answer)
+        try:
+            if name == "MediaFile":
+                return answer.file(responses.media_url(answer.body))
+            result = getattr(responses, name).of_answer(answer)
+        except DecodeError:
+            error = error_in(answer)
+            if error is None:
+                raise
+            raise error from None
         if name == "Song" and not result.is_match:
             raise NoMatchError("no song matches this recording")
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import polymux
@@ -43,6 +44,31 @@ def lost(client: polymux.Client, server: MisbehavingServer, *play: Step) -> None
         asking(client)
     server.script(FINE)
     assert asking(client) == "fine"
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "it broke"},
+        {"error": {"message": "it broke"}},
+        [{"error": {"code": 500, "message": "it broke"}}],
+        {"error": True, "message": "it broke"},
+        {"type": "error", "error": {"type": "api_error", "message": "it broke"}},
+        {"code": 500, "message": "it broke"},
+        {"detail": "it broke"},
+        {"detail": [{"loc": ["body"], "msg": "it broke"}]},
+        {"detail": {"error": {"message": "it broke"}}},
+        {"errors": [{"message": "it broke"}], "success": False},
+    ],
+)
+def test_errors_of_other_servers(
+    body: object, status: int, client: polymux.Client, server: MisbehavingServer
+) -> None:
+    """The message is found in all forms, also with a successful status (K14)."""
+    kind = errors.APIError if status == 200 else errors.InternalServerError
+    error = refused(client, server, kind, steps.answer(status, json.dumps(body).encode()))
+    assert str(error) == "it broke"
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
