@@ -54,6 +54,15 @@ TEST_SUITE("retry") {
         CHECK_FALSE(asked("Retry-After: " + std::string(100'000, '9') + "x\r\n").has_value());
     }
 
+    TEST_CASE("the server decides with x-should-retry") {
+        CHECK(should_retry(answered(head(500, "X-Should-Retry: true\r\n"))));
+        CHECK(should_retry(answered(head(409, "x-should-retry: true\r\n"))));
+        CHECK_FALSE(should_retry(answered(head(429, "x-should-retry: false\r\n"))));
+        CHECK_FALSE(should_retry(answered(head(500, "x-should-retry: false\r\n"), true)));
+        CHECK_FALSE(should_retry(answered(head(500, "x-should-retry: maybe\r\n"))));
+        CHECK_FALSE(should_retry(answered(head(200, "x-should-retry: true\r\n"))));
+    }
+
     TEST_CASE("only failures that may succeed later are retried") {
         CHECK(should_retry(answered(head(429))));
         CHECK(should_retry(answered(head(503))));

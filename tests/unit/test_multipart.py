@@ -78,6 +78,12 @@ def test_quotes_and_line_ends_in_names_reach_the_parser_escaped() -> None:
     assert (file.name, file.content) == ("f", b"x")
 
 
+def test_a_name_that_ends_in_a_backslash() -> None:
+    """Many parsers take it and the quote for an escaped quote, and find no file."""
+    body = multipart_body([], [("f", ("a\\b\\", b"data"))])
+    assert b'filename="a\\b%5C"\r\n' in read(body)
+
+
 def test_sources_of_every_kind_give_the_same_bytes(tmp_path: Path) -> None:
     content = os.urandom(200_000)
     path = tmp_path / "sound.flac"

@@ -53,7 +53,10 @@ bool append_name(std::string& header, std::string_view name, bool repair) {
     while (!name.empty()) {
         const std::size_t length = utf8_sequence_bytes(name);
         if (length == 0 && !repair) return false;
-        if (length == 1) {
+        if (name == "\\") {
+            header +=
+                "%5C";  // Some servers take it and the quote for an escape, and drop the part.
+        } else if (length == 1) {
             append_byte_escaped(header, name.front());
         } else {
             header += length == 0 ? std::string_view("\xEF\xBF\xBD") : name.substr(0, length);

@@ -8,17 +8,10 @@ namespace polymux::transport {
 
 namespace {
 
-/// Readable: "5 s", "0.25 s".
-std::string seconds(milliseconds length) {
-    std::array<char, 32> text{};
-    constexpr double milliseconds_per_second = 1000;
-    std::snprintf(text.data(), text.size(), "%g s",
-                  static_cast<double>(length.count()) / milliseconds_per_second);
-    return text.data();
-}
-
 std::string words_of(const CurlFailure& failure) {
-    std::string words(failure.detail.empty() ? curl_easy_strerror(failure.code) : failure.detail);
+    // libcurl asks for its address before it notices the end of the connection.
+    const bool is_useful = !failure.detail.empty() && !failure.detail.starts_with("getpeername()");
+    std::string words(is_useful ? failure.detail : curl_easy_strerror(failure.code));
     while (!words.empty() && (words.back() == '\n' || words.back() == '.')) words.pop_back();
     return words;
 }
@@ -35,19 +28,22 @@ Error proxy_refusal(int status, const std::string& origin) {
     constexpr int no_credentials = 407;
     const std::string check =
         status == no_credentials ? "the user and password in its URL" : "its URL and its rules";
-    return {
-        .code = ErrorCode::connect_failed,
-        .message = "cannot connect to " + origin + ": the proxy refused the connection (status " +
-                   std::to_string(status) + "). Check " + check,
-        .stage = "proxy"};
+    return {.code = ErrorCode::connect_failed,
+            .message = "cannot connect to " + origin +
+                       ": the proxy refused the connection (status " + std::to_string(status) +
+                       "). Check " + check,
+            .stage = "proxy"};
 }
 
 Error lost(const CurlFailure& failure, const std::string& origin, std::string_view stage) {
     const std::string when = failure.answered    ? "in the middle of its response"
                              : failure.connected ? "before it responded"
                                                  : "before the request was sent";
+    // With TLS 1.3, a server checks the certificate after the handshake.
+    const bool may_want_certificate = failure.anonymous && !failure.answered;
     return {.code = ErrorCode::connection_lost,
-            .message = origin + " closed the connection " + when + ": " + words_of(failure),
+            .message = origin + " closed the connection " + when + ": " + words_of(failure) +
+                       (may_want_certificate ? ". It may require a client certificate" : ""),
             .os_errno = failure.os_errno == 0 ? std::nullopt : std::optional<int>(failure.os_errno),
             .stage = stage};
 }
@@ -78,6 +74,14 @@ std::string_view meaning_of(std::string_view name) noexcept {
 }
 
 }  // namespace
+
+std::string seconds_text(milliseconds length) {
+    std::array<char, 32> text{};
+    constexpr double milliseconds_per_second = 1000;
+    std::snprintf(text.data(), text.size(), "%g s",
+                  static_cast<double>(length.count()) / milliseconds_per_second);
+    return text.data();
+}
 
 Error no_memory() {
     return {.code = ErrorCode::out_of_memory, .message = "not enough memory"};
@@ -119,7 +123,6 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
             return connect_error(failure, origin, "connect");
         case CURLE_SSL_CONNECT_ERROR:
         case CURLE_PEER_FAILED_VERIFICATION:
-        case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_CERTPROBLEM:
         case CURLE_SSL_CIPHER:
         case CURLE_SSL_ISSUER_ERROR:
@@ -129,6 +132,12 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
                     .message = "cannot establish a trusted TLS connection to " + origin + ": " +
                                words_of(failure),
                     .stage = "tls"};
+        case CURLE_SSL_CACERT_BADFILE:
+            return {
+                .code = ErrorCode::tls_failed,
+                .message = "cannot check the certificate of " + origin +
+                           ": the file of trusted certificates has no certificate in PEM format",
+                .stage = "tls"};
         case CURLE_OPERATION_TIMEDOUT:
             return deadline_passed("connect", deadlines.connect.value_or(milliseconds{0}), request);
         case CURLE_SEND_ERROR:
@@ -161,7 +170,7 @@ Error error_of(const CurlFailure& failure, const Request& request, const Deadlin
 Error deadline_passed(std::string_view name, milliseconds length, const Request& request) {
     return {.code = ErrorCode::timed_out,
             .message = origin_of(request.url) + ": " + std::string(meaning_of(name)) + " after " +
-                       seconds(length) + " (timeout: " + std::string(name) + ")",
+                       seconds_text(length) + " (timeout: " + std::string(name) + ")",
             .stage = name};
 }
 

@@ -10,6 +10,9 @@
 
 namespace polymux::transport {
 
+/// Readable: "5 s", "0.25 s".
+std::string seconds_text(milliseconds length);
+
 Error no_memory();
 Error cancelled(std::string message);
 
@@ -23,8 +26,10 @@ struct CurlFailure {
     long os_errno = 0;
     int proxy_status = 0;    ///< The proxy refused the connection with this status.
     bool connected = false;  ///< The request was already being sent.
-    bool answered = false;   ///< A part of the response had arrived.
-    bool unread = false;     ///< Received data was waiting for its reader.
+    /// A new TLS connection for which the client has no certificate.
+    bool anonymous = false;
+    bool answered = false;  ///< A part of the response had arrived.
+    bool unread = false;    ///< Received data was waiting for its reader.
 };
 
 Error error_of(const CurlFailure& failure, const Request& request, const Deadlines& deadlines);

@@ -31,9 +31,12 @@ Error curl_error(CURLcode outcome) {
                            "the server's certificate is not trusted for this host", "tls");
         case CURLE_SSL_CONNECT_ERROR:
         case CURLE_SSL_CIPHER:
-        case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ENGINE_INITFAILED:
             return failure(ErrorCode::tls_failed, "the TLS handshake with the server failed",
+                           "tls");
+        case CURLE_SSL_CACERT_BADFILE:
+            return failure(ErrorCode::tls_failed,
+                           "the file of trusted certificates has no certificate in PEM format",
                            "tls");
         case CURLE_SEND_ERROR:
             return failure(ErrorCode::connection_lost,

@@ -60,6 +60,11 @@ std::optional<milliseconds> retry_after(const ResponseHead& head) {
 bool should_retry(const TryResult& result) noexcept {
     if (result.failure == nullptr) {
         const int status = result.head == nullptr ? 0 : result.head->status;
+        const auto advice =
+            result.head == nullptr ? std::string_view() : result.head->field("x-should-retry");
+        constexpr int first_error = 400;
+        if (status >= first_error && advice == "true") return true;
+        if (advice == "false") return false;
         return is_one_of(status, {429, 503}) ||
                (result.repeatable && is_one_of(status, {408, 425, 500, 502, 504, 529}));
     }

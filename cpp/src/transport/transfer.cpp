@@ -93,6 +93,13 @@ void read_status_line(std::string_view line, ResponseHead& head) {
     std::from_chars(read.ptr, end, head.status);
 }
 
+/// libcurl reads to the end of the connection then.
+bool overflows(std::string_view length) noexcept {
+    std::int64_t value = 0;
+    const auto read = std::from_chars(length.data(), length.data() + length.size(), value);
+    return read.ec == std::errc::result_out_of_range;
+}
+
 bool is_coded(const ResponseHead& head) {
     const std::string_view coding = head.field("content-encoding");
     return !coding.empty() && coding != "identity";
@@ -371,13 +378,21 @@ std::optional<Error> Transfer::failure_of(CURLcode code) {
     if (own_failure_) return std::exchange(own_failure_, std::nullopt);
     // An unsuccessful status is the result, however its body ended.
     if (head_ && (code == CURLE_OK || !succeeded())) return std::nullopt;
+    // All callbacks succeeded, so bytes followed the end of a compressed body. They are ignored.
+    if (code == CURLE_WRITE_ERROR && head_ && is_buffered() && is_coded(*head_))
+        return std::nullopt;
     long os_errno = 0;
+    long new_connections = 0;
     curl_easy_getinfo(handle(), CURLINFO_OS_ERRNO, &os_errno);
+    curl_easy_getinfo(handle(), CURLINFO_NUM_CONNECTS, &new_connections);
+    const bool anonymous = new_connections > 0 && url_.starts_with("https:") &&
+                           context_.session->options.client_certificate.empty();
     const CurlFailure failure{.code = code == CURLE_OK ? CURLE_GOT_NOTHING : code,
                               .detail = detail_.data(),
                               .os_errno = os_errno,
                               .proxy_status = proxy_status(),
                               .connected = phase_ != Phase::connecting,
+                              .anonymous = anonymous,
                               .answered = head_ != nullptr,
                               .unread = head_ != nullptr && paused_};
     return error_of(failure, exchange_->task().request, exchange_->task().deadlines);
@@ -547,9 +562,14 @@ void Transfer::on_head() {
         !head_->field(session.options.idempotent_field).empty()) {
         session.repeatable.store(true, std::memory_order_relaxed);
     }
-    if (head_->field("transfer-encoding").empty() && head_->contradicts_itself("content-length")) {
+    const bool has_length = head_->field("transfer-encoding").empty();
+    if (has_length && head_->contradicts_itself("content-length")) {
         fail({.code = ErrorCode::undecodable_answer,
               .message = "the response is invalid: it declares two different body lengths",
+              .stage = "receive"});
+    } else if (has_length && overflows(head_->field("content-length"))) {
+        fail({.code = ErrorCode::undecodable_answer,
+              .message = "the response is invalid: its Content-Length has more than 63 bits",
               .stage = "receive"});
     } else if (task.response_mode == ResponseMode::chat && succeeded() && is_coded(*head_)) {
         fail({.code = ErrorCode::undecodable_answer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,16 @@ def test_errors_of_other_servers(
     assert str(error) == "it broke"
 
 
+@pytest.mark.parametrize("more", [b"junk", bytes(8), gzip.compress(b"x")])
+def test_bytes_after_a_compressed_body(
+    more: bytes, client: polymux.Client, server: MisbehavingServer
+) -> None:
+    """They are ignored, as by other clients."""
+    body = gzip.compress(b'{"response":"fine"}') + more
+    server.script(steps.answer(200, body, [("Content-Encoding", "gzip")]))
+    assert asking(client) == "fine"
+
+
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -78,6 +89,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     "data",
     [b"SSH-2.0-OpenSSH_9.2\r\n", bytes(100_000), b"HTTP", b"HTTP/9.9 200 OK\r\n\r\n{}",
      OK + b"Content-Length: abc\r\n\r\n{}",
+     OK + b'Content-Length: 99999999999999999999\r\n\r\n{"response":"fine"}',
      OK + b'Content-Length: 20\r\nContent-Length: 19\r\n\r\n{"response":"fine"} ',
      OK + b'content-length: 19\r\nContent-Length: 20\r\n\r\n{"response":"fine"} '],
 )  # fmt: skip

@@ -93,6 +93,18 @@ def test_each_of_ours_once(way: str, server: MisbehavingServer, client: polymux.
     assert ("text/event-stream" in accept) == (way in ("stream", "events"))
 
 
+def test_signs_in_names(server: MisbehavingServer) -> None:
+    """All that RFC 9110 allows, such as those of Kubernetes and S3; nothing else."""
+    name = "x.!#$%&'*+-^_`|~9"
+    server.script(FINE)
+    with polymux.Client(server.url, KEY, headers={name: "a"}) as client:
+        client.free_chat("x")
+    assert server.requests[0].header(name) == "a"
+    for wrong in ("a b", "a:b", "a(b", "ä", ""):
+        with pytest.raises(InvalidRequestError):
+            polymux.Client(server.url, KEY, headers={wrong: "a"})
+
+
 @pytest.mark.parametrize("name", ["Content-Type", "content-type", "Content-Length", "Host"])
 def test_fields_that_are_the_bodys(name: str) -> None:
     """A second Content-Type could change how the server reads the body."""
