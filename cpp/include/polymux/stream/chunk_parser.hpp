@@ -39,7 +39,7 @@ struct ParsedChunk {
     };
 
     Kind kind = Kind::invalid;
-    ChunkTraits traits;  ///< Of the choice with the lowest index, like the following texts.
+    ChunkTraits traits;  ///< Those of the choice with the lowest index, as the texts below.
     std::string_view content;
     std::string_view reasoning;
     std::string_view finish_reason;  ///< Unchanged text.
