@@ -265,12 +265,18 @@ py::object ExchangeHandle::head() const {
 py::tuple ExchangeHandle::outcome() {
     if (!ended()) throw std::runtime_error("this request has not ended yet");
     const transport::Outcome& outcome = exchange_->outcome();
-    if (outcome.failure) raise_failure(*outcome.failure, body());
+    if (outcome.failure) raise_failure(*outcome.failure, body(), retry_reasons());
     drop_body();
     const auto elapsed = std::chrono::duration<double>(outcome.elapsed).count();
     return py::make_tuple(outcome.head ? outcome.head->status : 0,
                           py::bytes(outcome.head ? outcome.head->fields : std::string()),
-                          py::bytes(outcome.body), outcome.tries, elapsed);
+                          py::bytes(outcome.body), outcome.tries, elapsed, retry_reasons());
+}
+
+py::tuple ExchangeHandle::retry_reasons() const {
+    py::list texts;
+    for (const std::string& reason : exchange_->retry_reasons()) texts.append(to_text(reason));
+    return py::tuple(texts);
 }
 
 py::bytes ExchangeHandle::take_bytes() {
@@ -297,9 +303,11 @@ py::object ExchangeHandle::take_waiter() noexcept {
     return std::exchange(waiter_, py::object());
 }
 
-void raise_failure(const Error& failure, py::handle body) {
+void raise_failure(const Error& failure, py::handle body, const py::tuple& retry_reasons) {
     if (body) py::cast<MultipartObject&>(body).raise_kept();
-    raise(failure);
+    const py::object exception = make_exception(failure);
+    if (!retry_reasons.empty()) exception.attr("retry_reasons") = retry_reasons;
+    raise_object(exception, {});
 }
 
 }  // namespace polymux::bindings

@@ -77,8 +77,10 @@ public:
 
     /// (status, HTTP version, header fields as bytes); None before the head has arrived.
     py::object head() const;
-    /// (status, header fields, body, tries, elapsed seconds). Call only at the end. Raises if there
-    /// is no response.
+    /// For each time that the request was sent again: why, as a tuple of str.
+    [[nodiscard]] py::tuple retry_reasons() const;
+    /// (status, header fields, body, tries, elapsed seconds, retry reasons). Call only at the end.
+    /// Raises if there is no response.
     py::tuple outcome();
     /// Bytes of a body read in pieces; empty if none have arrived.
     py::bytes take_bytes();
@@ -122,7 +124,9 @@ void intern_names_of_futures();
 /// Drops the bodies of ended exchanges without a handle. GIL held.
 void reap_finished();
 
-/// Raises the failure; an exception kept by `body` takes precedence. GIL held.
-[[noreturn]] void raise_failure(const Error& failure, py::handle body);
+/// Raises the failure with its retry reasons; an exception kept by `body` takes precedence. GIL
+/// held.
+[[noreturn]] void raise_failure(const Error& failure, py::handle body,
+                                const py::tuple& retry_reasons);
 
 }  // namespace polymux::bindings

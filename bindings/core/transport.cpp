@@ -218,6 +218,7 @@ void register_handles(py::module_& module) {
         .def("resume_sending", [](const ExchangeHandle& self) { self.exchange().resume_sending(); })
         .def_property_readonly("head", &ExchangeHandle::head)
         .def_property_readonly("ended", &ExchangeHandle::ended)
+        .def_property_readonly("retry_reasons", &ExchangeHandle::retry_reasons)
         .def_property_readonly("has_news", &ExchangeHandle::has_news)
         .def_property_readonly("starved",
                                [](const ExchangeHandle& self) { return self.exchange().starved(); })

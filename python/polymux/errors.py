@@ -357,10 +357,12 @@ class TransportError(_SystemError, ConnectionError):
     Attributes:
         stage: Stage of the failure: ``"resolve"``, ``"connect"``, ``"proxy"``, ``"tls"``,
             ``"send"`` or ``"receive"``.
+        retry_reasons: For each time that the request was sent again: why, and after which delay.
     """
 
     code = "transport_failed"
     stage: str = ""
+    retry_reasons: tuple[str, ...] = ()
 
 
 class ConnectError(TransportError):
@@ -424,6 +426,7 @@ class RequestTimeoutError(_AnswerError, _SystemError, TimeoutError):
     Attributes:
         limit: Name of the timeout: ``"connect"``, ``"write"``, ``"first_byte"``, ``"idle"``,
             ``"event"``, ``"rate"`` or ``"total"``.
+        retry_reasons: For each time that the request was sent again: why, and after which delay.
         text: Text of a chat stream so far; may be empty.
         chunks: Number of chunks delivered before.
         offset_bytes: None.
@@ -431,6 +434,7 @@ class RequestTimeoutError(_AnswerError, _SystemError, TimeoutError):
 
     code = "timed_out"
     limit: str = ""
+    retry_reasons: tuple[str, ...] = ()
 
 
 class DecodeError(_AnswerError, ValueError):
@@ -489,6 +493,7 @@ class APIStatusError(APIError):
         body: JSON of the response, else its text, shortened if it is long.
         headers: Header fields of the response with lower-case names.
         tries: Number of attempts.
+        retry_reasons: For each time that the request was sent again: why, and after which delay.
     """
 
     code = "status_error"
@@ -497,6 +502,7 @@ class APIStatusError(APIError):
     body: Any = None
     headers: dict[str, str]
     tries: int = 1
+    retry_reasons: tuple[str, ...] = ()
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message, **details)

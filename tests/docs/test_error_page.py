@@ -53,6 +53,6 @@ def test_commands_tell_the_same_exit_codes() -> None:
 
 def test_a_client_raises_the_documented_class() -> None:
     documented = {(status, name) for status, _, name, _ in rows(PAGE, "HTTP status codes")}
-    raised = {one: status_error(Answer((int(one), b"", b"", 1, 0.0))) for one, _ in documented}
+    raised = {one: status_error(Answer((int(one), b"", b"", 1, 0.0, ()))) for one, _ in documented}
     assert documented == {(status, type(error).__name__) for status, error in raised.items()}
     assert len(documented) > 10

@@ -287,6 +287,8 @@ void Engine::finish_try(Transfer& transfer, CURLcode code) {
 bool Engine::try_again(Transfer& transfer, const Error* failure) {
     const auto delay = transfer.retry_delay(failure, static_cast<std::uint32_t>(random_()));
     if (!delay) return false;
+    transfer.exchange()->add_retry(transfer.retry_reason(failure) + "; sent again after " +
+                                   seconds_text(*delay));
     transfer.wait_until(context_.now + *delay);
     arm(transfer);
     return true;

@@ -78,6 +78,16 @@ std::shared_ptr<const ResponseHead> Exchange::head() const {
     return head_;
 }
 
+std::vector<std::string> Exchange::retry_reasons() const {
+    const std::scoped_lock lock(mutex_);
+    return retry_reasons_;
+}
+
+void Exchange::add_retry(std::string reason) {
+    const std::scoped_lock lock(mutex_);
+    retry_reasons_.push_back(std::move(reason));
+}
+
 bool Exchange::repeatable() const {
     const std::scoped_lock lock(mutex_);
     return repeatable_;

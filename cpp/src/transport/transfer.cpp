@@ -437,6 +437,7 @@ void Transfer::end(std::optional<Error> failure) {
                    .head = head_,
                    .body = std::move(collected_),
                    .tries = std::max(tries_, 1U),
+                   .retry_reasons = exchange->retry_reasons(),
                    .elapsed = context_.now - began_});
     collected_ = {};
 }
@@ -658,6 +659,11 @@ bool Transfer::before_send(int local_port) {
         own_failure_ = error_of({.code = CURLE_GOT_NOTHING, .detail = {}, .connected = true},
                                 exchange_->task().request, exchange_->task().deadlines);
         return false;
+    }
+    if (resends) {
+        const char* const reason = was_refused() ? "the server refused the request"
+                                                 : "the connection was closed before the response";
+        exchange_->add_retry(std::string(reason) + "; sent again at once");
     }
     peer_got_nothing_ = sent_all_ = refused_ = false;
     long new_connections = 0;

@@ -76,6 +76,10 @@ public:
     std::optional<Error> failure_of(CURLcode code);
     /// Delay before the next attempt; none if there is no retry.
     std::optional<milliseconds> retry_delay(const Error* failure, std::uint32_t random) const;
+    /// Why `retry_delay` returned one.
+    [[nodiscard]] std::string retry_reason(const Error* failure) const {
+        return failure == nullptr ? "status " + std::to_string(head_->status) : failure->message;
+    }
     void wait_until(steady_clock::time_point when) {
         phase_ = Phase::backoff;
         until_ = when;

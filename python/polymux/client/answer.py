@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from polymux.errors import APIError, APIStatusError
     from polymux.media.media_file import MediaFile
 
-    #: Result of the native core: status, header fields, body, number of attempts, seconds.
-    Native = tuple[int, bytes, bytes, int, float]
+    #: Result of the native core: status, header fields, body, number of attempts, seconds, and why
+    #: the request was sent again.
+    Native = tuple[int, bytes, bytes, int, float, tuple[str, ...]]
 
 _REQUEST_ID_FIELDS = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
 _MAX_BODY_CHARACTERS = 4000
@@ -39,6 +40,7 @@ class Answer:
         tries: Number of attempts.
         elapsed_s: Seconds from the first byte sent to the last byte received, including all
             attempts and the waits between them.
+        retry_reasons: For each time that the request was sent again: why, and after which delay.
     """
 
     __slots__ = (
@@ -47,13 +49,16 @@ class Answer:
         "certificates",
         "elapsed_s",
         "host",
+        "retry_reasons",
         "status",
         "tries",
         "verified",
     )
 
     def __init__(self, native: Native, connection: Connection | None = None) -> None:
-        self.status, self._fields, self.body, self.tries, self.elapsed_s = native
+        self.status, self._fields, self.body, self.tries, self.elapsed_s, self.retry_reasons = (
+            native
+        )
         #: ``name:port`` of the server, and the file of its trusted CA certificates.
         self.host = None if connection is None else connection.host
         self.certificates = None if connection is None else connection.certificates
@@ -114,6 +119,7 @@ def status_error(answer: Answer) -> APIStatusError:
     error.request_id = _text_of(fields.get("request_id")) or request_id_of(error.headers)
     error.body = shortened(redact(text), _MAX_BODY_CHARACTERS) if body is None else body
     error.tries = answer.tries
+    error.retry_reasons = answer.retry_reasons
     return error
 
 

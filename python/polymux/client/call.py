@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from polymux._native import _core
+    from polymux.client.answer import Native
     from polymux.client.connection import Connection
     from polymux.client.options import Timeout
     from polymux.client.responses import Prediction
@@ -135,7 +136,7 @@ class Call:
         url = f"{self.connection.base_url}{self.target if plan.path is None else plan.path}"
         return "POST", url, fields, self.body, plan.options
 
-    def answer(self, native: tuple[int, bytes, bytes, int, float]) -> Answer:
+    def answer(self, native: Native) -> Answer:
         """Return the response if its status is a success.
 
         Raises:
@@ -143,6 +144,7 @@ class Call:
             NoMatchError: No song matches.
         """
         answer = Answer(native, self.connection)
+        log_retries(self.operation, answer)
         log("debug", "%s: status %d in %.3f s", self.operation, answer.status, answer.elapsed_s)
         if answer.status in SUCCESSES:
             return answer
@@ -155,6 +157,7 @@ class Call:
         """Raise the error of a stream that failed before its start; see `answer`."""
         head = exchange.head
         if head is not None and head[0] in SUCCESSES:
+            log_retries(self.operation, exchange)
             log("debug", "%s: status %d, streaming", self.operation, head[0])
         if exchange.ended and (head is None or head[0] not in SUCCESSES):
             self.answer(exchange.outcome())
@@ -162,6 +165,7 @@ class Call:
     def tell_failure(self, error: Exception) -> None:
         """Log a call without a response. Responses with a status are already logged."""
         if getattr(error, "status", None) is None:
+            log_retries(self.operation, error)
             name, took_s = type(error).__name__, monotonic() - self.started
             log("debug", "%s: %s after %.3f s", self.operation, name, took_s)
 
@@ -214,6 +218,11 @@ class Call:
         if not plan.job or (answer.status != _ACCEPTED and plan.result != "Prediction"):
             return None
         return responses.Prediction.of_answer(answer)
+
+
+def log_retries(operation: str, source: object) -> None:
+    for number, reason in enumerate(getattr(source, "retry_reasons", ()), 1):
+        log("info", "%s: retry %d: %s", operation, number, reason)
 
 
 def _refuse_asynchronous(values: Mapping[str, Any]) -> None:

@@ -173,7 +173,7 @@ def make_stream(
         from polymux.client.answer import Answer
 
         status, _, fields = source.head
-        stream.response = Answer((status, fields, b"", 1, 0.0))
+        stream.response = Answer((status, fields, b"", 1, 0.0, source.retry_reasons))
     return stream
 
 

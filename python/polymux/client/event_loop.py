@@ -11,6 +11,8 @@ from polymux._native import core
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from polymux.client.answer import Native
+
     OnUpload = Callable[[int, int | None], object]
 
 #: One for each running loop. Weak: it is dropped together with its loop.
@@ -56,9 +58,7 @@ async def _end_with_loop(
         _GUARDS.pop(loop, None)
 
 
-async def outcome(
-    exchange: core.Exchange, body: Any, on_upload: OnUpload | None
-) -> tuple[int, bytes, bytes, int, float]:
+async def outcome(exchange: core.Exchange, body: Any, on_upload: OnUpload | None) -> Native:
     """Wait for the end of an exchange. Cancellation closes the exchange."""
     while not exchange.ended:
         await news(exchange, body, on_upload)

@@ -10,7 +10,7 @@ from polymux._native import core
 from polymux._util.logging import log
 from polymux._util.text import shown
 from polymux.client.answer import Answer, reported_error, status_error
-from polymux.client.call import SUCCESSES
+from polymux.client.call import SUCCESSES, log_retries
 from polymux.client.options import QUICK, SLOW, STREAMED, as_timeout, native_options
 from polymux.client.responses import Prediction
 from polymux.client.responses._base import parsed, required_array
@@ -123,7 +123,7 @@ class Events:
     def __init__(self, connection: Connection, max_event_bytes: int) -> None:
         self.ended = False
         # The connection is needed for files in the jobs.
-        self._answer = Answer((200, b"", b"", 1, 0.0), connection)
+        self._answer = Answer((200, b"", b"", 1, 0.0, ()), connection)
         self._splitter = core.EventSplitter(max_event_bytes)
 
     def read(self, piece: bytes) -> Iterator[Prediction]:
@@ -166,6 +166,7 @@ def log_failures() -> Iterator[None]:
         yield
     except Exception as error:
         if getattr(error, "status", None) is None:
+            log_retries("predictions", error)
             name, took_s = type(error).__name__, monotonic() - started
             log("debug", "predictions: %s after %.3f s", name, took_s)
         raise
@@ -177,6 +178,7 @@ def checked_answer(answer: Answer) -> Answer:
     Raises:
         APIStatusError: It is not.
     """
+    log_retries("predictions", answer)
     log("debug", "predictions: status %d in %.3f s", answer.status, answer.elapsed_s)
     if answer.status not in SUCCESSES:
         raise status_error(answer)

@@ -360,7 +360,7 @@ def _check(fetched: Fetched, beginning: bytes | bytearray = b"") -> None:
         return
     fields = "".join(f"{name}: {value}\r\n" for name, value in fetched.headers)
     body = bytes(beginning) if fetched.data is None else fetched.data
-    raise status_error(Answer((fetched.status, fields.encode(), body, 1, 0.0)))
+    raise status_error(Answer((fetched.status, fields.encode(), body, 1, 0.0, ())))
 
 
 def _data_of(fetched: Fetched) -> bytes:

@@ -444,7 +444,7 @@ class LocalAnswer(Answer):
             from polymux.service.warnings import warnings_fields
 
             fields = b"".join(b"%s: %s\r\n" % one for one in warnings_fields(warnings))
-        super().__init__((200, fields, b"", 1, 0.0))
+        super().__init__((200, fields, b"", 1, 0.0, ()))
 
     def file(self, url: str) -> MediaFile:
         """Return the file of a URL in a result. The store derives its suffix from the content."""

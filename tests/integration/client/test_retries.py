@@ -46,6 +46,54 @@ def test_as_often_as_allowed(server: MisbehavingServer) -> None:
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_why_a_request_was_retried(
+    kind: type, server: MisbehavingServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log, on results and streams, and on errors."""
+    again = steps.answer(503, b"{}", [("Retry-After", "0")])
+    fast = Retry(1, first_backoff_s=0)
+    server.script(again)
+    server.script(FINE)
+    with caplog.at_level("INFO", "polymux"):
+        result = called(kind, server.url, lambda client: client.free_chat("x"), retry=fast)
+    (reason,) = result.retry_reasons
+    assert "503" in reason
+    assert result.retries == 1
+    assert [one.message for one in caplog.records if one.levelname == "INFO"] == [
+        f"free_chat: retry 1: {reason}"
+    ]
+    server.script(again, times=2)
+    with pytest.raises(errors.OverloadedError) as refused:
+        called(kind, server.url, lambda client: client.free_chat("x"), retry=fast)
+    assert len(refused.value.retry_reasons) == 1
+    server.script(again)
+    server.script(steps.close())
+    with pytest.raises(errors.ConnectionLostError) as lost:
+        called(kind, server.url, lambda client: client.free_chat("x"), retry=fast)
+    assert "503" in lost.value.retry_reasons[0]
+
+
+def test_why_a_stream_was_retried(server: MisbehavingServer) -> None:
+    server.script(steps.answer(503, b"{}", [("Retry-After", "0")]))
+    server.script(steps.event_stream(), steps.send(CHUNK))
+    with client_of(server) as client, client.chat("x", stream=True) as stream:
+        assert stream.response is not None
+        assert "503" in stream.response.retry_reasons[0]
+
+
+@pytest.mark.parametrize(("status", "advice", "tries"), [(409, "true", 2), (503, "false", 1)])
+def test_the_servers_advice(
+    status: int, advice: str, tries: int, server: MisbehavingServer
+) -> None:
+    """`x-should-retry`, as in the SDKs of OpenAI and Anthropic (K15)."""
+    server.script(steps.answer(status, b"{}", [("x-should-retry", advice)]), times=None)
+    with client_of(server, Retry(1, first_backoff_s=0)) as client:
+        with pytest.raises(errors.APIStatusError):
+            client.free_chat("x")
+        assert len(server.requests) == tries
+
+
 @pytest.mark.parametrize(
     ("status", "always", "harmless"),
     [

@@ -97,6 +97,7 @@ struct Outcome {
     /// Body of a collected response. For an unsuccessful status, its first bytes, up to 1 MiB.
     std::string body = {};
     unsigned tries = 1;
+    std::vector<std::string> retry_reasons = {};  ///< See `Exchange::retry_reasons`.
     steady_clock::duration elapsed{};
 };
 
@@ -129,6 +130,8 @@ public:
     /// For a response that is being read: the server or the caller stated that a repetition is
     /// safe.
     [[nodiscard]] bool repeatable() const;
+    /// For each time that the request was sent again: why, and after which delay.
+    [[nodiscard]] std::vector<std::string> retry_reasons() const;
     /// Swaps `batch`, which must be empty, with the received chunks.
     void take(stream::ChatBatch& batch);
     /// Swaps `bytes`, which must be empty, with the received bytes.
@@ -161,6 +164,7 @@ private:
     // The engine's side.
     void begin(std::shared_ptr<Mailbox> mailbox);
     void set_head(std::shared_ptr<const ResponseHead> head, bool repeatable);
+    void add_retry(std::string reason);
     /// Returns false if the consumer is behind and the bytes must wait.
     bool add_bytes(std::string_view bytes);
     struct Decoded {
@@ -190,6 +194,7 @@ private:
     mutable std::mutex mutex_;  // Guards all following members until the end.
     std::shared_ptr<Mailbox> mailbox_;
     std::shared_ptr<const ResponseHead> head_;
+    std::vector<std::string> retry_reasons_;
     std::optional<stream::ChatDecoder> decoder_;
     stream::ChatBatch batch_;
     std::string bytes_;

@@ -390,6 +390,15 @@ class Response(Result):
         return 0 if self._answer is None else self._answer.tries - 1
 
     @property
+    def retry_reasons(self) -> tuple[str, ...]:
+        """For each time that the request was sent again: why, and after which delay.
+
+        A server that refused the request, or closed the connection before it received it, gets it
+        again at once. `retries` does not count that.
+        """
+        return () if self._answer is None else self._answer.retry_reasons
+
+    @property
     def raw(self) -> bytes:
         """The received bytes; empty for a part of a larger response."""
         return self._raw
