@@ -157,7 +157,7 @@ calls(client, "parent", 1)
 
 
 def test_forks_while_a_thread_imports(reference: ReferenceServer) -> None:
-    """A child does not wait for a module that a thread of its parent was importing (K01)."""
+    """A child does not wait for a module that a thread of its parent was importing."""
     code = """
 importing, forked = threading.Event(), threading.Event()
 def work():

@@ -66,7 +66,7 @@ def lost(client: polymux.Client, server: MisbehavingServer, *play: Step) -> None
 def test_errors_of_other_servers(
     body: object, status: int, client: polymux.Client, server: MisbehavingServer
 ) -> None:
-    """The message is found in all forms, also with a successful status (K14)."""
+    """The message is found in all forms, also with a successful status."""
     kind = errors.APIError if status == 200 else errors.InternalServerError
     error = refused(client, server, kind, steps.answer(status, json.dumps(body).encode()))
     assert str(error) == "it broke"

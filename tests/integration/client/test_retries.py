@@ -86,7 +86,7 @@ def test_why_a_stream_was_retried(server: MisbehavingServer) -> None:
 def test_the_servers_advice(
     status: int, advice: str, tries: int, server: MisbehavingServer
 ) -> None:
-    """`x-should-retry`, as in the SDKs of OpenAI and Anthropic (K15)."""
+    """`x-should-retry`, as in the SDKs of OpenAI and Anthropic."""
     server.script(steps.answer(status, b"{}", [("x-should-retry", advice)]), times=None)
     with client_of(server, Retry(1, first_backoff_s=0)) as client:
         with pytest.raises(errors.APIStatusError):

@@ -100,7 +100,7 @@ def test_a_proxy_that_was_asked_for(
 
 @pytest.mark.parametrize(("status", "tries"), [(403, 1), (407, 1), (502, 2)])
 def test_a_proxy_that_refuses_connections(status: int, tries: int) -> None:
-    """The error names the proxy's status, and only statuses that may change are retried (K12)."""
+    """The error names the proxy's status, and only statuses that may change are retried."""
     with MisbehavingServer() as proxy:
         proxy.script(steps.answer(status, b""), times=None)
         retry = polymux.Retry(1, first_backoff_s=0)
