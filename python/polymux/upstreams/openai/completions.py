@@ -37,14 +37,9 @@ def mended(value: Any) -> dict[str, Any]:
         >>> mended({"created": 1.0, "choices": [{"message": {"content": "Hi"}, "logprobs": []}]})
         {'created': 1, 'choices': [{'message': {'content': 'Hi'}, 'logprobs': None}]}
     """
+    if not isinstance(value, dict):
+        ChatCompletion(value)  # Raises.
     whole: dict[str, Any] = value
-    try:
-        ChatCompletion(value)
-    except DecodeError:
-        if not isinstance(value, dict):
-            raise
-    else:
-        return whole
     for choice in _objects(whole.get("choices"), "choices"):
         _mend(choice, _CHOICE)
         _mend_message(choice.get("message"))
