@@ -44,6 +44,8 @@ TAGS = {
 }
 TAG_ARGUMENTS = tuple(word for key, text in TAGS.items() for word in ("-metadata", f"{key}={text}"))
 VIDEO = "lavfi:testsrc2=s=96x64:r=12:d=1.6"
+#: Samples that need more than 32 bits.
+WIDE = "lavfi:aevalsrc=0.4*sin(20*PI*t*t)+0.3*(random(0)-0.5)*exp(-9*mod(t\\,0.5)):s=44100:d=4"
 TALK = Sound("speech", 70_001)
 MUSIC = Sound()
 MONO = Sound(layout="mono")
@@ -89,12 +91,14 @@ CONTAINERS = {
     "wav_s24": _audio(".wav", "pcm_s24le"),
     "wav_s32": _audio(".wav", "pcm_s32le"),
     "wav_f32": _audio(".wav", "pcm_f32le"),
-    "wav_f64": _audio(".wav", "pcm_f64le"),
+    "wav_f64": _audio(".wav", "pcm_f64le", MUSIC, "-af", "aformat=dbl,volume=4"),
+    "wav_s64": Medium(".wav", (WIDE,), ("-ac", "2", "-c:a", "pcm_s64le")),
     "wav_alaw": _audio(".wav", "pcm_alaw"),
     "wav_mulaw": _audio(".wav", "pcm_mulaw"),
     "wav_adpcm": _audio(".wav", "adpcm_ms"),
     "wav_adpcm_ima": _audio(".wav", "adpcm_ima_wav"),
     "w64": _audio(".w64", "pcm_s16le"),
+    "w64_adpcm": _audio(".w64", "adpcm_ms"),
     "flac_16": _audio(".flac", "flac", MUSIC, "-sample_fmt", "s16"),
     "flac_24": _audio(".flac", "flac", MUSIC, "-sample_fmt", "s32"),
     "flac_ogg": _audio(".oga", "flac"),
@@ -233,6 +237,7 @@ PECULIAR = {
                                   "-output_ts_offset", "-0.25")),
     "chained_ogg": Medium(".ogg", joined=("ogg_vorbis", "tags_ogg")),
     "chained_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_no_tag")),
+    "chained_ts": Medium(".ts", joined=("mpegts_aac", "mpegts_aac")),
 }  # fmt: skip
 
 #: Media whose rate or channels change in the middle.

@@ -57,6 +57,19 @@ int layout_score(std::uint64_t input, std::uint64_t output) {
     return score + 10 * std::popcount(input & output) - 5 * std::popcount(output & ~input);
 }
 
+// ffmpeg's measure of what a conversion between sample formats loses.
+int format_loss(AVSampleFormat output, AVSampleFormat input) {
+    const int bytes = av_get_bytes_per_sample(output);
+    const int input_bytes = av_get_bytes_per_sample(input);
+    const AVSampleFormat packed = av_get_packed_sample_fmt(output);
+    const AVSampleFormat input_packed = av_get_packed_sample_fmt(input);
+    int loss = av_sample_fmt_is_planar(output) != av_sample_fmt_is_planar(input) ? 1 : 0;
+    loss += bytes < input_bytes ? 100 * (input_bytes - bytes) : 10 * (bytes - input_bytes);
+    if (packed == AV_SAMPLE_FMT_S32 && input_packed == AV_SAMPLE_FMT_FLT) loss += 20;
+    if (packed == AV_SAMPLE_FMT_FLT && input_packed == AV_SAMPLE_FMT_S32) loss += 2;
+    return loss;
+}
+
 }  // namespace
 
 AVSampleFormat to_ffmpeg(mp3::SampleFormat format) noexcept {
@@ -88,19 +101,14 @@ std::optional<int> best_audio_stream(const AVFormatContext& format) {
 }
 
 mp3::SampleFormat nearest_sample_format(AVSampleFormat input) {
-    const int input_bytes = av_get_bytes_per_sample(input);
     mp3::SampleFormat best = encoder_formats.front();
-    int best_score = INT_MIN;
+    int best_loss = INT_MAX;
     for (const mp3::SampleFormat candidate : encoder_formats) {
-        const AVSampleFormat planar = to_ffmpeg(candidate);
-        if (av_get_planar_sample_fmt(input) == planar) return candidate;
-        const int bytes = av_get_bytes_per_sample(planar);
-        int score = -std::abs(bytes - input_bytes);
-        if (bytes >= input_bytes) score += INT_MAX / 2;
-        if (score > best_score) {
-            best_score = score;
-            best = candidate;
-        }
+        const int loss = format_loss(to_ffmpeg(candidate), input);
+        // At equal losses, ffmpeg takes the last one.
+        if (loss > best_loss) continue;
+        best_loss = loss;
+        best = candidate;
     }
     return best;
 }
