@@ -202,6 +202,7 @@ Result<void> AudioReader::advance() {
     if (status < 0) {
         packets_ended_ = true;
         if (std::optional<Error> failure = input_.io().failure()) return *failure;
+        trimmer_->drain();
         avcodec_send_packet(decoder_.get(), nullptr);
         if (status == AVERROR_EOF) return {};
         return damage("input_truncated", "reading stopped before the end of the input", status);

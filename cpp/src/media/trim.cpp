@@ -73,7 +73,8 @@ int keep_samples(AVFrame& frame, int begin, int end) {
 
 Trimmer::Trimmer(std::optional<double> start_s, std::optional<double> end_s,
                  const AVFormatContext& format, const AVStream& stream)
-    : time_base_(stream.time_base) {
+    : time_base_(stream.time_base),
+      may_jump_((format.iformat->flags & AVFMT_TS_DISCONT) != 0) {
     if (start_s) start_us_ = to_us(*start_s);
     if (end_s) duration_us_ = to_us(*end_s) - start_us_.value_or(0);
     zero_us_ = start_us_.value_or(0);
@@ -105,10 +106,32 @@ bool Trimmer::seek(AVFormatContext& format) const {
 void Trimmer::shift(AVPacket& packet) {
     const std::int64_t offset = av_rescale_q(-zero_us_, microseconds, time_base_);
     if (packet.pts != AV_NOPTS_VALUE) packet.pts += offset;
-    if (packet.dts != AV_NOPTS_VALUE) packet.dts += offset;
+    if (packet.dts != AV_NOPTS_VALUE) {
+        packet.dts += offset;
+        follow_jump(packet);
+        clock_us_ = av_rescale_q(packet.dts, time_base_, microseconds);
+    }
     packet_pts_ = packet.pts;
     packet_duration_ = packet.duration;
     first_of_packet_ = true;
+}
+
+void Trimmer::drain() noexcept {
+    packet_pts_ = AV_NOPTS_VALUE;
+    packet_duration_ = 0;
+}
+
+// ffmpeg lets time go on if the container's clock jumps.
+void Trimmer::follow_jump(AVPacket& packet) {
+    constexpr std::int64_t largest_jump_us = 10 * AV_TIME_BASE;
+    constexpr std::int64_t largest_step_back_us = AV_TIME_BASE / 10;
+    if (!may_jump_ || !clock_us_) return;
+    const std::int64_t jump_us = av_rescale_q(packet.dts, time_base_, microseconds) - *clock_us_;
+    if (jump_us >= -largest_step_back_us && jump_us <= largest_jump_us) return;
+    zero_us_ += jump_us;
+    const std::int64_t jump = av_rescale_q(jump_us, microseconds, time_base_);
+    packet.dts -= jump;
+    if (packet.pts != AV_NOPTS_VALUE) packet.pts -= jump;
 }
 
 // A gap before the packet ends continuous sample counting; the clock is then read again.
@@ -122,17 +145,21 @@ void Trimmer::note_gap() {
     previous_packet_pts_ = packet_pts_;
 }
 
+// Only the first frame of a packet has the packet's time. The others, and those of a stream without
+// times, follow the clock, which has whole microseconds as in ffmpeg.
 std::int64_t Trimmer::position_of(const AVFrame& frame) {
+    const bool has_packet_time = first_of_packet_ && packet_pts_ != AV_NOPTS_VALUE;
     note_gap();
+    const std::int64_t clock_us = clock_us_.value_or(0);
+    clock_us_ =
+        clock_us + std::int64_t{AV_TIME_BASE} * frame.nb_samples / frame.sample_rate;
     const AVRational samples{1, frame.sample_rate};
-    const std::int64_t pts = frame.pts != AV_NOPTS_VALUE ? frame.pts : packet_pts_;
-    std::int64_t position = next_position_;
-    if (pts != AV_NOPTS_VALUE) {
-        position =
-            av_rescale_delta(time_base_, pts, samples, frame.nb_samples, &rescale_state_, samples);
-    }
-    next_position_ = position + frame.nb_samples;
-    return position;
+    const auto rescale = [&](std::int64_t time, AVRational time_base) {
+        return av_rescale_delta(time_base, time, samples, frame.nb_samples, &rescale_state_,
+                                samples);
+    };
+    if (frame.pts != AV_NOPTS_VALUE) return rescale(frame.pts, time_base_);
+    return has_packet_time ? rescale(packet_pts_, time_base_) : rescale(clock_us, microseconds);
 }
 
 Trimmer::Verdict Trimmer::apply(AVFrame& frame) {
