@@ -249,7 +249,8 @@ TEST_SUITE("media input") {
         CHECK(nearest_sample_format(AV_SAMPLE_FMT_S16) == mp3::SampleFormat::s16);
         CHECK(nearest_sample_format(AV_SAMPLE_FMT_S32) == mp3::SampleFormat::s32);
         CHECK(nearest_sample_format(AV_SAMPLE_FMT_FLT) == mp3::SampleFormat::f32);
-        for (const AVSampleFormat wide : {AV_SAMPLE_FMT_DBL, AV_SAMPLE_FMT_DBLP, AV_SAMPLE_FMT_S64}) {
+        for (const AVSampleFormat wide :
+             {AV_SAMPLE_FMT_DBL, AV_SAMPLE_FMT_DBLP, AV_SAMPLE_FMT_S64}) {
             CHECK(nearest_sample_format(wide) == mp3::SampleFormat::f32);
         }
         CHECK(nearest_sample_rate(44'100) == 44'100);

@@ -9,6 +9,7 @@ from support import (
     hostile_mkv,
     hostile_mp4,
     hostile_streams,
+    hostile_tags,
     hostile_text,
     hostile_wav,
 )
@@ -18,5 +19,8 @@ if TYPE_CHECKING:
 
 
 def cases() -> list[Case]:
-    modules = hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_text, hostile_wav
+    modules = (
+        hostile_id3, hostile_mkv, hostile_mp4, hostile_streams, hostile_tags, hostile_text,
+        hostile_wav,
+    )  # fmt: skip
     return [case for module in modules for case in module.cases()]

@@ -1,5 +1,6 @@
 #include "media/avio.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -27,6 +28,45 @@ AvioInput::~AvioInput() {
         av_freep(&context_->buffer);  // FFmpeg may have replaced the buffer.
         avio_context_free(&context_);
     }
+}
+
+constexpr std::uint64_t max_peeked_bytes = std::uint64_t{64} << 20U;
+
+Result<std::size_t> AvioInput::peek(std::uint64_t offset, std::span<std::byte> buffer) {
+    if (source_.seekable()) {
+        const std::optional<std::uint64_t> size = source_.size_bytes();
+        if (offset > INT64_MAX || (size && offset >= *size)) return std::size_t{0};
+        if (Result<void> moved = source_.seek(offset); !moved) return moved.error();
+        return read_fully(buffer);
+    }
+    if (offset > max_peeked_bytes) return std::size_t{0};
+    const std::size_t wanted = offset + buffer.size();
+    if (const std::size_t known = peeked_.size(); known < wanted) {
+        peeked_.resize(wanted);
+        Result<std::size_t> count = read_fully(std::span(peeked_).subspan(known));
+        if (!count) return count;
+        peeked_.resize(known + *count);
+    }
+    if (offset >= peeked_.size()) return std::size_t{0};
+    const std::size_t count = std::min(buffer.size(), peeked_.size() - offset);
+    std::copy_n(peeked_.begin() + static_cast<std::ptrdiff_t>(offset), count, buffer.begin());
+    return count;
+}
+
+Result<std::size_t> AvioInput::read_fully(std::span<std::byte> buffer) {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+        if (std::optional<Error> found = failure()) return *found;
+        Result<std::size_t> count = source_.read(buffer.subspan(filled));
+        if (!count) return count;
+        if (*count == 0) break;
+        filled += *count;
+    }
+    return filled;
+}
+
+Result<void> AvioInput::rewind() {
+    return source_.seekable() ? source_.seek(0) : Result<void>();
 }
 
 std::optional<Error> AvioInput::failure() const {
@@ -63,6 +103,7 @@ int AvioInput::read(std::uint8_t* buffer, int size) {
     if (token_.cancelled() || source_failure_) return AVERROR_EXIT;
     if (size <= 0) return AVERROR(EINVAL);
     auto bytes = std::as_writable_bytes(std::span(buffer, static_cast<std::size_t>(size)));
+    if (!peeked_.empty()) return read_peeked(bytes);
     Result<std::size_t> count = source_.read(bytes);
     if (!count) {
         source_failure_ = count.error();
@@ -71,6 +112,15 @@ int AvioInput::read(std::uint8_t* buffer, int size) {
     if (*count == 0) return AVERROR_EOF;
     position_ += static_cast<std::int64_t>(*count);
     return static_cast<int>(*count);
+}
+
+int AvioInput::read_peeked(std::span<std::byte> buffer) {
+    const auto position = static_cast<std::size_t>(position_);
+    const std::size_t count = std::min(buffer.size(), peeked_.size() - position);
+    std::copy_n(peeked_.begin() + position_, count, buffer.begin());
+    position_ += static_cast<std::int64_t>(count);
+    if (position + count == peeked_.size()) peeked_ = {};
+    return static_cast<int>(count);
 }
 
 std::int64_t AvioInput::seek(std::int64_t offset, int whence) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "media/ffmpeg.hpp"
 #include "polymux/cancel.hpp"
@@ -14,7 +15,7 @@ namespace polymux::media {
 /// only an integer, so `failure()` keeps the source's error.
 class AvioInput {
 public:
-    /// Starts at the source's beginning. The source and token must outlive this object.
+    /// Starts at the source's beginning. The source must outlive this object.
     static Result<std::unique_ptr<AvioInput>> create(ByteSource& source, const CancelToken& token);
     ~AvioInput();
     AvioInput(const AvioInput&) = delete;
@@ -25,6 +26,12 @@ public:
     [[nodiscard]] ByteSource& source() const noexcept { return source_; }
     [[nodiscard]] const CancelToken& token() const noexcept { return token_; }
 
+    /// Reads bytes at any offset, before FFmpeg reads: as many as exist, up to `buffer.size()`. A
+    /// source that cannot seek is read up to there; FFmpeg gets the same bytes later.
+    Result<std::size_t> peek(std::uint64_t offset, std::span<std::byte> buffer);
+    /// After `peek`: FFmpeg reads from the beginning.
+    Result<void> rewind();
+
     /// The cause of an error that FFmpeg reports: a canceled token or a failed source.
     [[nodiscard]] std::optional<Error> failure() const;
 
@@ -33,12 +40,16 @@ private:
     static int on_read(void* opaque, std::uint8_t* buffer, int size) noexcept;
     static std::int64_t on_seek(void* opaque, std::int64_t offset, int whence) noexcept;
     int read(std::uint8_t* buffer, int size);
+    int read_peeked(std::span<std::byte> buffer);
     std::int64_t seek(std::int64_t offset, int whence);
 
     ByteSource& source_;
     CancelToken token_;
     AVIOContext* context_ = nullptr;
+    Result<std::size_t> read_fully(std::span<std::byte> buffer);
+
     std::int64_t position_ = 0;
+    std::vector<std::byte> peeked_;  // The beginning of a source that cannot seek.
     std::optional<Error> source_failure_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "media/disguise.hpp"
+#include "media/scan/head_scan.hpp"
 
 extern "C" {
 #include <libavutil/avstring.h>
@@ -32,8 +33,6 @@ constexpr const char* picture_formats =
 
 // FFmpeg has no protocol with this name, so references in a container open nothing.
 constexpr const char* no_protocol = "none";
-
-constexpr int id3v2_header_bytes = 10;
 
 int refuse_io_open(AVFormatContext* /*context*/, AVIOContext** io, const char* /*url*/,
                    int /*flags*/, AVDictionary** /*options*/) {
@@ -96,36 +95,12 @@ Result<OpenedInput> OpenedInput::open(ByteSource& source, const Limits& limits,
     Result<std::unique_ptr<AvioInput>> io = AvioInput::create(source, token);
     if (!io) return io.error();
     OpenedInput input(std::move(*io), limits, wanted);
-    if (Result<void> checked = input.check_leading_tag(); !checked) return checked.error();
+    if (Result<void> scanned = scan_head(*input.io_, limits); !scanned) return scanned.error();
     Result<const AVInputFormat*> recognised = input.recognise();
     if (!recognised) return recognised.error();
     if (Result<void> opened = input.open_container(*recognised); !opened) return opened.error();
     if (Result<void> checked = input.check_limits(); !checked) return checked.error();
     return input;
-}
-
-// FFmpeg reads a whole ID3v2 tag into memory before any other check is possible.
-Result<void> OpenedInput::check_leading_tag() const {
-    std::array<unsigned char, id3v2_header_bytes> header{};
-    const int count = avio_read(io_->context(), header.data(), id3v2_header_bytes);
-    if (std::optional<Error> failure = io_->failure()) return *failure;
-    if (count <= 0) {
-        return Error{.code = ErrorCode::undecodable,
-                     .message = "the input is empty (0 bytes)",
-                     .input_name = name()};
-    }
-    // Within the buffer, so this also works if the source cannot seek.
-    avio_seek(io_->context(), 0, SEEK_SET);
-    if (count < id3v2_header_bytes || std::memcmp(header.data(), "ID3", 3) != 0) return {};
-    std::int64_t tag_bytes = id3v2_header_bytes;
-    for (std::size_t index = 6, shift = 21; index < 10; ++index, shift -= 7) {
-        tag_bytes += static_cast<std::int64_t>(header[index] & 0x7FU) << shift;
-    }
-    if (tag_bytes <= limits_.tag_bytes) return {};
-    return Error{.code = ErrorCode::limit_exceeded,
-                 .message = "the input's ID3v2 tag is too large (got " + std::to_string(tag_bytes) +
-                            " bytes, limit tag_bytes=" + std::to_string(limits_.tag_bytes) + ")",
-                 .input_name = name()};
 }
 
 Result<const AVInputFormat*> OpenedInput::recognise() const {

@@ -37,7 +37,6 @@ private:
     OpenedInput(std::unique_ptr<AvioInput> io, const Limits& limits, Wanted wanted)
         : io_(std::move(io)), limits_(limits), wanted_(wanted) {}
     [[nodiscard]] const char* formats() const noexcept;
-    Result<void> check_leading_tag() const;
     Result<const AVInputFormat*> recognise() const;
     [[nodiscard]] bool must_probe_packets(const AVInputFormat& recognised) const;
     Result<void> open_container(const AVInputFormat* recognised);
