@@ -186,6 +186,7 @@ PART = {"start": 0.1234, "end": 0.9}
         *(("chained_ts", part) for part in ({"end": 2.4}, {"start": 0.3, "end": 2.4})),
         *((name, PART) for name in (
             "wav_s16", "wav_adpcm", "wav_adpcm_ima", "w64_adpcm", "m4a_aac", "mkv_video", "ogg_vorbis", "mp4_video", "mkv_flac", "mp3_cbr",
+        *((f"late_audio_h264_{ending}", {"start": 1.25}) for ending in ("mkv", "nut")),
             "mpegts_aac", "wma", "webm_opus", "avi_mp3", "adts", "mov_alac", "mp4_fragmented",
             "start_offset_mkv", "edit_list_mp4")),
     ],

@@ -46,6 +46,7 @@ TAG_ARGUMENTS = tuple(word for key, text in TAGS.items() for word in ("-metadata
 VIDEO = "lavfi:testsrc2=s=96x64:r=12:d=1.6"
 #: Samples that need more than 32 bits.
 WIDE = "lavfi:aevalsrc=0.4*sin(20*PI*t*t)+0.3*(random(0)-0.5)*exp(-9*mod(t\\,0.5)):s=44100:d=4"
+H264 = "lavfi:testsrc2=s=96x64:r=25:d=2.4"
 TALK = Sound("speech", 70_001)
 MUSIC = Sound()
 MONO = Sound(layout="mono")
@@ -231,6 +232,12 @@ PECULIAR = {
     "start_offset_ts": Medium(".ts", ("medium:mpegts_aac",),
                               ("-c", "copy", "-output_ts_offset", "12.5")),
     "late_audio_mp4": Medium(".mp4", (VIDEO, "offset:0.3", MUSIC),
+    **{
+        f"late_audio_h264_{ending}": Medium(
+            f".{ending}", (H264, "offset:0.9", MUSIC),
+            ("-map", "0:v", "-map", "1:a", "-c:v", "libx264", "-c:a", "pcm_s16le"))
+        for ending in ("mkv", "nut")
+    },
                              ("-map", "0:v", "-map", "1:a", "-c:v", "mpeg4", "-c:a", "aac")),
     "negative_start_mp4": Medium(".mp4", ("medium:mkv_video",),
                                  ("-c", "copy", "-avoid_negative_ts", "disabled",

@@ -71,6 +71,11 @@ const std::string& accepted_decoders() {
     return names;
 }
 
+bool is_moving_video(const AVStream& stream) {
+    return stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+           (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
+}
+
 bool is_encrypted(const AVStream& stream) {
     constexpr std::array<std::uint32_t, 3> encrypted_tags = {
         MKTAG('d', 'r', 'm', 's'), MKTAG('e', 'n', 'c', 'a'), MKTAG('e', 'n', 'c', 'v')};
@@ -173,6 +178,48 @@ Result<void> OpenedInput::open_container(const AVInputFormat* recognised) {
     }
     if (std::optional<Error> failure = io_->failure()) return *failure;
     return {};
+}
+
+void OpenedInput::find_start() {
+    // ffmpeg decodes as many frames before it trusts the times of H.264.
+    constexpr int trusted_frames = 7;
+    const std::span streams(format_->streams, format_->nb_streams);
+    const auto found = std::find_if(streams.begin(), streams.end(), [](const AVStream* stream) {
+        return is_moving_video(*stream) && stream->codecpar->codec_id == AV_CODEC_ID_H264;
+    });
+    if (found == streams.end() || !packets_.empty()) return;
+    AVStream& video = **found;
+    std::int64_t bytes = 0;
+    for (int frames = 0; frames < trusted_frames;) {
+        UniquePacket packet(av_packet_alloc());
+        if (!packet || bytes > limits_.probe_bytes ||
+            av_read_frame(format_.get(), packet.get()) < 0) {
+            knows_start_ = false;
+            return;
+        }
+        bytes += packet->size;
+        const AVPacket& next = *packets_.emplace_back(std::move(packet));
+        if (next.stream_index != video.index || ++frames > 1) continue;
+        if (next.dts != AV_NOPTS_VALUE || next.pts == AV_NOPTS_VALUE) return;
+        // libavformat gave it the start of the other streams.
+        video.start_time = next.pts;
+        const std::int64_t start_us = av_rescale_q(next.pts, video.time_base, microseconds);
+        if (format_->start_time == AV_NOPTS_VALUE || format_->start_time > start_us) {
+            format_->start_time = start_us;
+        }
+    }
+}
+
+int OpenedInput::read(AVPacket& packet) {
+    if (packets_.empty()) return av_read_frame(format_.get(), &packet);
+    av_packet_move_ref(&packet, packets_.front().get());
+    packets_.pop_front();
+    return 0;
+}
+
+int OpenedInput::seek(int stream_index, std::int64_t target) {
+    packets_.clear();
+    return avformat_seek_file(format_.get(), stream_index, INT64_MIN, target, target, 0);
 }
 
 Result<void> OpenedInput::check_limits() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "media/avio.hpp"
@@ -25,6 +26,16 @@ public:
                                     const CancelToken& token, Wanted wanted = Wanted::sound);
 
     [[nodiscard]] AVFormatContext& format() const noexcept { return *format_; }
+    /// Completes the start time of the container, which libavformat leaves open for H.264 whose
+    /// container has no decoding times: its decoder is not used here. Call it before `read`.
+    void find_start();
+    /// False if ffmpeg may begin at another time.
+    [[nodiscard]] bool knows_start() const noexcept { return knows_start_; }
+
+    /// As av_read_frame and avformat_seek_file.
+    int read(AVPacket& packet);
+    int seek(int stream_index, std::int64_t target);
+
     [[nodiscard]] const AvioInput& io() const noexcept { return *io_; }
     [[nodiscard]] const std::string& name() const noexcept { return io_->name(); }
     [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
@@ -45,9 +56,14 @@ private:
     // Order matters: the container reads through io_ until it is closed.
     std::unique_ptr<AvioInput> io_;
     UniqueFormatContext format_;
+    std::deque<UniquePacket> packets_;  // Read by find_start.
+    bool knows_start_ = true;
     Limits limits_;
     Wanted wanted_;
 };
+
+/// True for video that is not a cover image.
+[[nodiscard]] bool is_moving_video(const AVStream& stream);
 
 /// True if the stream's content is encrypted, by the container's metadata.
 [[nodiscard]] bool is_encrypted(const AVStream& stream);

@@ -11,6 +11,8 @@ Result<MediaInfo> probe(ByteSource& source, const Limits& limits, const CancelTo
     const LogCapture capture;
     Result<OpenedInput> input = OpenedInput::open(source, limits, token);
     if (!input) return input.error();
+    input->find_start();
+    if (std::optional<Error> failure = input->io().failure()) return *failure;
     return describe(*input);
 } catch (const std::bad_alloc&) {
     return Error{.code = ErrorCode::out_of_memory,

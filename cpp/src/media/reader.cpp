@@ -48,6 +48,7 @@ Result<std::unique_ptr<AudioReader>> AudioReader::open(OpenedInput& input,
     if (Result<void> done = reader->choose_stream(); !done) return done.error();
     if (Result<void> done = reader->check_declared_duration(); !done) return done.error();
     if (Result<void> done = reader->open_decoder(); !done) return done.error();
+    input.find_start();
     reader->seek_to_start();
     while (!reader->queue_ && !reader->ended_) {
         if (Result<void> done = reader->advance(); !done) return done.error();
@@ -149,7 +150,7 @@ Result<void> AudioReader::open_decoder() {
 void AudioReader::seek_to_start() {
     AVFormatContext& format = input_.format();
     trimmer_.emplace(options_.start_s, options_.end_s, format, *stream_);
-    const bool sought = trimmer_->seek(format);
+    const bool sought = trimmer_->seek(input_);
     // Only now, because discarding streams affects which stream a container uses for seeking.
     for (AVStream* stream : std::span(format.streams, format.nb_streams)) {
         stream->discard = stream == stream_ ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
@@ -197,7 +198,7 @@ Result<void> AudioReader::advance() {
         if (Result<void> done = receive_frames(); !done) return done.error();
         return frame_->nb_samples > 0 ? Result<void>() : finish();
     }
-    int status = av_read_frame(&input_.format(), packet_.get());
+    int status = input_.read(*packet_);
     if (status == AVERROR(EAGAIN) && ++empty_reads_ < max_empty_reads) return {};
     if (status < 0) {
         packets_ended_ = true;

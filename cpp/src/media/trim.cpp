@@ -22,11 +22,6 @@ std::int64_t to_us(double seconds) {
     return std::llround(seconds * AV_TIME_BASE);
 }
 
-bool is_moving_video(const AVStream& stream) {
-    return stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
-           (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
-}
-
 // ffmpeg asks the video decoder whether the stream really reorders its images. Video is never
 // decoded here, so unless the container states it, the codec's usual behavior applies. In the worst
 // case, slightly more is read before the start.
@@ -73,16 +68,16 @@ int keep_samples(AVFrame& frame, int begin, int end) {
 
 Trimmer::Trimmer(std::optional<double> start_s, std::optional<double> end_s,
                  const AVFormatContext& format, const AVStream& stream)
-    : time_base_(stream.time_base),
-      may_jump_((format.iformat->flags & AVFMT_TS_DISCONT) != 0) {
+    : time_base_(stream.time_base), may_jump_((format.iformat->flags & AVFMT_TS_DISCONT) != 0) {
     if (start_s) start_us_ = to_us(*start_s);
     if (end_s) duration_us_ = to_us(*end_s) - start_us_.value_or(0);
     zero_us_ = start_us_.value_or(0);
     if (format.start_time != AV_NOPTS_VALUE) zero_us_ += format.start_time;
 }
 
-bool Trimmer::seek(AVFormatContext& format) const {
+bool Trimmer::seek(OpenedInput& input) const {
     if (!start_us_ || *start_us_ == 0) return true;
+    const AVFormatContext& format = input.format();
     const std::span streams(format.streams, format.nb_streams);
     std::int64_t target_us = zero_us_;
     if ((format.iformat->flags & AVFMT_SEEK_TO_PTS) == 0 &&
@@ -97,10 +92,10 @@ bool Trimmer::seek(AVFormatContext& format) const {
         return is_moving_video(*stream);
     });
     if (video == streams.end()) {
-        return avformat_seek_file(&format, -1, INT64_MIN, target_us, target_us, 0) >= 0;
+        return input.seek(-1, target_us) >= 0;
     }
     const std::int64_t target = av_rescale_q(target_us, microseconds, (*video)->time_base);
-    return avformat_seek_file(&format, (*video)->index, INT64_MIN, target, target, 0) >= 0;
+    return input.seek((*video)->index, target) >= 0;
 }
 
 void Trimmer::shift(AVPacket& packet) {
@@ -151,8 +146,7 @@ std::int64_t Trimmer::position_of(const AVFrame& frame) {
     const bool has_packet_time = first_of_packet_ && packet_pts_ != AV_NOPTS_VALUE;
     note_gap();
     const std::int64_t clock_us = clock_us_.value_or(0);
-    clock_us_ =
-        clock_us + std::int64_t{AV_TIME_BASE} * frame.nb_samples / frame.sample_rate;
+    clock_us_ = clock_us + std::int64_t{AV_TIME_BASE} * frame.nb_samples / frame.sample_rate;
     const AVRational samples{1, frame.sample_rate};
     const auto rescale = [&](std::int64_t time, AVRational time_base) {
         return av_rescale_delta(time_base, time, samples, frame.nb_samples, &rescale_state_,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "media/ffmpeg.hpp"
+#include "media/opened_input.hpp"
 
 namespace polymux::media {
 
@@ -17,7 +18,7 @@ public:
             const AVFormatContext& format, const AVStream& stream);
 
     /// Seeks to before the start, if there is one. Returns false if the input cannot seek.
-    [[nodiscard]] bool seek(AVFormatContext& format) const;
+    [[nodiscard]] bool seek(OpenedInput& input) const;
 
     void shift(AVPacket& packet);
 
