@@ -8,7 +8,7 @@ import polymux
 import pytest
 from support import identity, mp3_frames
 from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, vbr
-from support.media import CHANGING, CONTAINERS, LAYOUTS, MEDIA, PECULIAR, RATES
+from support.media import CHANGING, CONTAINERS, LAYOUTS, MEDIA, MUSIC, PECULIAR, RATES, Medium
 from support.sounds import Sound
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
     assert "format_changed" in [warning.code for warning in converted.report.warnings]
 
 
+    assert not converted.report.identical
 @pytest.mark.parametrize(
     ("kbps", "rate"),
     [
@@ -199,6 +200,43 @@ def test_start_and_end(corpus: Corpus, name: str, part: dict[str, Any]) -> None:
 
 SAME_FILE = ["wav_s16", "tags_mp3", "tags_flac", "tags_m4a", "tags_ogg", "tags_wav", "chapters_mkv",
              "chapters_m4a", "cover_flac_jpeg", "mp4_video", "wma", "ogg_opus"]  # fmt: skip
+
+def test_a_start_that_ffmpeg_may_see_elsewhere(corpus: Corpus) -> None:
+    """ffmpeg needs seven frames of H.264 for its start time."""
+    few = "lavfi:testsrc2=s=96x64:r=25:d=0.2"
+    arguments = ("-map", "0:v", "-map", "1:a", "-c:v", "libx264", "-c:a", "flac")
+    path = corpus.build("few_frames", Medium(".mkv", (few, MUSIC), arguments))
+    assert polymux.convert_to_mp3(path, **CBR_128.ours).report.identical
+    assert not polymux.convert_to_mp3(path, **CBR_128.ours, start=0.5).report.identical
+
+
+@pytest.mark.parametrize("samples", [1, 20, 30])
+def test_resampling_a_few_samples(corpus: Corpus, samples: int) -> None:
+    path = corpus.wave(Sound(samples=samples, rate=48_000))
+    converted = polymux.convert_to_mp3(
+        path, **CBR_128.ours, sample_rate=44_100, verify="sequential"
+    )
+    theirs = corpus.reference(path, ("-b:a", "128k", "-ar", "44100"))
+    assert mp3_frames.parse(converted.read()).audio == mp3_frames.parse(theirs).audio
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments"),
+    [(CBR_128, ("-b", "128")), (V2, ("-V", "2")), (abr(128), ("--abr", "128"))], ids=str,
+)  # fmt: skip
+def test_fields_of_lames_tag(
+    corpus: Corpus, tmp_path: Path, mode: Mode, arguments: tuple[str, ...]
+) -> None:
+    source = corpus.path("wav_s16")
+    programs.run("lame", "--quiet", *arguments, source, tmp_path / "theirs.mp3")
+    ours = mp3_frames.parse(polymux.convert_to_mp3(source, **mode.ours).read()).xing
+    theirs = mp3_frames.parse(tmp_path / "theirs.mp3").xing
+    assert ours is not None
+    assert theirs is not None
+    assert (ours.encoding_flags, ours.noise_shaping) == (
+        theirs.encoding_flags, theirs.noise_shaping
+    )  # fmt: skip
+
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def assert_identical(
     ours = mp3_frames.parse(data)
     difference = first_difference(ours.audio, theirs.audio)
     assert not difference, f"{source.name}, {mode}: {difference}"
+    assert converted.report.identical
     mp3_frames.check_decodable(ours)
     xing = mp3_frames.check_xing(ours)
     assert theirs.xing is not None

@@ -177,6 +177,7 @@ LAYOUTS |= {
     "f32_7.1": _audio(".wav", "pcm_f32le", Sound("music", 44_100, layout="7.1")),
     "aac_5.1": _audio(".m4a", "aac", Sound("music", 48_000, 48_000, "5.1")),
     "aac_7.1": _audio(".m4a", "aac", Sound("music", 48_000, 48_000, "7.1")),
+    "ac3_48": _audio(".ac3", "ac3", STEREO_48),
     "ac3_5.1side": _audio(".ac3", "ac3", Sound("music", 48_000, 48_000, "5.1(side)")),
     "opus_5.1": _audio(".opus", "libopus", Sound("music", 48_000, 48_000, "5.1")),
     "vorbis_5.1": _audio(".ogg", "libvorbis", Sound("music", 48_000, 48_000, "5.1")),
@@ -231,13 +232,13 @@ PECULIAR = {
                                ("-c", "copy", "-output_ts_offset", "3.21")),
     "start_offset_ts": Medium(".ts", ("medium:mpegts_aac",),
                               ("-c", "copy", "-output_ts_offset", "12.5")),
-    "late_audio_mp4": Medium(".mp4", (VIDEO, "offset:0.3", MUSIC),
     **{
         f"late_audio_h264_{ending}": Medium(
             f".{ending}", (H264, "offset:0.9", MUSIC),
             ("-map", "0:v", "-map", "1:a", "-c:v", "libx264", "-c:a", "pcm_s16le"))
         for ending in ("mkv", "nut")
     },
+    "late_audio_mp4": Medium(".mp4", (VIDEO, "offset:0.3", MUSIC),
                              ("-map", "0:v", "-map", "1:a", "-c:v", "mpeg4", "-c:a", "aac")),
     "negative_start_mp4": Medium(".mp4", ("medium:mkv_video",),
                                  ("-c", "copy", "-avoid_negative_ts", "disabled",
@@ -252,6 +253,7 @@ CHANGING = {
     "changing_ogg": Medium(".ogg", joined=("ogg_vorbis", "vorbis_5.1")),
     "changing_adts": Medium(".aac", joined=("adts", "adts_mono_48")),
     "changing_mp3": Medium(".mp3", joined=("mp3_no_tag", "mp3_mpeg2")),
+    "changing_ac3": Medium(".ac3", joined=("ac3_5.1side", "ac3_48")),
 }
 
 #: Media without sound.

@@ -131,7 +131,8 @@ ConvertReport make_report(const OpenedInput& input, const AudioReader& reader,
     report.bumped_frames = encoded.bumped_frames;
     report.repairs = encoded.repairs;
     report.inexact_frames = encoded.inexact_frames;
-    report.identical = encoded.inexact_frames == 0;
+    report.identical =
+        encoded.inexact_frames == 0 && encoded.unusable_samples == 0 && reader.matches_ffmpeg();
     report.channels = plan.encoder.channels;
     report.frames = writer.frames();
     report.bytes = writer.bytes();
@@ -229,7 +230,8 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     ConvertReport report = make_report(*input, **reader, writer, plan, *encoded);
     if (*check) {
         report.reference = (*check)->reference();
-        report.identical = true;
+        report.identical = options.verify == Verify::ffmpeg ||
+                           (encoded->unusable_samples == 0 && (*reader)->matches_ffmpeg());
     }
     return report;
 }

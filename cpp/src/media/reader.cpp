@@ -323,18 +323,30 @@ void AudioReader::choose_format(const AVFrame& frame) {
     queue_.emplace(format);
     resampler_.emplace(format);
     input_rate_hz_ = frame.sample_rate;
-    input_channels_ = layout.channels();
+    input_layout_ = layout;
+    input_format_ = frame.format;
 }
 
+// ffmpeg starts its filters again, and loses the samples that wait in them: up to one MP3 frame.
+// Here none is lost.
 void AudioReader::note_change(const AVFrame& frame) {
-    const int channels = frame.ch_layout.nb_channels;
-    if (frame.sample_rate == input_rate_hz_ && channels == input_channels_) return;
+    const ChannelLayout layout = ChannelLayout::known(frame.ch_layout);
+    if (frame.sample_rate == input_rate_hz_ && frame.format == input_format_ &&
+        layout == input_layout_) {
+        return;
+    }
     warn("format_changed", "the audio format changes within the input (new format: channels: " +
-                               std::to_string(channels) +
+                               std::to_string(layout.channels()) +
                                ", sample rate: " + std::to_string(frame.sample_rate) +
                                " Hz). All audio is converted to one output format");
+    format_changed_ = true;
     input_rate_hz_ = frame.sample_rate;
-    input_channels_ = channels;
+    input_layout_ = layout;
+    input_format_ = frame.format;
+}
+
+bool AudioReader::matches_ffmpeg() const noexcept {
+    return !format_changed_ && damaged_packets_ == 0 && (input_.knows_start() || !options_.start_s);
 }
 
 Result<void> AudioReader::damage(const char* code, std::string message, int averror) {

@@ -45,6 +45,8 @@ public:
     /// Expected output duration in seconds, if the container states it.
     [[nodiscard]] std::optional<double> expected_duration_s() const;
     [[nodiscard]] std::int64_t damaged_packets() const noexcept { return damaged_packets_; }
+    /// Whether the samples so far are certainly those of ffmpeg.
+    [[nodiscard]] bool matches_ffmpeg() const noexcept;
     /// Damage and format changes so far; repetitions are merged.
     [[nodiscard]] const std::vector<Warning>& warnings() const noexcept { return warnings_; }
 
@@ -85,7 +87,9 @@ private:
     int given_ = 0;  // Samples at the front of the queue that the caller still uses.
     int empty_reads_ = 0;
     int input_rate_hz_ = 0;
-    int input_channels_ = 0;
+    ChannelLayout input_layout_;
+    int input_format_ = AV_SAMPLE_FMT_NONE;
+    bool format_changed_ = false;
     double decoded_s_ = 0;
     std::int64_t damaged_packets_ = 0;
     std::vector<Warning> warnings_;

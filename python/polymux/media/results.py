@@ -90,8 +90,9 @@ class ConversionReport:
             fill level of the bit reservoir, which the encoder of a single segment cannot determine.
         inexact_frames: Frames that depend on the bit reservoir and may differ from those of a
             single encoder, and therefore from ffmpeg's.
-        identical: Whether it is proven that all audio frames are those of one encoder for the whole
-            file. Always True at a constant bitrate.
+        identical: Whether it is proven that all audio frames are those of ffmpeg with the same
+            libavcodec and LAME. False if frames are inexact, packets are damaged, samples are not
+            numbers, or the audio format changes within the input.
         reference: Name of the reference whose audio frames are all equal, such as
             ``"ffmpeg 5.1.6"``; empty without `verify`.
         warnings: Adjusted settings and skipped data; empty for a clean conversion.

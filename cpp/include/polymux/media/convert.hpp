@@ -101,7 +101,8 @@ struct ConvertReport {
     /// Encoders started to encode frames again whose content depends on the bit reservoir's level.
     int repairs = 0;
     std::int64_t inexact_frames = 0;  ///< Such frames that may differ from one encoder's.
-    /// Every audio frame is certainly the frame of one encoder that encodes the whole file.
+    /// Every audio frame is certainly that of ffmpeg, with the same libavcodec and LAME. False if
+    /// frames are inexact, packets are damaged, samples unusable, or the audio format changes.
     bool identical = true;
     std::string reference = {};  ///< With `verify`: what every frame was equal to.
     std::vector<Warning> warnings;
