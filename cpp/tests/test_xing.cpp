@@ -170,6 +170,8 @@ TEST_CASE("the standard frame states what LAME's tag defines") {
     settings.vbr_method = 4;
     settings.vbr_scale = 80;
     settings.lowpass_hz = 18'500;
+    settings.tag_flags = 0x14;
+    settings.noise_shaping = 1;
     settings.source_rate_hz = 96'000;
     XingFrame xing(settings);
     CHECK(xing.placeholder().size() == 208);
@@ -196,10 +198,11 @@ TEST_CASE("the standard frame states what LAME's tag defines") {
     CHECK(as_text(tag.subspan(120, 9)) == "LAME3.100");
     CHECK(number_at(tag, 129, 1) == 0x04);
     CHECK(number_at(tag, 130, 1) == 185);
+    CHECK(number_at(tag, 139, 1) == 0x14);
     CHECK(number_at(tag, 140, 1) == 32);
     const std::uint64_t padding = frames.size() * 1'152 - 576 - 441'000;
     CHECK(number_at(tag, 141, 3) == (576 << 12 | padding));
-    CHECK(number_at(tag, 144, 1) == (3 << 2 | 3 << 6));
+    CHECK(number_at(tag, 144, 1) == (1 | 3 << 2 | 3 << 6));
     CHECK(number_at(tag, 146, 2) == 480);
     CHECK(number_at(tag, 148, 4) == total);
     CHECK(number_at(tag, 152, 2) == crc16(audio));

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support import identity, mp3_frames
+from support import identity, mp3_frames, programs
 from support.identity import CBR_128, V0, V2, Mode, abr, assert_identical, cbr, vbr
 from support.media import CHANGING, CONTAINERS, LAYOUTS, MEDIA, MUSIC, PECULIAR, RATES, Medium
 from support.sounds import Sound
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.corpus import Corpus
 
 MPEG1_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
@@ -64,9 +66,9 @@ def test_change_of_format_loses_nothing(corpus: Corpus, name: str) -> None:
     assert ours.audio[:before_change] == theirs.audio[:before_change]
     assert 0 < converted.report.samples - theirs.samples <= 1152
     assert "format_changed" in [warning.code for warning in converted.report.warnings]
-
-
     assert not converted.report.identical
+
+
 @pytest.mark.parametrize(
     ("kbps", "rate"),
     [
@@ -184,10 +186,11 @@ PART = {"start": 0.1234, "end": 0.9}
     [
         ("wav_s16", {"start": 0.5}), ("wav_s16", {"end": 0.75}),
         ("flac_16", {"start": 0.3, "end": 1.1}), ("m4a_aac", {"start": 0.5}),
+        *((f"late_audio_h264_{ending}", {"start": 1.25}) for ending in ("mkv", "nut")),
         *(("chained_ts", part) for part in ({"end": 2.4}, {"start": 0.3, "end": 2.4})),
         *((name, PART) for name in (
-            "wav_s16", "wav_adpcm", "wav_adpcm_ima", "w64_adpcm", "m4a_aac", "mkv_video", "ogg_vorbis", "mp4_video", "mkv_flac", "mp3_cbr",
-        *((f"late_audio_h264_{ending}", {"start": 1.25}) for ending in ("mkv", "nut")),
+            "wav_s16", "wav_adpcm", "wav_adpcm_ima", "w64_adpcm", "m4a_aac", "mkv_video",
+            "ogg_vorbis", "mp4_video", "mkv_flac", "mp3_cbr",
             "mpegts_aac", "wma", "webm_opus", "avi_mp3", "adts", "mov_alac", "mp4_fragmented",
             "start_offset_mkv", "edit_list_mp4")),
     ],
@@ -197,9 +200,6 @@ def test_start_and_end(corpus: Corpus, name: str, part: dict[str, Any]) -> None:
     theirs = [word for key, value in part.items() for word in (words[key], str(value))]
     assert_identical(corpus, corpus.path(name), more_ours=part, input_arguments=theirs)
 
-
-SAME_FILE = ["wav_s16", "tags_mp3", "tags_flac", "tags_m4a", "tags_ogg", "tags_wav", "chapters_mkv",
-             "chapters_m4a", "cover_flac_jpeg", "mp4_video", "wma", "ogg_opus"]  # fmt: skip
 
 def test_a_start_that_ffmpeg_may_see_elsewhere(corpus: Corpus) -> None:
     """ffmpeg needs seven frames of H.264 for its start time."""
@@ -237,6 +237,9 @@ def test_fields_of_lames_tag(
         theirs.encoding_flags, theirs.noise_shaping
     )  # fmt: skip
 
+
+SAME_FILE = ["wav_s16", "tags_mp3", "tags_flac", "tags_m4a", "tags_ogg", "tags_wav", "chapters_mkv",
+             "chapters_m4a", "cover_flac_jpeg", "mp4_video", "wma", "ogg_opus"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polymux
 import pytest
-from support import ffprobe
+from support import ffprobe, programs
 from support.media import CHAPTERS, TAGS, cover_file
 
 if TYPE_CHECKING:
@@ -44,6 +44,15 @@ def test_text(corpus: Corpus, tmp_path: Path, name: str, version: int) -> None:
     assert result.read_bytes()[:4] == b"ID3" + bytes([version])
     found = tags_of(corpus, result)
     assert {key: found.get(key) for key in TAGS} == TAGS
+
+
+def test_facts_about_the_input_are_not_copied(corpus: Corpus, tmp_path: Path) -> None:
+    source = tmp_path / "source.mp3"
+    programs.ffmpeg("-i", corpus.path("tags_mp3"), "-c", "copy", "-metadata", "TLEN=1500", source)
+    assert tags_of(corpus, source)["tlen"] == "1500"
+    found = tags_of(corpus, convert(source, tmp_path, start=0.5))
+    assert "tlen" not in found
+    assert found["title"] == TAGS["title"]
 
 
 def test_nothing_on_request(corpus: Corpus, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def _lying(kind: bytes, offset: int, field: bytes = _HUGE) -> Content:
 
 
 def edited(site: Site, count: int, seconds: int = 0) -> bytes:
-    """A movie of half a second, or an audio file of `seconds`, played `count` times by its edits."""
+    """A movie of half a second, or a sound of `seconds`, with `count` edits that each play it."""
     data = movie(site)
     if seconds:
         source = ["-f", "lavfi", "-i", f"anullsrc=r=8000:cl=mono:d={seconds}", "-c:a", "aac"]

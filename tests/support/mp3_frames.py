@@ -64,6 +64,8 @@ class XingTag:
     music_length: int
     music_crc: int
     tag_crc_valid: bool
+    encoding_flags: int
+    noise_shaping: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ def parse_xing(frame: Frame) -> XingTag | None:
         music_length=int.from_bytes(lame[28:32], "big"),
         music_crc=int.from_bytes(lame[32:34], "big"),
         tag_crc_valid=tag_crc in (_crc16(data[:crc_at]), _crc16(blank)),
+        encoding_flags=lame[19],
+        noise_shaping=lame[24] & 3,
     )
 
 

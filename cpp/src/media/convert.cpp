@@ -207,6 +207,8 @@ Result<ConvertReport> convert(ByteSource& source, ByteSink& sink, const ConvertO
     if (!encoder) return encoder.error();
     plan.xing.encoder_delay = (*encoder)->delay_samples();
     plan.xing.lowpass_hz = (*encoder)->lowpass_hz();
+    plan.xing.tag_flags = (*encoder)->tag_flags();
+    plan.xing.noise_shaping = (*encoder)->noise_shaping();
     mp3::Mp3Writer writer(sink, std::move(plan.tag), plan.xing, {.xing_frame = plan.xing_frame});
     if (Result<void> begun = writer.begin(); !begun) return begun.error();
     Result<std::unique_ptr<mp3::FrameCheck>> check =

@@ -156,10 +156,11 @@ bool has_tag(const Tags& tags, const std::string& key) {
 
 // Technical facts about the input that would be wrong in the output.
 bool describes_the_container(const std::string& key) {
-    constexpr std::array<const char*, 13> keys = {
-        "encoder",      "creation_time", "major_brand",     "minor_version", "compatible_brands",
-        "company_name", "product_name",  "product_version", "handler_name",  "vendor_id",
-        "language",     "duration",      "encoder_options"};
+    constexpr std::array<const char*, 16> keys = {
+        "encoder",           "creation_time", "major_brand",  "minor_version",
+        "compatible_brands", "company_name",  "product_name", "product_version",
+        "handler_name",      "vendor_id",     "language",     "duration",
+        "encoder_options",   "TLEN",          "TSIZ",         "iTunSMPB"};
     return std::any_of(keys.begin(), keys.end(), [&key](const char* candidate) {
         return av_strcasecmp(key.c_str(), candidate) == 0;
     });

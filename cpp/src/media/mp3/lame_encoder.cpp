@@ -89,6 +89,9 @@ public:
     int delay_samples() const noexcept override { return library().delay_samples(encoder_.get()); }
     int lowpass_hz() const noexcept override { return library().lowpass_hz(encoder_.get()); }
 
+    int tag_flags() const noexcept override { return library().tag_flags(encoder_.get()); }
+    int noise_shaping() const noexcept override { return library().noise_shaping(encoder_.get()); }
+
     std::int64_t unusable_samples() const noexcept override { return unusable_samples_; }
     std::int64_t coded_frames() const noexcept override {
         return library().coded_frames(encoder_.get());
@@ -143,6 +146,7 @@ public:
 
     Result<void> encode(const PcmBlock& block, const FrameCallback& on_frame) override {
         reserve(block.samples);
+        has_samples_ |= block.samples > 0;
         return take(encode_block(block), on_frame);
     }
 
@@ -152,6 +156,8 @@ public:
     }
 
     Result<void> flush(const FrameCallback& on_frame) override {
+        // LAME would code a frame of silence, which ffmpeg does not.
+        if (!has_samples_) return {};
         reserve(0);
         if (Result<void> taken =
                 take(library().flush(encoder_.get(), room(), room_bytes()), on_frame);
@@ -233,6 +239,7 @@ private:
     EncoderSettings settings_;
     std::vector<unsigned char> buffer_;
     std::size_t filled_ = 0;
+    bool has_samples_ = false;
     std::array<std::vector<float>, 2> scaled_;
     std::int64_t unusable_samples_ = 0;
 };

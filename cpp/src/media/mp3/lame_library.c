@@ -59,6 +59,18 @@ static int encode_f32(struct lame_global_struct* encoder, const float* left, con
     return lame_encode_buffer_float(encoder, left, right, samples, room, room_bytes);
 }
 
+/* As PutLameVBR in VbrTag.c. */
+static int tag_flags(const struct lame_global_struct* encoder) {
+    const SessionConfig_t* const cfg = &encoder->internal_flags->cfg;
+    const int psychoacoustic_model = 1;
+    return cfg->ATHtype + (psychoacoustic_model << 4) +
+           ((cfg->use_safe_joint_stereo != 0 ? 1 : 0) << 5);
+}
+
+static int noise_shaping(const struct lame_global_struct* encoder) {
+    return encoder->internal_flags->cfg.noise_shaping;
+}
+
 static struct polymux_lame_demand demand(const struct lame_global_struct* encoder, int number) {
     const EncResult_t* const result = &encoder->internal_flags->ov_enc;
     const int at = number % MAX_HEADER_BUF;
@@ -178,6 +190,8 @@ const struct polymux_lame POLYMUX_LAME_TABLE = {
     .delay_samples = lame_get_encoder_delay,
     .lowpass_hz = lame_get_lowpassfreq,
     .coded_frames = lame_get_frameNum,
+    .tag_flags = tag_flags,
+    .noise_shaping = noise_shaping,
     .encode_s16 = lame_encode_buffer,
     .encode_s32 = lame_encode_buffer_int,
     .encode_f32 = encode_f32,

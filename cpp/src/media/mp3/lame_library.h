@@ -58,6 +58,10 @@ struct polymux_lame {
     int (*delay_samples)(const struct lame_global_struct* encoder);
     int (*lowpass_hz)(const struct lame_global_struct* encoder);
     int (*coded_frames)(const struct lame_global_struct* encoder);
+    /* Two fields of LAME's tag: its encoding flags with the type of its threshold of hearing, and
+       its noise shaping. */
+    int (*tag_flags)(const struct lame_global_struct* encoder);
+    int (*noise_shaping)(const struct lame_global_struct* encoder);
 
     /* Write to `room` and return the number of bytes, or a negative error code. */
     int (*encode_s16)(struct lame_global_struct* encoder, const short* left, const short* right,

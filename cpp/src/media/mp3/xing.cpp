@@ -30,6 +30,7 @@ constexpr std::size_t lowpass_at = 130;
 constexpr std::size_t peak_at = 131;
 constexpr std::size_t track_gain_at = 135;
 constexpr std::size_t album_gain_at = 137;
+constexpr std::size_t encoding_flags_at = 139;
 constexpr std::size_t bitrate_at = 140;
 constexpr std::size_t delay_at = 141;
 constexpr std::size_t misc_at = 144;
@@ -163,16 +164,19 @@ int preset_number(const XingSettings& settings) {
     return std::clamp(settings.bitrate_bps / 1000, 0, 320);
 }
 
-// Values known only inside LAME (noise shaping, ATH type, peak) stay zero, "unknown".
+// The gain and the peak stay zero, "unknown": LAME would need to hear the whole sound with one
+// encoder.
 void put_lame_details(const XingSettings& settings, MpegVersion version, std::span<std::byte> tag) {
     constexpr int unit_hz = 100;
     const int minimum_bps =
         is_vbr(settings.vbr_method) ? bitrates(version).front() : settings.bitrate_bps;
     const int lowpass = (std::max(settings.lowpass_hz, 0) + unit_hz / 2) / unit_hz;
-    const int misc = stereo_mode(settings) << 2 | source_rate_class(settings) << 6;
+    const int misc = (settings.noise_shaping & 3) | stereo_mode(settings) << 2 |
+                     source_rate_class(settings) << 6;
     put_number<4>(tag, quality_at, clamp_to_32_bits(std::min(settings.vbr_scale, 100)));
     put_number<1>(tag, method_at, static_cast<std::uint64_t>(settings.vbr_method & 0x0F));
     put_number<1>(tag, lowpass_at, static_cast<std::uint64_t>(std::min(lowpass, 255)));
+    put_number<1>(tag, encoding_flags_at, static_cast<std::uint64_t>(settings.tag_flags & 0xFF));
     put_number<1>(tag, bitrate_at,
                   static_cast<std::uint64_t>(std::clamp(minimum_bps / 1000, 0, 255)));
     put_number<1>(tag, misc_at, static_cast<std::uint64_t>(misc));

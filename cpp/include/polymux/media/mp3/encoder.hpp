@@ -87,6 +87,9 @@ public:
     /// Samples of delay that the encoder adds before the first sample (LAME: 576).
     [[nodiscard]] virtual int delay_samples() const noexcept = 0;
     [[nodiscard]] virtual int lowpass_hz() const noexcept = 0;
+    /// Fields of LAME's tag; see XingSettings.
+    [[nodiscard]] virtual int tag_flags() const noexcept = 0;
+    [[nodiscard]] virtual int noise_shaping() const noexcept = 0;
 
     /// Number of samples so far that were NaN, infinite or far too loud. The encoder set NaN to 0
     /// and limited the others.
@@ -111,7 +114,7 @@ public:
     /// VBR. Only for an encoder that encodes nothing.
     [[nodiscard]] virtual int limit_bits(const FrameDemand& demand, int level_bits) = 0;
 
-    /// Emits the last frames. The encoder accepts no more samples afterwards.
+    /// Emits the last frames: none without samples. The encoder accepts no more samples afterwards.
     virtual Result<void> flush(const FrameCallback& on_frame) = 0;
 };
 

@@ -28,6 +28,8 @@ struct XingSettings {
     int vbr_method = 0;                 ///< LAME's field: 1 CBR, 2 ABR, 4 VBR (mtrh); 0 unknown.
     int vbr_scale = 0;                  ///< 0 to 100, LAME's quality field.
     int lowpass_hz = 0;                 ///< 0 unknown.
+    int tag_flags = 0;                  ///< LAME's encoding flags and ATH type, one byte.
+    int noise_shaping = 0;              ///< LAME's field, 0 to 3.
     int encoder_delay = 576;            ///< Samples, below 4096.
     bool joint_stereo = true;
     int source_rate_hz = 0;                      ///< Rate of the input; 0 unknown.
