@@ -49,6 +49,12 @@ def test_containers_codecs_rates_and_layouts(corpus: Corpus, name: str) -> None:
     assert_identical(corpus, corpus.path(name))
 
 
+def test_a_file_of_sox(corpus: Corpus, tmp_path: Path) -> None:
+    source = tmp_path / "a.sph"
+    programs.run("sox", corpus.path("wav_s16"), source)
+    assert assert_identical(corpus, source).converted.report.container == "nistsphere"
+
+
 @pytest.mark.parametrize("name", ["wav_f32", "flac_24", "m4a_aac", "mkv_opus", "wma", "mpegts_mp2"])
 def test_containers_at_a_variable_bitrate(corpus: Corpus, name: str) -> None:
     assert_identical(corpus, corpus.path(name), V2)
@@ -192,7 +198,7 @@ PART = {"start": 0.1234, "end": 0.9}
             "wav_s16", "wav_adpcm", "wav_adpcm_ima", "w64_adpcm", "m4a_aac", "mkv_video",
             "ogg_vorbis", "mp4_video", "mkv_flac", "mp3_cbr",
             "mpegts_aac", "wma", "webm_opus", "avi_mp3", "adts", "mov_alac", "mp4_fragmented",
-            "start_offset_mkv", "edit_list_mp4")),
+            "start_offset_mkv", "edit_list_mp4", "adx", "dv", "gxf", "wtv")),
     ],
 )  # fmt: skip
 def test_start_and_end(corpus: Corpus, name: str, part: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ TAG_ARGUMENTS = tuple(word for key, text in TAGS.items() for word in ("-metadata
 VIDEO = "lavfi:testsrc2=s=96x64:r=12:d=1.6"
 #: Samples that need more than 32 bits.
 WIDE = "lavfi:aevalsrc=0.4*sin(20*PI*t*t)+0.3*(random(0)-0.5)*exp(-9*mod(t\\,0.5)):s=44100:d=4"
+PAL = "lavfi:testsrc2=s=720x576:r=25:d=1.5"
 H264 = "lavfi:testsrc2=s=96x64:r=25:d=2.4"
 TALK = Sound("speech", 70_001)
 MUSIC = Sound()
@@ -144,6 +145,12 @@ CONTAINERS = {
     "tta": _audio(".tta", "tta"),
     "gsm": _audio(".gsm", "libgsm", Sound("speech", 16_000, 8_000, "mono")),
     "voc": _audio(".voc", "pcm_u8"),
+    "ircam": _audio(".ircam", "pcm_s16le", MUSIC, "-f", "ircam"),
+    "adx": _audio(".adx", "adpcm_adx"),
+    "dv": Medium(".dv", (PAL, STEREO_48),
+                 ("-c:v", "dvvideo", "-pix_fmt", "yuv420p", "-c:a", "pcm_s16le")),
+    "gxf": Medium(".gxf", (PAL, STEREO_48), ("-c:v", "mpeg2video", "-c:a", "pcm_s16le", "-ac", "1")),
+    "wtv": _video(".wtv", "mpeg2video", "mp2", "-r", "25"),
     "avi_mp3": _video(".avi", "mpeg4", "libmp3lame"),
     "avi_pcm": _video(".avi", "mpeg4", "pcm_s16le"),
     "flv_mp3": _video(".flv", "flv1", "libmp3lame"),

@@ -22,10 +22,9 @@ namespace {
 // reference other files (hls, dash, concat, sdp, asx, image2, ...), raw formats that match any
 // bytes (pcm_*), text renderers (tty, xbin), devices, and Audible's encrypted aa.
 constexpr const char* sound_formats =
-    "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,iff,"
-    "loas,matroska,webm,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mxf,nut,ogg,oma,qcp,"
-    "rm,"
-    "shn,sox,tak,truehd,tta,voc,w64,wav,wv,xwma";
+    "aac,ac3,adx,aiff,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,gsm,"
+    "gxf,iff,ircam,loas,matroska,webm,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,mxf,"
+    "nistsphere,nut,ogg,oma,qcp,rm,shn,sox,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma";
 
 // The same for video, plus GIF.
 constexpr const char* picture_formats =
@@ -121,9 +120,10 @@ Result<const AVInputFormat*> OpenedInput::recognise() const {
     if (av_match_list(recognised->name, formats(), ',') > 0) return recognised;
     return Error{.code = ErrorCode::unsupported_media,
                  .message = "the content looks like '" + std::string(recognised->name) +
-                            "', which is not supported: only files that contain " +
+                            "', a format that is not supported. Use a file in a supported "
+                            "format that contains " +
                             (wanted_ == Wanted::pictures ? "video" : "audio") +
-                            " are accepted, not playlists, lists of files, images or text",
+                            ", not a playlist, list of files, image or text",
                  .input_name = name()};
 }
 
