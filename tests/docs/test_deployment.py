@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -217,6 +218,24 @@ def test_the_container_file() -> None:
             assert "--no-cache-dir" in rest
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {".git", ".venv", "build"} <= {*ignored}
+
+
+def test_the_health_check_of_the_container(tmp_path: Path) -> None:
+    """With the settings of the image, whose only allowed host is that of the proxy."""
+    steps = dict(instructions((DEPLOY / "Containerfile").read_text()))
+    _, option, code = json.loads(steps["HEALTHCHECK"].partition("CMD ")[2])
+    hosts = tomllib.loads((DEPLOY / "polymux.toml").read_text())["allowed_hosts"]
+
+    def check(port: int, path: str = "/healthz") -> int:
+        words = code.replace("8000", str(port)).replace("/healthz", path)
+        command = [sys.executable, option, words]
+        return subprocess.run(command, check=False, capture_output=True).returncode
+
+    with PolymuxServer(tmp_path / "s", lambda: [Scripted()], allowed_hosts=tuple(hosts)) as server:
+        port = server.state.settings.port
+        assert check(port) == 0
+        assert check(port, "/refused-with-421") == 1
+    assert check(port) == 1
 
 
 def test_a_copy_of_a_store_at_work_is_whole(tmp_path: Path) -> None:

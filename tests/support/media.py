@@ -147,9 +147,12 @@ CONTAINERS = {
     "voc": _audio(".voc", "pcm_u8"),
     "ircam": _audio(".ircam", "pcm_s16le", MUSIC, "-f", "ircam"),
     "adx": _audio(".adx", "adpcm_adx"),
-    "dv": Medium(".dv", (PAL, STEREO_48),
-                 ("-c:v", "dvvideo", "-pix_fmt", "yuv420p", "-c:a", "pcm_s16le")),
-    "gxf": Medium(".gxf", (PAL, STEREO_48), ("-c:v", "mpeg2video", "-c:a", "pcm_s16le", "-ac", "1")),
+    "dv": Medium(
+        ".dv", (PAL, STEREO_48), ("-c:v", "dvvideo", "-pix_fmt", "yuv420p", "-c:a", "pcm_s16le")
+    ),
+    "gxf": Medium(
+        ".gxf", (PAL, STEREO_48), ("-c:v", "mpeg2video", "-c:a", "pcm_s16le", "-ac", "1")
+    ),
     "wtv": _video(".wtv", "mpeg2video", "mp2", "-r", "25"),
     "avi_mp3": _video(".avi", "mpeg4", "libmp3lame"),
     "avi_pcm": _video(".avi", "mpeg4", "pcm_s16le"),

@@ -102,6 +102,18 @@ def test_a_link_under_a_host_that_is_none_of_ours(
         assert len(box.backend.began) == 1
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_checks_use_the_address_of_the_machine(tmp_path: Path, path: str) -> None:
+    box = Box()
+    with PolymuxServer(tmp_path / "s", box.makes(), allowed_hosts=("tools.example",)) as server:
+        server._host = lambda: "tools.example"  # type: ignore[method-assign]
+        for host in ("127.0.0.1:8000", "10.1.2.3:8000", "[::1]:8000", "[fd00::1]"):
+            assert server.ask("GET", path, headers=[("Host", host)], key=None).status == 200
+            assert server.convert(("Host", host)).status == 421
+        for host in (EVIL, "10.1.2.3.evil.example", "localhost"):
+            assert server.ask("GET", path, headers=[("Host", host)], key=None).status == 421
+
+
 #: Problem with the Host -> a request for a link that has it.
 ODD: dict[str, Callable[[str], str]] = {
     "none": lambda link: f"GET {link} HTTP/1.1\r\n",

@@ -5,6 +5,8 @@ Raw ASGI, because dependencies of a framework would run after the body was read 
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import logging
 import re
 from dataclasses import dataclass, field
@@ -68,6 +70,13 @@ def request_id_of(scope: Scope) -> str:
     return new_request_id()
 
 
+def _is_address(host: bytes) -> bool:
+    text = re.sub(r":\d+$", "", host.decode("latin-1"))
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(re.sub(r"^\[(.*)\]$", r"\1", text)))
+    return False
+
+
 class Gate:
     """Checks headers, origins and API keys of one server."""
 
@@ -80,8 +89,11 @@ class Gate:
         #: The last valid Host value: most clients send the same.
         self._known_host: bytes | None = None
 
-    def headers_of(self, scope: Scope) -> dict[bytes, bytes]:
-        """Validate the header and return its fields."""
+    def headers_of(self, scope: Scope, *, any_address: bool = False) -> dict[bytes, bytes]:
+        """Validate the header and return its fields.
+
+        With `any_address`, the Host may be any IP address. DNS rebinding needs a name.
+        """
         length = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         if length > _MAX_TARGET_BYTES:
             raise status_error(
@@ -122,7 +134,8 @@ class Gate:
                 "Content-Length: must not be used with Transfer-Encoding", "Content-Length"
             )
         host = found.get(b"host")
-        if host is None or host != self._known_host:
+        by_address = any_address and host is not None and _is_address(host)
+        if not by_address and (host is None or host != self._known_host):
             if host is not None or scope.get("http_version") != "1.0":
                 self._check_host(host)
             self._known_host = host

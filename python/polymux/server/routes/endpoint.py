@@ -67,6 +67,8 @@ class Endpoint:
         public: Requires no API key.
         loopback_public: Requires no API key from this machine, if no proxy can reach it.
         every_key: Accepts any API key, whatever its scopes.
+        any_address: Accepts any IP address as Host, whatever the allowed hosts: health checks of
+            containers and proxies use the address of the machine.
         begins_work: A ``POST`` starts work, which counts against the key's limit of concurrent
             requests together with its jobs without a request. Reading jobs does not count.
     """
@@ -76,6 +78,7 @@ class Endpoint:
     public: bool = False
     loopback_public: bool = False
     every_key: bool = False
+    any_address: bool = False
     begins_work: bool = False
 
     def __init__(self, state: ServerState) -> None:
@@ -118,7 +121,7 @@ class Endpoint:
     def _admit(self, scope: Scope, request_id: str) -> Access:
         gate = self.state.gate
         now = time.time()
-        headers = gate.headers_of(scope)
+        headers = gate.headers_of(scope, any_address=self.any_address)
         if is_encoded(scope):
             raise nothing_here()
         if scope["method"] not in self.methods:

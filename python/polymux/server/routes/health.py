@@ -21,6 +21,7 @@ class Liveness(Endpoint):
     name = "health"
     methods = ("GET", "HEAD")
     public = True
+    any_address = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
         return {"status": "ok"}
@@ -32,6 +33,7 @@ class Readiness(Endpoint):
     name = "ready"
     methods = ("GET", "HEAD")
     public = True
+    any_address = True
 
     async def handle(self, asked: RequestContext) -> None:
         """Return the state of each engine; 503 while the server starts or stops."""
