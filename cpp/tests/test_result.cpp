@@ -1,10 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "polymux/result.hpp"
+#include "support.hpp"
 
 using polymux::Error;
 using polymux::ErrorCode;
@@ -77,6 +79,40 @@ TEST_SUITE("result") {
         CHECK(result.error().os_errno == 5);
         CHECK(result.error().stage == "send");
     }
+
+    TEST_CASE("calls are chained up to the first failure") {
+        const auto half = [](int value) -> Result<int> {
+            if (value % 2 == 0) return value / 2;
+            return Error{.code = ErrorCode::invalid_argument, .message = "odd"};
+        };
+        const auto text = [](int value) { return std::to_string(value); };
+        CHECK(Result<int>(12).and_then(half).map(text).value_or("none") == "6");
+        CHECK(Result<int>(6).and_then(half).and_then(half).map(text).value_or("none") == "none");
+        CHECK(Result<int>(3).and_then(half).error().message == "odd");
+        const Result<int> kept = 8;
+        CHECK(*kept.and_then(half).map(text) == "4");
+        CHECK(kept.value_or(0) == 8);
+        const auto same = [](std::unique_ptr<int> value) { return value; };
+        CHECK(**Result<std::unique_ptr<int>>(std::make_unique<int>(5)).map(same) == 5);
+        const Result<void> success;
+        CHECK(*success.and_then([] { return Result<int>(1); }) == 1);
+    }
+
+#ifndef NDEBUG
+    TEST_CASE("debug builds assert before an access to what is missing") {
+        constexpr int aborted = 128 + SIGABRT;
+        CHECK(polymux::testing::run_in_child([] {
+                  std::signal(SIGABRT, SIG_DFL);  // Not doctest's handler, which prints.
+                  const Result<int> failed = Error{.code = ErrorCode::internal, .message = "none"};
+                  return *failed;
+              }) == aborted);
+        CHECK(polymux::testing::run_in_child([] {
+                  std::signal(SIGABRT, SIG_DFL);
+                  const Result<int> fine = 1;
+                  return static_cast<int>(fine.error().code);
+              }) == aborted);
+    }
+#endif
 
     TEST_CASE("success without a value") {
         const Result<void> success;

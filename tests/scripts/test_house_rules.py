@@ -12,6 +12,8 @@ PLANTED = {
     "cpp/src/b.cpp": ('void f() { std::cout << "x"; }', "prints"),
     "cpp/include/polymux/a.hpp": ("inline void f() { abort(); }", "ends the process"),
     "cpp/src/c.cpp": ("void f() { throw 1; }", "throws"),
+    "cpp/src/d.cpp": ("void f() { assert(1); }", "ends the process"),
+    "cpp/include/polymux/result.hpp": ("inline void f() { exit(1); }", "ends the process"),
     "python/a.py": ("path = '/home/" + "somebody/file'", "developer's machine"),
     "python/b.py": ("# TO" + "DO: later", "unfinished work"),
     "docs/a.md": ("<" * 7 + " ours", "merge mark"),
@@ -53,6 +55,9 @@ def test_clean_code_passes(tmp_path: Path) -> None:
         'const char* text = "exit(1) printf(\\"x\\")";\n'
         "int snprintf_length(); bool on_exit(int); void f() { token.abort(); snprintf(0, 0, 0); }\n"
         "static_assert(true);\n",
+    )
+    plant(
+        tmp_path, "cpp/include/polymux/result.hpp", "#include <cassert>\nvoid f() { assert(1); }\n"
     )
     plant(tmp_path, "cpp/tests/a.cpp", 'int main() { std::cout << "x"; std::exit(0); }\n')
     plant(tmp_path, "tests/a.py", "HOST = '127.0.0.1'\nDOCUMENTATION = '192.0.2.7'\n")

@@ -3,12 +3,18 @@
 //     Result<MediaInfo> info = probe(source, limits);
 //     if (!info) return info.error();
 //     use(info->duration_s);
+//
+// Or in one expression:
+//
+//     const std::string title = probe(source, limits).map(title_of).value_or("untitled");
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -61,7 +67,8 @@ struct Error {
     std::string_view stage = {};
 };
 
-/// A value or an Error. Test it before use; `operator*` and `operator->` need a value.
+/// A value or an Error. Test it before use: `operator*`, `operator->` and `error` assert in debug
+/// builds that there is one.
 template <typename T>
 class [[nodiscard]] Result {
 public:
@@ -75,16 +82,66 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& operator*() & noexcept { return *std::get_if<0>(&state_); }
-    const T& operator*() const& noexcept { return *std::get_if<0>(&state_); }
-    T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
-    T* operator->() noexcept { return std::get_if<0>(&state_); }
-    const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+    T& operator*() & noexcept { return *value(); }
+    const T& operator*() const& noexcept { return *value(); }
+    T&& operator*() && noexcept { return std::move(*value()); }
+    T* operator->() noexcept { return value(); }
+    const T* operator->() const noexcept { return value(); }
 
-    Error& error() noexcept { return *std::get_if<1>(&state_); }
-    const Error& error() const noexcept { return *std::get_if<1>(&state_); }
+    Error& error() noexcept {
+        assert(!has_value());
+        return *std::get_if<1>(&state_);
+    }
+    const Error& error() const noexcept {
+        assert(!has_value());
+        return *std::get_if<1>(&state_);
+    }
+
+    /// The value, or `fallback` after a failure.
+    template <typename U>
+    [[nodiscard]] T value_or(U&& fallback) const& {
+        return has_value() ? **this : static_cast<T>(std::forward<U>(fallback));
+    }
+    template <typename U>
+    [[nodiscard]] T value_or(U&& fallback) && {
+        return has_value() ? *std::move(*this) : static_cast<T>(std::forward<U>(fallback));
+    }
+
+    /// The Result of `next(value)`, or this failure.
+    template <typename Next>
+    [[nodiscard]] auto and_then(Next&& next) && -> std::invoke_result_t<Next, T&&> {
+        if (!has_value()) return std::move(error());
+        return std::forward<Next>(next)(*std::move(*this));
+    }
+    template <typename Next>
+    [[nodiscard]] auto and_then(Next&& next) const& -> std::invoke_result_t<Next, const T&> {
+        if (!has_value()) return error();
+        return std::forward<Next>(next)(**this);
+    }
+
+    /// A Result with `convert(value)`, or this failure.
+    template <typename Convert>
+    [[nodiscard]] auto map(Convert&& convert) && -> Result<std::invoke_result_t<Convert, T&&>> {
+        if (!has_value()) return std::move(error());
+        return std::forward<Convert>(convert)(*std::move(*this));
+    }
+    template <typename Convert>
+    [[nodiscard]] auto map(
+        Convert&& convert) const& -> Result<std::invoke_result_t<Convert, const T&>> {
+        if (!has_value()) return error();
+        return std::forward<Convert>(convert)(**this);
+    }
 
 private:
+    T* value() noexcept {
+        assert(has_value());
+        return std::get_if<0>(&state_);
+    }
+    const T* value() const noexcept {
+        assert(has_value());
+        return std::get_if<0>(&state_);
+    }
+
     std::variant<T, Error> state_;
 };
 
@@ -97,8 +154,21 @@ public:
 
     [[nodiscard]] bool has_value() const noexcept { return !error_.has_value(); }
     explicit operator bool() const noexcept { return has_value(); }
-    Error& error() noexcept { return *error_; }
-    const Error& error() const noexcept { return *error_; }
+    Error& error() noexcept {
+        assert(!has_value());
+        return *error_;
+    }
+    const Error& error() const noexcept {
+        assert(!has_value());
+        return *error_;
+    }
+
+    /// The Result of `next()`, or this failure.
+    template <typename Next>
+    [[nodiscard]] auto and_then(Next&& next) const -> std::invoke_result_t<Next> {
+        if (!has_value()) return error();
+        return std::forward<Next>(next)();
+    }
 
 private:
     std::optional<Error> error_;
