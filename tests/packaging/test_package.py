@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -122,6 +123,50 @@ except polymux.MissingDependencyError as error:
     # Without site-packages, as in an environment that has only the wheel.
     message = run(sys.executable, "-I", "-S", "-c", script, tmp_path, cwd=tmp_path).strip()
     assert {"libavformat-dev", "libavcodec-dev"} <= set(re.findall(r"[\w-]+", message))
+
+
+def test_the_core_needs_no_ffmpeg(prefix: Path, tmp_path: Path) -> None:
+    """A project that names its components configures and links without FFmpeg's packages."""
+    source = ROOT / "cpp/examples/check_request.cpp"
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.24)\nproject(example LANGUAGES CXX)\n"
+        "set(ENV{PKG_CONFIG_LIBDIR} /nowhere)\n"
+        "find_package(polymux REQUIRED COMPONENTS core)\n"
+        f"add_executable(example {source})\n"
+        "target_link_libraries(example PRIVATE polymux::core)\n"
+        "if(TARGET polymux::media OR CMAKE_MODULE_PATH)\n"
+        '    message(FATAL_ERROR "more than the core")\nendif()\n'
+        "find_package(polymux QUIET COMPONENTS media)\n"
+        'if(polymux_FOUND)\n    message(FATAL_ERROR "FFmpeg is not there")\nendif()\n'
+    )
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}")  # fmt: skip
+    run("cmake", "--build", tmp_path / "build")
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), [("core", "check_request"), ("media", "convert_to_mp3")]
+)
+def test_pkg_config(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, example: str
+) -> None:
+    folders = [str(path.parent) for path in prefix.rglob("polymux-core.pc")]
+    monkeypatch.setenv("PKG_CONFIG_PATH", os.pathsep.join(folders))
+    flags = run("pkg-config", "--cflags", "--libs", f"polymux-{name}").split()
+    source = ROOT / f"cpp/examples/{example}.cpp"
+    run("c++", "-std=c++20", "-o", tmp_path / "example", source, *flags)
+    assert (tmp_path / "example").exists()
+
+
+def test_installed_library_defines_its_own_names_alone(prefix: Path) -> None:
+    """Another simdjson can be linked beside it. The licenses of what it contains are there."""
+    library = next(prefix.rglob("libpolymux_core.a"))
+    listing = run("nm", "--demangle", "--extern-only", "--defined-only", library)
+    names = {line.split(" ", 2)[2] for line in listing.splitlines() if " T " in line}
+    assert len(names) > 100
+    assert not [one for one in names if "polymux" not in one]
+    for one in ("LICENSE", "THIRD_PARTY.md", "lame/COPYING", "simdjson/LICENSE"):
+        assert (prefix / "share/doc/polymux" / one).is_file()
 
 
 def test_installed_library_serves_cmake_users(tone: Path, prefix: Path, tmp_path: Path) -> None:
