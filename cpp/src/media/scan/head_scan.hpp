@@ -1,9 +1,9 @@
 // Bounds the work of libavformat before it opens an input.
 //
 // libavformat compares each tag with all tags before it, appends equal comments to each other, and
-// walks a track once per edit, without ever asking whether to stop. So a small file with many of
-// them would take minutes, which nobody could cancel. This scan reads the same headers, skips the
-// content between them, and refuses such a file.
+// walks a track once per edit, in loops that nothing can stop. So a small file with many of them
+// would take minutes without a way to cancel. This scan reads the same headers, skips the content
+// between them, and refuses such a file.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ public:
     void add_chapter();
     void fail(Error error);
 
-    /// True after a failure; a scan that goes on then finds nothing.
+    /// True after a failure. A scan that continues then finds nothing.
     [[nodiscard]] bool stopped() const noexcept { return failure_.has_value(); }
     [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
     [[nodiscard]] bool seekable() const noexcept { return input_.source().seekable(); }
