@@ -8,7 +8,9 @@ namespace polymux::media {
 
 namespace {
 
+// Headers that follow each other, and a header after skipped content, for example a fragment of MP4.
 constexpr std::size_t window_bytes = 32 * 1024;
+constexpr std::size_t small_window_bytes = 4 * 1024;
 
 // Far above real files, and at most about 0.2 s of work for libavformat (measured).
 constexpr std::uint64_t max_tags = 1000;
@@ -21,10 +23,9 @@ constexpr double max_edited_samples = 4e6;
 
 std::span<const unsigned char> HeadScan::bytes(std::uint64_t offset, std::size_t size) {
     if (stopped()) return {};
-    const bool inside = offset >= window_begin_ && offset - window_begin_ <= window_.size() &&
-                        size <= window_.size() - (offset - window_begin_);
-    if (!inside) {
-        window_.resize(window_bytes);
+    const bool begins_inside = offset >= window_begin_ && offset - window_begin_ <= window_.size();
+    if (!begins_inside || size > window_.size() - (offset - window_begin_)) {
+        window_.resize(begins_inside ? window_bytes : small_window_bytes);
         Result<std::size_t> count = input_.peek(offset, window_);
         if (!count) {
             fail(std::move(count.error()));
