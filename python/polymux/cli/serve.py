@@ -130,8 +130,8 @@ def run_serve(options: argparse.Namespace) -> int:
     protect_server()
     if os.geteuid() == 0:
         _log.warning(
-            "the server runs as root. Use an account of its own: a defect in a library would then "
-            "reach less"
+            "the server runs as root, so a defect in a library could reach everything. Run it "
+            "under a separate account"
         )
     path = None if options.config is None else Path(options.config)
 

@@ -8,7 +8,8 @@ namespace polymux::media {
 
 namespace {
 
-// Headers that follow each other, and a header after skipped content, for example a fragment of MP4.
+// Headers that follow each other, and a header after skipped content, for example a fragment of
+// MP4.
 constexpr std::size_t window_bytes = 32 * 1024;
 constexpr std::size_t small_window_bytes = 4 * 1024;
 

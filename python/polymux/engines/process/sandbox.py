@@ -173,8 +173,8 @@ def lacking(wanted: Mapping[str, Any], in_force: Iterable[str]) -> list[str]:
     """Return the restrictions of a process that are not in force, for people.
 
     Args:
-        wanted: What the process was given, see `Supervision.confinement`.
-        in_force: What it has reported.
+        wanted: Requested restrictions, see `Supervision.confinement`.
+        in_force: Reported restrictions.
     """
     reported = list(in_force)
     found = [] if FILTERED_CALLS in reported else [FILTERED_CALLS]
