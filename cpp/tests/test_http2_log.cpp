@@ -18,7 +18,8 @@ TEST_SUITE("http2_log") {
             {"REFUSED_STREAM, retrying a fresh connect\n", {Kind::refused, 0}},
             {"Connection died, retrying a fresh connect (retry count: 1)\n", {Kind::resending, 0}},
         };
-        for (const auto& [line, event] : lines) {
+        for (const auto& [text, event] : lines) {
+            const std::string_view line = text;
             CAPTURE(line);
             CHECK(read_http2_log(line).kind == event.kind);
             CHECK(read_http2_log(line).stream == event.stream);

@@ -67,7 +67,7 @@ def check_answer(
     assert answer.status in STATUSES, answer.status
     head = "\n".join(answer.lines)
     for secret in filter(None, secrets):
-        assert secret.encode() not in answer.body, f"a secret in the answer to {asked[:200]!r}"
+        assert secret.encode() not in answer.body, f"a secret in {answer.body!r} to {asked[:99]!r}"
         assert secret not in head, f"a secret in the header of the answer to {asked[:200]!r}"
     if answer.status < 400:
         return

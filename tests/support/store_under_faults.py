@@ -213,6 +213,9 @@ def older(folder: Path) -> Steps:
             "CREATE UNIQUE INDEX jobs_by_key ON jobs (owner, idempotency_key) "
             "WHERE idempotency_key IS NOT NULL; "
             "DROP TABLE times; DROP INDEX files_of_owner; ALTER TABLE files DROP COLUMN metadata; "
+            "DROP TRIGGER job_deleted; DROP TRIGGER job_counted; DROP TRIGGER job_resized; "
+            "DROP TRIGGER job_uncounted; DROP TRIGGER file_counted; DROP TRIGGER file_uncounted; "
+            "DROP TABLE inputs; DROP TABLE usage; ALTER TABLE jobs DROP COLUMN size_bytes; "
             "PRAGMA user_version = 1"
         )
     steps.outcomes.clear()

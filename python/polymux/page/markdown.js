@@ -11,6 +11,7 @@ const COLUMNS = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\s*$/;
 const DEEPEST = 12;
 const LONGEST_LINE = 5000;
 const LONGEST_INLINE = 20_000;
+const MOST_LINES = 10_000;
 const INLINE =
 	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
 
@@ -113,7 +114,8 @@ function tabled([head, , ...rows]) {
 
 function lined(lines, depth = 0) {
 	// On deeply nested or long lines, the regular expressions could be slow: show plain text instead.
-	if (depth > DEEPEST || lines.some((one) => one.length > LONGEST_LINE)) return [make("p.as-is", lines.join("\n"))];
+	const tooLong = lines.length > MOST_LINES || lines.some((one) => one.length > LONGEST_LINE);
+	if (depth > DEEPEST || tooLong) return [make("p.as-is", lines.join("\n"))];
 	const found = [];
 	for (let at = 0; at < lines.length; ) {
 		const line = lines[at];

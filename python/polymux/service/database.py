@@ -253,7 +253,7 @@ class Database:
         if number is not None:
             return StoreError(f"job database {self._name()}: cannot be opened: {words}")
         if failure is Failure.FULL:
-            return storage_full(f"job database {self._name()}: the disk is full")
+            return storage_full("the disk of the job database is full")
         if failure is Failure.DAMAGED:
             return self._damaged(words)
         return StoreError(f"job database {self._name()}: cannot be used: {words}")

@@ -260,6 +260,9 @@ class MediaStore:
             self._database.execute(f"INSERT INTO files VALUES ({marks})", made)  # noqa: S608
         except BaseException:
             target.unlink(missing_ok=True)
+            with suppress(StoreError, InternalServerError):
+                # A failed sync after the commit is an error, too.
+                self._database.execute("DELETE FROM files WHERE name = ?", (name,))
             raise
         self._usage.refresh()
         draft.discard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import resource
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,11 @@ def test_models_see_no_page_that_would_take_gigabytes(
 ) -> None:
     """The models scale the shorter side to 736 pixels."""
     seen: list[tuple[int, ...]] = []
-    monkeypatch.setattr(reader, "_engine", lambda page: seen.append(page.shape))
-    assert read(reader, tmp_path, Image.new("RGB", size, "grey")) == ""
+    monkeypatch.setattr(reader, "_engines", queue.SimpleQueue())
+    reader._engines.put(lambda page: seen.append(page.shape))
+    page = Image.new("RGB", size, "grey")
+    page.putpixel((0, 0), (255, 255, 255))  # A blank page is not read.
+    assert read(reader, tmp_path, page) == ""
     assert len(seen) == 4
     for height, width, _ in seen:
         assert height <= 10 * width

@@ -73,7 +73,7 @@ def test_without_settings_there_is_none(tmp_path: Path) -> None:
         assert word in answer.json()["error"]
     with polymux.Local(engines={}) as here, pytest.raises(NoBackendError, match="song_search"):
         here.search_music("x")
-    done = run("search-music", "x", "--local", cwd=tmp_path, code=9)
+    done = run("search-music", "x", "--local", cwd=tmp_path, code=3)
     assert "[song_search]" in done.stderr.decode()
 
 

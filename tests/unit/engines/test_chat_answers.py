@@ -38,7 +38,7 @@ def test_a_schema_must_not_hold_up_the_engine(
 ) -> None:
     """Unless the model is as slow without a schema."""
     now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
     form = {"type": "json_object", "schema": {"type": "object"}}
 
@@ -65,7 +65,7 @@ def test_a_schema_must_not_hold_up_the_engine(
 def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress comes once a second until the first text, and not for a streamed answer."""
     now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
     progress = {}
     for stream in (False, True):

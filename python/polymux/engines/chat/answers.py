@@ -33,15 +33,15 @@ _FIELDS_OF_WORDS = (
 )
 
 
-#: A response with a schema ends if a token takes longer than this, and than this many usual ones:
-#: all conversations of the engine wait meanwhile.
+#: A response with a schema ends if a token takes more CPU seconds than this, and than this many
+#: usual tokens: all conversations of the engine wait meanwhile.
 _MAX_TOKEN_S, _MAX_USUAL_TOKENS = 2.0, 20
 #: Chunks with less time between them belong to the same step.
 _MIN_STEP_S = 0.01
 
 
 class Pace:
-    """The time of the fastest step of an engine: of a token, or of a part of a prompt."""
+    """The CPU time of the fastest step of an engine: of a token, or of a part of a prompt."""
 
     def __init__(self) -> None:
         self._fastest_s = math.inf
@@ -87,7 +87,8 @@ class Conversation:
         self._generated_tokens = 0
         self._sent_at = time.monotonic()
         self._pace = pace or Pace()
-        self._step_at = self._sent_at
+        # CPU time: a busy machine is no fault of the schema.
+        self._step_at = time.process_time()
         #: Values that are the same in all chunks of a response.
         self._kept: dict[str, Any] = {}
         #: Request ID as in Groq's API, in addition to the response's ID.
@@ -125,7 +126,7 @@ class Conversation:
         return self._token.cancelled
 
     def _is_late(self) -> bool:
-        before, self._step_at = self._step_at, time.monotonic()
+        before, self._step_at = self._step_at, time.process_time()
         return self._pace.is_late(self._step_at - before)
 
     def _report(self) -> None:

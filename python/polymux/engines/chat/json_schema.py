@@ -80,7 +80,8 @@ class ChatSchemas:
     """The schemas of one request: those of `response_format` and of `tools`.
 
     Attributes:
-        constrain: Whether there are any, so the model's tokens are restricted.
+        constrain: Whether the text of the response has one. llama.cpp sends it token by token,
+            unlike a tool call.
 
     Raises:
         BadRequestError: A schema is invalid or too complex for the engine.
@@ -98,7 +99,7 @@ class ChatSchemas:
                 if isinstance(form.get("schema"), dict):
                     self._answer.append(_checked(form, "schema", "response_format"))
         tools = values.get("tools")
-        self.constrain = bool(self._answer or tools)
+        self.constrain = bool(self._answer)
         if not isinstance(tools, list) or not tools:
             return
         _check_size(tools, "tools")

@@ -132,12 +132,12 @@ class Crashes:
 
 
 def digest_of_values(work: OperationRequest) -> str:
-    """Return the hash of a request's values, with the contents of its files. Blocks."""
+    """Return the hash of a request's values, with names and contents of its files. Blocks."""
     digest = hashlib.sha256()
     for name, value in sorted(work.values.items()):
         if isinstance(value, Upload):
             with value.path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
+                content = f"{value.file_name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}"
         else:
             content = json.dumps(value, sort_keys=True, default=str)
         digest.update(f"{name}\0{content}\0".encode())

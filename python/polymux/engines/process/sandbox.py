@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,7 +115,9 @@ def python_paths() -> set[str]:
 
     ``python -m`` adds the current directory to `sys.path`. It is left out.
     """
-    here = os.path.realpath(".")
+    here = ""
+    with suppress(FileNotFoundError):  # The directory was deleted.
+        here = os.path.realpath(os.getcwd())  # noqa: PTH109
     imported = {one for one in sys.path if one and os.path.realpath(one) != here}
     return {sys.prefix, sys.base_prefix, str(Path(__file__).parents[3]), *imported}
 
