@@ -87,7 +87,7 @@ class Conversation:
         self._generated_tokens = 0
         self._sent_at = time.monotonic()
         self._pace = pace or Pace()
-        # CPU time: a busy machine is no fault of the schema.
+        # CPU time, because other programs may keep the machine busy.
         self._step_at = time.process_time()
         #: Values that are the same in all chunks of a response.
         self._kept: dict[str, Any] = {}
