@@ -148,20 +148,15 @@ class MediaUrlServer(PolymuxServer):
         assert list(Path(self._temporary.name).iterdir()) == []
 
 
-def downloaders(named: str = "polymux.engines.process.child") -> list[int]:
-    """The process ids of the engines and egress proxies below this process.
-
-    Args:
-        named: Text that the command line must contain. The default matches every engine; an
-            `MediaUrlServer` has only downloaders.
-    """
+def downloaders() -> list[int]:
+    """The process ids of the downloaders and egress proxies below this process."""
     found = [os.getpid()]
     for pid in found:
         with suppress(OSError):  # The process may have ended.
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 found += [int(one) for one in _text(task).split()]
     words = {pid: _text(Path(f"/proc/{pid}/cmdline")) for pid in found[1:]}
-    return [pid for pid, line in words.items() if named in line]
+    return [pid for pid, line in words.items() if "polymux.downloads.engine" in line]
 
 
 def _text(path: Path) -> str:

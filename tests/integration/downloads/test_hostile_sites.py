@@ -266,7 +266,7 @@ def test_a_downloader_that_is_killed(site: Server, tmp_path: Path) -> None:
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")]).json()
         for _ in range(2):  # A process that ends before its first message is restarted once.
             wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
-            os.kill(downloaders("polymux.downloads.engine")[0], signal.SIGKILL)
+            os.kill(downloaders()[0], signal.SIGKILL)
             site.requests.clear()
         with pytest.raises(errors.PredictionFailedError):
             client.predictions.wait(begun["id"])

@@ -131,7 +131,7 @@ def test_pages_are_refused_where_nothing_reads_them(site: Server, tmp_path: Path
 
 
 def processes() -> list[int]:
-    return downloaders("polymux.downloads.engine")
+    return downloaders()
 
 
 def test_cancelled_its_processes_are_gone(site: Server, tmp_path: Path) -> None:
