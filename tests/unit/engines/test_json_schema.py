@@ -107,6 +107,7 @@ ENOUGH = {
         "required": [f"p{n}" for n in range(600)],
     },
     "nothing": None,
+    "anything, or a string": {"anyOf": [True, {"type": "string"}]},
     "a reference into a list": {"$ref": "#/x/1", "x": [enum_of(600), enum_of(2)]},
     "a reference to a property": {
         "properties": {"default": {"type": "string"}, "b": {"$ref": "#/properties/default"}}

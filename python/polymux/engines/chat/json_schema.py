@@ -291,7 +291,11 @@ class _Ways:
         if id(schema) not in self._alike_known:
             self._alike_known[id(schema)] = Counter()  # A reference to itself adds none.
             found = Counter(_types(schema))
-            if "integer" in found and {"minimum", "maximum"} & schema.keys():
+            if (
+                "integer" in found
+                and isinstance(schema, dict)
+                and {"minimum", "maximum"} & schema.keys()
+            ):
                 found["integer"] = _WEIGHT_OF_RANGE  # llama.cpp writes it with many alternatives.
             for one in self._parts(schema):
                 found += self._alike(one)
