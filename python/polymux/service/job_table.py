@@ -19,7 +19,7 @@ from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from polymux.service.database import Database
     from polymux.service.model import OperationRequest
@@ -390,18 +390,21 @@ def digest_of(work: OperationRequest) -> str:
     Includes names and contents of files; the names matter because results are named after them.
     Blocks while it reads files.
     """
-    digest = hashlib.sha256()
-    plain: dict[str, Any] = {"operation": work.operation, "model": work.model}
+    fields: dict[str, Any] = {"operation": work.operation, "model": work.model}
     if work.asked is not None:
-        plain["asked"] = work.asked
-    for name in sorted(work.given):
-        value = work.values[name]
+        fields["asked"] = work.asked
+    return hash_of_fields(fields | {name: work.values[name] for name in work.given})
+
+
+def hash_of_fields(fields: Mapping[str, Any]) -> str:
+    """Return the hash of a request's fields, with names and contents of its files. Blocks."""
+    plain = dict(fields)
+    for name, value in fields.items():
         if isinstance(value, Upload):
             with value.path.open("rb") as file:
-                value = [value.file_name, hashlib.file_digest(file, "sha256").hexdigest()]
-        plain[name] = value
-    digest.update(json.dumps(plain, sort_keys=True, default=str).encode())
-    return digest.hexdigest()
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            plain[name] = [value.file_name, content]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
 #: Result types whose only URL or text is the prediction's output.

@@ -6,20 +6,15 @@ then the key that sent several of them, and only then the engine is disabled for
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from polymux import errors
 from polymux.service.errors import status_error
-from polymux.service.model import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from polymux.service.model import OperationRequest
 
 MAX_CRASHES = 3
 CRASHES_WITHIN_S = 300.0
@@ -129,16 +124,3 @@ class Crashes:
                 code="engine_broken",
                 retry_after_s=blocked_s,
             )
-
-
-def digest_of_values(work: OperationRequest) -> str:
-    """Return the hash of a request's values, with names and contents of its files. Blocks."""
-    digest = hashlib.sha256()
-    for name, value in sorted(work.values.items()):
-        if isinstance(value, Upload):
-            with value.path.open("rb") as file:
-                content = f"{value.file_name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}"
-        else:
-            content = json.dumps(value, sort_keys=True, default=str)
-        digest.update(f"{name}\0{content}\0".encode())
-    return f"{work.operation} {work.model} {digest.hexdigest()}"

@@ -9,11 +9,12 @@ from contextlib import aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
-from polymux.engines.process.crashes import Crashes, digest_of_values
+from polymux.engines.process.crashes import Crashes
 from polymux.engines.process.process import CrashError, EngineProcess
 from polymux.engines.process.task import LAST_KINDS, EngineTask
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import engine_failed, status_error
+from polymux.service.job_table import hash_of_fields
 from polymux.service.model import OperationResult
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ _log = logging.getLogger("polymux.engines")
 _MAX_TRIES = 2
 #: Message for /readyz, which is public: paths are only in the log.
 _NOT_LOADED = "loading failed (see the log)"
+
+
+def _digest_of(work: OperationRequest) -> str:
+    """Return the hash of everything that the engine gets. Blocks."""
+    return hash_of_fields({"operation": work.operation, "model": work.model, **work.values})
 
 
 class Supervision(NamedTuple):
@@ -304,7 +310,7 @@ class EngineBackend(Backend):
     async def _check_input(self, work: OperationRequest) -> None:
         """Reject a request that has crashed the engine twice."""
         if self._crashes.has_causes(work.caller.id):
-            digest = await asyncio.to_thread(digest_of_values, work)
+            digest = await asyncio.to_thread(_digest_of, work)
             self._crashes.check_request(work.caller.id, digest)
 
     async def _counts(self, process: EngineProcess, number: int, work: OperationRequest) -> int:
@@ -320,7 +326,7 @@ class EngineBackend(Backend):
         self._note_end(process)
         if number not in process.causes:
             return 0
-        digest = await asyncio.to_thread(digest_of_values, work)
+        digest = await asyncio.to_thread(_digest_of, work)
         self._crashes.record_cause(work.caller.id, digest)
         return _MAX_TRIES if self._crashes.blocked_for_s(work.caller.id) > 0 else 1
 
