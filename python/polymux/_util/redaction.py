@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from typing import Any
@@ -11,6 +13,7 @@ _MIN_SECRET_CHARACTERS = 4
 _MAX_SECRETS = 1000
 #: The beginning of API keys of polymux servers, see `polymux.server.auth.api_keys`.
 _KEY_PREFIX = "pmx_"
+_KEY = re.compile(rf"{_KEY_PREFIX}[A-Za-z0-9_-]{{8,}}")
 #: In the order of their registration.
 _SECRETS: dict[str, None] = {}
 
@@ -36,9 +39,7 @@ def redact(text: str) -> str:
         text = text.replace(secret, "***")
     if _KEY_PREFIX in text:
         # An unknown key, for example in the path of a request.
-        import re
-
-        text = re.sub(rf"{_KEY_PREFIX}[A-Za-z0-9_-]{{8,}}", f"{_KEY_PREFIX}***", text)
+        text = _KEY.sub(f"{_KEY_PREFIX}***", text)
     return text
 
 

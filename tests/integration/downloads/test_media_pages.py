@@ -130,18 +130,14 @@ def test_pages_are_refused_where_nothing_reads_them(site: Server, tmp_path: Path
             client.download_music("song")
 
 
-def processes() -> list[int]:
-    return downloaders()
-
-
 def test_cancelled_its_processes_are_gone(site: Server, tmp_path: Path) -> None:
     with served(tmp_path, site) as server, Client(server.url, server.key) as client:
         body, headers = form(("url", site.url("/page/slow/high.mp4")))
         begun = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
         wait_until(lambda: any(one.target == "/slow/high.mp4" for one in site.requests))
-        assert len(processes()) == 2  # The downloader and its proxy.
+        assert len(downloaders()) == 2  # The downloader and its proxy.
         assert client.predictions.cancel(begun.json()["id"]).status == "canceled"
-        wait_until(lambda: processes() == [])
+        wait_until(lambda: downloaders() == [])
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
 
 
@@ -164,9 +160,9 @@ def test_cancelled_while_the_page_is_read(tmp_path: Path) -> None:
         body = {"url": web.url("/page")}
         job = server.json("/api/v1/downloadvideo", body, [("Prefer", "respond-async")]).json()["id"]
         assert begun.wait(20)
-        assert len(processes()) == 2
+        assert len(downloaders()) == 2
         assert client.predictions.cancel(job).status == "canceled"
-        wait_until(lambda: processes() == [])
+        wait_until(lambda: downloaders() == [])
         wait_until(lambda: list((tmp_path / "s" / "drafts").iterdir()) == [])
         assert len(web.requests) == 1
 
