@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import zipfile
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +22,15 @@ from polymux.errors import MissingDependencyError
 from polymux.models.errors import ModelError, check_room, writing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import torch
 
 #: Tied weights are several names of one tensor. T5 and mBART have four, and each one is written.
 _MAX_RATIO = 4
+
+#: Memory for loading, in addition to the file.
+_LOADING_BYTES = 1 << 30
 
 
 def check_torch(name: str) -> None:
@@ -82,6 +89,36 @@ class _RefusedError(Exception):
     pass
 
 
+@contextmanager
+def _limited_memory(more_bytes: int) -> Iterator[None]:
+    """Let this process allocate at most `more_bytes` in addition to what it has."""
+    pages = int(Path("/proc/self/statm").read_bytes().split()[5])
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = pages * resource.getpagesize() + more_bytes
+    if soft != resource.RLIM_INFINITY:
+        most = min(most, soft)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _loaded(source: str) -> object:
+    import torch
+
+    have = Path(source).stat().st_size
+    # The types that torch allows include bytearray, which allocates any size that a file names.
+    try:
+        with _limited_memory(have + _LOADING_BYTES):
+            return torch.load(source, map_location="cpu", weights_only=True, mmap=True)
+    except MemoryError:
+        raise _RefusedError(
+            f"the file is too large when loaded (allowed: its {size(have)} and "
+            f"{size(_LOADING_BYTES)})"
+        ) from None
+
+
 def _tensors(source: str) -> dict[str, torch.Tensor]:
     with zipfile.ZipFile(source) as archive:
         # Torch never compresses. A small file could otherwise fill the memory.
@@ -90,7 +127,7 @@ def _tensors(source: str) -> dict[str, torch.Tensor]:
 
     import torch
 
-    found = torch.load(source, map_location="cpu", weights_only=True, mmap=True)
+    found = _loaded(source)
     if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
         found = found["state_dict"]
     named = found.items() if isinstance(found, dict) else ()

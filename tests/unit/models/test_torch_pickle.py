@@ -76,6 +76,15 @@ def test_a_small_file_does_not_become_a_large_one(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_small_file_does_not_fill_the_memory(tmp_path: Path) -> None:
+    tensors = {"a": torch.zeros(1)}
+    allowed = saved(tmp_path / "allowed", tensors | {"b": Runs(bytearray, 1 << 20)})
+    convert(allowed, tmp_path / "out")
+    refused = saved(tmp_path / "refused", tensors | {"b": Runs(bytearray, 2 << 30)})
+    with pytest.raises(ModelError):
+        convert(refused, tmp_path / "refused.safetensors")
+
+
 def test_a_damaged_file(tmp_path: Path) -> None:
     source = saved(tmp_path / "w", {"a": torch.zeros(100)})
     source.write_bytes(source.read_bytes()[:200])
