@@ -191,6 +191,7 @@ TEST_CASE("parameters of stored data change the hash, others do not") {
     CHECK(changes(&Parameters::loudest_sample));
     CHECK(changes(&Parameters::silence_power));
     CHECK(changes(&Parameters::lowest_level));
+    CHECK(changes(&Parameters::level_range));
     CHECK(changes(&Parameters::slice_frames));
     CHECK(changes(&Parameters::usual_frames));
     CHECK(changes(&Parameters::baseline_bins));

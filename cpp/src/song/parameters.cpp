@@ -42,8 +42,8 @@ std::uint64_t Parameters::hash() const noexcept {
                             pair_min_frames, pair_max_frames, pair_max_bins, gap_frames}) {
         hash.take(value);
     }
-    for (const float value :
-         {lowest_hz, highest_hz, loudest_sample, silence_power, lowest_level, frequency_unit_hz}) {
+    for (const float value : {lowest_hz, highest_hz, loudest_sample, silence_power, lowest_level,
+                              level_range, frequency_unit_hz}) {
         hash.take(value);
     }
     hash.take(max_side_over_middle);

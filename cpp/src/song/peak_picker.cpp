@@ -18,6 +18,7 @@ PeakPicker::PeakPicker(const Parameters& parameters, const SpectrogramShape& spe
       shape_(shape),
       slice_frames_(parameters.slice_frames),
       usual_bins_(parameters.baseline_bins),
+      level_range_(parameters.level_range),
       units_per_bin_(units_of_shortest_bin / static_cast<float>(spectrogram.length_samples)),
       finder_(spectrogram.bins, shape.box_frames, shape.box_bins, parameters.lowest_level),
       by_band_(static_cast<std::size_t>(shape.bands)),
@@ -89,21 +90,14 @@ std::vector<float> PeakPicker::smoothed() const {
 
 void PeakPicker::pick(std::span<const float> baseline, std::span<const FoundPeak> peaks) {
     const auto rows_per_slice = static_cast<std::uint32_t>(slice_frames_ / shape_.stride);
-    std::vector<PickedPeak> slice;
-    std::uint32_t number = 0;
-    for (const FoundPeak& peak : peaks) {
-        if (peak.frame / rows_per_slice != number) {
-            pick_slice(slice);
-            number = peak.frame / rows_per_slice;
-        }
-        const auto bin = static_cast<std::size_t>(std::lround(peak.bin));
-        const float frame = peak.at() * static_cast<float>(shape_.stride);
-        slice.push_back(
-            {.frame = std::max(frame, 0.0F),
-             .frequency = (static_cast<float>(spectrogram_.first_bin) + peak.bin) * units_per_bin_,
-             .prominence = peak.level - baseline[std::min(bin, baseline.size() - 1)]});
+    while (!peaks.empty()) {
+        const std::uint32_t number = peaks.front().frame / rows_per_slice;
+        const auto end = std::ranges::find_if(
+            peaks, [&](const FoundPeak& peak) { return peak.frame / rows_per_slice != number; });
+        const auto count = static_cast<std::size_t>(end - peaks.begin());
+        pick_slice(baseline, peaks.first(count));
+        peaks = peaks.subspan(count);
     }
-    pick_slice(slice);
 }
 
 std::size_t PeakPicker::band_of(float frequency) const noexcept {
@@ -111,11 +105,21 @@ std::size_t PeakPicker::band_of(float frequency) const noexcept {
         std::upper_bound(band_ends_.begin(), band_ends_.end(), frequency) - band_ends_.begin());
 }
 
-void PeakPicker::pick_slice(std::vector<PickedPeak>& slice) {
-    for (const PickedPeak& peak : slice) {
-        by_band_[band_of(peak.frequency)].push_back(peak);
+void PeakPicker::pick_slice(std::span<const float> baseline, std::span<const FoundPeak> peaks) {
+    const float loudest = std::ranges::max(peaks, {}, &FoundPeak::level).level;
+    for (const FoundPeak& peak : peaks) {
+        if (peak.level < loudest - level_range_) {
+            continue;
+        }
+        const auto bin = static_cast<std::size_t>(std::lround(peak.bin));
+        const float frame = peak.at() * static_cast<float>(shape_.stride);
+        const float frequency =
+            (static_cast<float>(spectrogram_.first_bin) + peak.bin) * units_per_bin_;
+        by_band_[band_of(frequency)].push_back(
+            {.frame = std::max(frame, 0.0F),
+             .frequency = frequency,
+             .prominence = peak.level - baseline[std::min(bin, baseline.size() - 1)]});
     }
-    slice.clear();
     const auto max_count = static_cast<std::size_t>(shape_.peaks_per_band);
     for (std::vector<PickedPeak>& band : by_band_) {
         if (band.size() > max_count) {

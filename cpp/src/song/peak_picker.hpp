@@ -51,8 +51,8 @@ private:
     };
 
     void end_chunk(std::uint64_t end_row);
-    void pick(std::span<const float> usual, std::span<const FoundPeak> peaks);
-    void pick_slice(std::vector<PickedPeak>& slice);
+    void pick(std::span<const float> baseline, std::span<const FoundPeak> peaks);
+    void pick_slice(std::span<const float> baseline, std::span<const FoundPeak> peaks);
     [[nodiscard]] std::vector<float> smoothed() const;
     [[nodiscard]] std::size_t band_of(float frequency) const noexcept;
 
@@ -60,6 +60,7 @@ private:
     PickerShape shape_;
     int slice_frames_;
     std::ptrdiff_t usual_bins_;
+    float level_range_;
     float units_per_bin_;
     std::vector<float> band_ends_;  ///< In frequency units.
     PeakFinder finder_;

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import polymux
 import pytest
 from polymux._native import media
@@ -92,6 +93,30 @@ def test_a_folder_of_everything(strange: Path, tmp_path: Path, snippets: list[Pa
         assert index.identify(strange / "silence.wav") is None
         assert index.identify(strange / "moment.wav") is None
         assert index.remove(strange) == 5
+
+
+def test_tones_are_recognized_after_compression(tmp_path: Path) -> None:
+    """Between the tones a WAV file has only rounding noise, which no MP3 keeps."""
+    folder = tmp_path / "tunes"
+    folder.mkdir()
+    for seed in range(4):
+        random = numpy.random.default_rng(seed)
+        tones = []
+        for _ in range(50):
+            samples = int(random.uniform(0.2, 0.6) * generated_songs.RATE)
+            time = numpy.arange(samples) / generated_songs.RATE
+            pitch = 220 * 2 ** (random.integers(0, 25) / 12)
+            envelope = numpy.minimum(1, time / 0.01) * numpy.exp(-4 * time)
+            tones.append(envelope * numpy.sin(2 * numpy.pi * pitch * time))
+        generated_songs.write(folder / f"{seed}.wav", 0.3 * numpy.concatenate(tones))
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(folder)
+        for path in sorted(folder.iterdir()):
+            snippet = tmp_path / "snippet.mp3"
+            programs.ffmpeg("-y", "-ss", "5.3", "-t", "5", "-i", path, "-b:a", "96k", snippet)
+            match = index.identify(snippet)
+            assert match is not None
+            assert match.song.path == path
 
 
 def test_an_empty_folder_is_no_failure(tmp_path: Path) -> None:

@@ -130,6 +130,9 @@ struct Parameters {
     /// below which there is only rounding noise (-117 dB of a full-scale sine).
     float silence_power = 1e-12F;
     float lowest_level = -39;
+    /// Peaks further below the loudest peak of their slice are dropped (log2 of the power ratio,
+    /// 66 dB). There, a file has only rounding noise, and a copy in another codec has none of it.
+    float level_range = 22;
 
     /// Peaks are selected in slices of this many frames, about a second. Prominence is relative to
     /// the mean at the same frequency. For a song, that mean covers this many frames (about a
