@@ -169,6 +169,41 @@ def test_installed_library_defines_its_own_names_alone(prefix: Path) -> None:
         assert (prefix / "share/doc/polymux" / one).is_file()
 
 
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_shared_libraries(tone: Path, tmp_path: Path, is_whole: bool) -> None:
+    """They export the names of polymux alone, and a project needs no other package to link them."""
+    settings = ["BUILD_SHARED_LIBS=ON"]
+    if not is_whole:
+        settings += ["POLYMUX_MEDIA=OFF", "POLYMUX_TRANSPORT=OFF"]
+    shared = installed_prefix(f"test-shared-{'whole' if is_whole else 'core'}", *settings)
+    assert not list(shared.rglob("*.a"))
+    libraries = [path for path in shared.rglob("libpolymux_*.so") if path.is_symlink()]
+    assert len(libraries) == (7 if is_whole else 2)
+    for library in libraries:
+        listing = run("nm", "--dynamic", "--demangle", "--defined-only", library)
+        names = [line.split(" ", 2)[2] for line in listing.splitlines()]
+        assert names
+        assert not [one for one in names if "polymux::" not in one]
+    name, example = ("media", "convert_to_mp3") if is_whole else ("core", "check_request")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.24)\nproject(example LANGUAGES CXX)\n"
+        "set(ENV{PKG_CONFIG_LIBDIR} /nowhere)\n"
+        f"find_package(polymux REQUIRED COMPONENTS {name})\n"
+        f"add_executable(example {ROOT}/cpp/examples/{example}.cpp)\n"
+        f"target_link_libraries(example PRIVATE polymux::{name})\n"
+    )
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja",
+        f"-DCMAKE_PREFIX_PATH={shared}")  # fmt: skip
+    run("cmake", "--build", tmp_path / "build")
+    program = tmp_path / "build/example"
+    if is_whole:
+        assert "frames" in run(program, tone, tmp_path / "a.mp3")
+    else:
+        done = subprocess.run([program, "imagegeneration"], input=b'{"prompt": "x"}', timeout=60,
+                              check=False)  # fmt: skip
+        assert done.returncode == 0
+
+
 def test_installed_library_serves_cmake_users(tone: Path, prefix: Path, tmp_path: Path) -> None:
     """find_package(polymux) and the documented example work outside this repository."""
     run("cmake", "-S", ROOT / "cpp/examples", "-B", tmp_path / "build", "-G", "Ninja",

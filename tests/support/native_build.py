@@ -56,16 +56,21 @@ def _is_of_this_run(folder: Path) -> bool:
     return bool(_THIS_RUN) and kept.exists() and kept.read_text() == _THIS_RUN
 
 
-def installed_prefix() -> Path:
-    """The prefix of `cmake --install` of the C++ library, built from the current sources."""
-    with locked("test-install") as folder:
+def installed_prefix(name: str = "test-install", *settings: str) -> Path:
+    """The prefix of `cmake --install` of the C++ library, built from the current sources.
+
+    Args:
+        name: The folder below build/.
+        settings: Options of CMake, such as ``BUILD_SHARED_LIBS=ON``.
+    """
+    with locked(name) as folder:
         prefix = folder / "prefix"
         if _is_of_this_run(folder):
             return prefix
         # The compiler of the extension module, with the same name: ccache then reuses its objects.
         compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
         run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-            f"-DCMAKE_CXX_COMPILER={compiler}")  # fmt: skip
+            f"-DCMAKE_CXX_COMPILER={compiler}", *[f"-D{one}" for one in settings])  # fmt: skip
         run("cmake", "--build", folder, "--parallel", "2")
         shutil.rmtree(prefix, ignore_errors=True)
         run("cmake", "--install", folder, "--prefix", prefix)
