@@ -138,6 +138,7 @@ def test_models(client: openai.OpenAI) -> None:
     assert {one.object for one in found} == {"model"}
     assert abs(found[0].created - time.time()) < 600
     assert client.models.retrieve("smollm2").id == "smollm2"
+    assert client.models.retrieve("default") == found[0]
     with pytest.raises(openai.NotFoundError) as refused:
         client.models.retrieve("no-such/model here")
     assert refused.value.code == "model_not_found"

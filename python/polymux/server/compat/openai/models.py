@@ -56,7 +56,7 @@ class ModelItem(ModelEndpoint):
     async def handle(self, asked: RequestContext) -> Any:
         wanted = asked.scope["path_params"]["model"]
         for one in await self.models(asked):
-            if one["id"] == wanted:
+            if wanted in (one["id"], FIRST_MODEL):
                 return one
         raise status_error(
             errors.NotFoundError,
