@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import polymux
 import pytest
 from polymux.runtime.settings import EngineSettings
+from pydantic import BaseModel
 from support.chat_model import model_path
+from support.lazy_imports import openai
+from support.openai_compat import of
 from support.polymux_server import PolymuxServer
 from support.tool_model import with_tools
 
@@ -45,8 +48,8 @@ TALK = [one for number, city in enumerate(CITIES) for one in called(city, number
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]:
-    """A client of a server with the small model, with and without a template for tools."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
+    """A server with the small model, with and without a template for tools."""
     folder = tmp_path_factory.mktemp("tools")
     knowing = {"model": str(with_tools(folder / "knowing.gguf")), "context": 1024}
     plain = {"model": str(model_path()), "context": 1024}
@@ -54,10 +57,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[polymux.Client]
         "knowing": EngineSettings("chat", knowing, threads=1),
         "plain": EngineSettings("chat", plain, threads=1),
     }
-    with (
-        PolymuxServer(folder / "s", engines=engines) as running,
-        polymux.Client(running.url, running.key) as made,
-    ):
+    with PolymuxServer(folder / "s", engines=engines) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: PolymuxServer) -> Iterator[polymux.Client]:
+    with polymux.Client(server.url, server.key) as made:
         yield made
 
 
@@ -141,6 +147,90 @@ def test_the_tool_that_is_named_is_called(client: polymux.Client) -> None:
     (found,) = asked(client, tools=[WEATHER, tool("time_of")], tool_choice=choice)["choices"]
     (call,) = found["message"]["tool_calls"]
     assert call["function"]["name"] == "time_of"
+
+
+REQUIRED: dict[str, Any] = {
+    "required": {"tool_choice": "required"},
+    "named": {"tool_choice": NAMED, "parallel_tool_calls": False},
+    "with a form": {"tool_choice": "required", "response_format": {"type": "json_object"}},
+}
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_model_that_would_write_text_must_call(client: polymux.Client, name: str) -> None:
+    """Without an example, the model would write text until the limit."""
+    given = {"tools": [WEATHER, tool("time_of")], **REQUIRED[name]}
+    (found,) = asked(client, [QUESTION], **given, max_completion_tokens=60)["choices"]
+    assert found["finish_reason"] == ("stop" if name == "named" else "tool_calls")
+    assert found["message"]["content"] is None
+    (call,) = found["message"]["tool_calls"]
+    names = {"weather_of"} if name == "named" else {"weather_of", "time_of"}
+    assert call["function"]["name"] in names
+    (argument,) = json.loads(call["function"]["arguments"]).values()
+    assert len(argument) <= 12
+
+
+def test_required_calls_in_pieces(client: polymux.Client) -> None:
+    given: dict[str, Any] = {"tools": [WEATHER], "tool_choice": "required", "n": 2, **STEADY}
+    stream = client.chat([QUESTION], model="knowing", stream=True, **given)
+    choices = [choice for one in stream for choice in one.json()["choices"]]
+    assert not any(one["delta"].get("content") for one in choices)
+    for index in range(2):
+        own = [one for one in choices if one["index"] == index]
+        bits = [call for one in own for call in one["delta"].get("tool_calls") or ()]
+        assert [one["function"]["name"] for one in bits if "id" in one] == ["weather_of"]
+        arguments = "".join(one["function"]["arguments"] for one in bits)
+        assert set(json.loads(arguments)) == {"city"}
+        assert len(bits) > 2
+        assert own[-1]["finish_reason"] == "tool_calls"
+
+
+def test_several_required_calls(client: polymux.Client) -> None:
+    tools = [tool("weather_of", enum=["Rome"]), tool("time_of", enum=["Oslo"])]
+    more = {"parallel_tool_calls": True, "tool_choice": "required", "max_completion_tokens": 400}
+    (found,) = asked(client, [QUESTION], tools=tools, **more)["choices"]
+    calls = found["message"]["tool_calls"]
+    cities = {"weather_of": "Rome", "time_of": "Oslo"}
+    for one in (one["function"] for one in calls):
+        assert json.loads(one["arguments"]) == {"city": cities[one["name"]]}
+    assert 1 <= len({one["id"] for one in calls}) == len(calls) <= 16
+
+
+class Place(BaseModel):
+    warm: bool
+
+
+class Weather(BaseModel):
+    """The weather of two cities, with a schema that contains references."""
+
+    first: Place
+    second: Place
+
+
+class Time(BaseModel):
+    first: int
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "Weather"}}]
+)
+def test_the_openai_package_parses_required_calls(server: PolymuxServer, choice: Any) -> None:
+    """LangChain and instructor send the same tools, with a named function."""
+    tools = [openai.pydantic_function_tool(one) for one in (Weather, Time)]
+    with of(server) as made:
+        answer = made.chat.completions.parse(
+            model="knowing", messages=[QUESTION], tools=tools, tool_choice=choice, temperature=0
+        )
+    (call,) = answer.choices[0].message.tool_calls
+    parsed = call.function.parsed_arguments
+    assert isinstance(parsed, Weather if choice != "required" else Weather | Time)
+
+
+def test_a_form_goes_before_calls_of_choice(client: polymux.Client) -> None:
+    given = {"tools": [WEATHER], "response_format": {"type": "json_object"}}
+    answer = client.chat(TALK, model="knowing", **given, **STEADY)
+    assert not answer.choices[0].message.tool_calls
+    assert "tools" in answer.headers["polymux-warnings"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from polymux.engines.base import Request, Token
 from polymux.engines.chat.answers import Conversation
+from polymux.engines.chat.calls import CallReader, RequiredCalls
 from polymux.engines.chat.json_schema import ChatSchemas
 from polymux.errors import BadRequestError
 from support.sinks import HeardSink
@@ -60,6 +62,39 @@ def test_a_schema_must_not_hold_up_the_engine(
     for prompt_s, token_s, values in ((0.1, 2.5, {}), (0.1, 1.5, {"response_format": form}),
                                       (0.3, 5.0, {"response_format": form})):  # fmt: skip
         assert not any(taken(prompt_s, token_s, values))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_text_becomes_calls(size: int) -> None:
+    given = [('a"b', {"x": '}]\\"{', "y": [{"z": []}]}), ("c", {})]
+    text = json.dumps([{"name": name, "arguments": one} for name, one in given], indent=2)
+    reader = CallReader()
+    names: list[str] = []
+    arguments = ["", ""]
+    for at in range(0, len(text), size):
+        for part in reader.read(text[at : at + size]):
+            arguments[part["index"]] += part["function"]["arguments"]
+            names += [part["function"]["name"]] if part.get("id") else []
+    found = zip(names, map(json.loads, arguments), strict=True)
+    assert list(found) == given
+
+
+def test_a_required_call_must_not_hold_up_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
+    monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
+    values = {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}
+    request = Request("chat", "", "m", values, frozenset(values))
+    calls, sink = RequiredCalls.of(request), HeardSink(tmp_path)
+    made = Conversation(request, sink, Token(), "m", ChatSchemas(values), calls=calls)
+    for step_s, ends in ((0.1, False), (2.5, True)):
+        now[0] += step_s
+        assert made.take({"choices": [{"index": 0, "delta": {"content": "{"}}]}) is ends
+    with pytest.raises(BadRequestError) as caught:
+        made.check()
+    assert caught.value.param == "tools"
 
 
 def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

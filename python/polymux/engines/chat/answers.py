@@ -8,11 +8,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
+from polymux.engines.chat.calls import CallReader
 from polymux.engines.chat.completions import Assembled
 from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.chat.calls import RequiredCalls
     from polymux.engines.chat.json_schema import ChatSchemas
 
 _CHUNK = "chat.completion.chunk"
@@ -25,12 +27,9 @@ _TOO_SLOW = {
     "message": "JSON schema too complex for the chat engine: a token took too long. Use fewer "
     "alternatives and repetitions",
 }
-#: Texts in the library's errors, and the request fields that cause them.
-_FIELDS_OF_WORDS = (
-    ("logprobs", "logprobs"),
-    ("JSON schema", "response_format"),
-    (_NO_GRAMMAR, "response_format"),
-)
+#: Texts in the library's errors, and the request fields that cause them; None for the field with
+#: the schema.
+_FIELDS_OF_WORDS = (("logprobs", "logprobs"), ("JSON schema", None), (_NO_GRAMMAR, None))
 
 
 #: A response with a schema ends if a token takes more CPU seconds than this, and than this many
@@ -61,6 +60,10 @@ class Conversation:
         model: Name of the model in the response.
         token_limit: Maximum tokens of all responses together. Default: unknown.
         pace: The pace of the engine. Default: a new one.
+        calls: The tool calls that the request requires. Default: none.
+
+    Attributes:
+        schema_param: Request field whose schema the response follows.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Conversation:
         schemas: ChatSchemas,
         token_limit: int | None = None,
         pace: Pace | None = None,
+        calls: RequiredCalls | None = None,
     ) -> None:
         self._sink = sink
         self._token = token
@@ -82,6 +86,10 @@ class Conversation:
         self._most_likely = int(request.values.get("top_logprobs") or 0)
         self._model = model
         self._schemas = schemas
+        self._calls = calls
+        self._readers: dict[int, CallReader] = {}
+        self._is_constrained = schemas.constrain or calls is not None
+        self.schema_param = "response_format" if schemas.constrain and calls is None else "tools"
         self._answer = Assembled(self._model)
         self._token_limit = token_limit
         self._generated_tokens = 0
@@ -113,11 +121,14 @@ class Conversation:
             for choice in chunk.get("choices") or ():
                 choice["index"] = choice.get("index", 0) + self.first
                 self._shorten(choice.get("logprobs") or {})
-            self._answer.add(chunk, self.first)
             has_output = any(map(_has_output, chunk.get("choices") or ()))
             self._generated_tokens += has_output
+            if self._calls is not None:
+                for choice in chunk.get("choices") or ():
+                    self._read_calls(choice, self._calls.finish_reason)
+            self._answer.add(chunk, self.first)
             # Before the first output, other requests may be served.
-            if self._is_late() and has_output and self._schemas.constrain:
+            if self._is_late() and has_output and self._is_constrained:
                 self._error = dict(_TOO_SLOW)
                 return True
             if self._streamed and not self._token.cancelled:
@@ -143,6 +154,17 @@ class Conversation:
         self._sent_at = time.monotonic()
         self._sink.chunk(data)
 
+    def _read_calls(self, choice: dict[str, Any], finish_reason: str) -> None:
+        """Convert the text of a choice to tool calls."""
+        reader = self._readers.setdefault(choice["index"], CallReader())
+        delta = choice.get("delta") or {}
+        if delta.get("content"):
+            calls = reader.read(delta.pop("content"))
+            if calls:
+                delta["tool_calls"] = calls
+        if choice.get("finish_reason") == "stop" and reader.count:
+            choice["finish_reason"] = finish_reason
+
     def _shorten(self, probabilities: dict[str, Any]) -> None:
         """Limit the alternative tokens to the requested number."""
         for one in probabilities.get("content") or ():
@@ -158,6 +180,9 @@ class Conversation:
         # Usage is sent at the end if requested. Progress of the prompt is not sent to clients.
         if not choices or (chunk.get("prompt_progress") and not any(map(_has_output, choices))):
             return
+        kept = ("delta", "finish_reason", "logprobs")
+        if not any(one.get(name) for one in choices for name in kept):
+            return  # The beginning of a tool call.
         plain = {name: chunk[name] for name in ("id", "created", "system_fingerprint")
                  if name in chunk}  # fmt: skip
         converted = [self._converted_choice(one) for one in choices]
@@ -200,7 +225,7 @@ class Conversation:
             APIStatusError: The library has reported an error.
         """
         if self._error is not None:
-            raise of_library(self._error)
+            raise of_library(self._error, self.schema_param)
 
     def finished(self) -> Any:
         """Return the complete response after checking it against its schemas; None for a stream.
@@ -230,8 +255,13 @@ def _has_output(choice: dict[str, Any]) -> bool:
     return any(delta.get(name) for name in ("content", "reasoning_content", "tool_calls"))
 
 
-def refused(words: str) -> errors.BadRequestError:
-    """Return an error for invalid requests, such as an unsupported template, schema or image."""
+def refused(words: str, schema_param: str) -> errors.BadRequestError:
+    """Return an error for invalid requests, such as an unsupported template, schema or image.
+
+    Args:
+        words: The library's message.
+        schema_param: Request field with the schema of the response.
+    """
     words = words[:1000]
     if "available context size" in words:
         return status_error(
@@ -242,14 +272,15 @@ def refused(words: str) -> errors.BadRequestError:
             f"schema too complex for the chat engine ({words}). Use fewer and shorter repetitions, "
             "or a simpler schema"
         )
-    param = next((field for phrase, field in _FIELDS_OF_WORDS if phrase in words), None)
+    found = (field or schema_param for phrase, field in _FIELDS_OF_WORDS if phrase in words)
+    param = next(found, None)
     return status_error(errors.BadRequestError, words, code="invalid_request", param=param)
 
 
-def of_library(error: Any) -> errors.APIStatusError:
-    """Convert an error of the library, which has OpenAI's format."""
+def of_library(error: Any, schema_param: str) -> errors.APIStatusError:
+    """Convert an error of the library, which has OpenAI's format. Arguments as in `refused`."""
     message = str(error.get("message", error))[:1000] if isinstance(error, dict) else str(error)
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and status >= 500:
         return engine_failed(message)
-    return refused(message)
+    return refused(message, schema_param)

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import Engine, Output, context_tokens, hash_of, missing_package, threads
 from polymux.engines.chat.answers import Conversation, Pace, of_library, refused
+from polymux.engines.chat.calls import RequiredCalls
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.chat.json_schema import ChatSchemas, for_grammar
 from polymux.engines.chat.requests import (
     check_tools,
     control_pattern,
-    named_tool,
     plain_texts,
     stops,
     with_parts,
@@ -219,10 +219,12 @@ class ChatEngine(Engine):
         count = int(request.values.get("n") or 1)
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
         schemas = ChatSchemas(request.values)
+        check_tools(request.values, sink.log, known=self._knows_tools)
+        calls = RequiredCalls.of(request)
         conversation = Conversation(
-            request, sink, token, self._called(request), schemas, count * longest, self._pace
+            request, sink, token, self._called(request), schemas, count * longest, self._pace, calls
         )
-        body = self._body(request, sink)
+        body = self._body(request, sink, calls)
         # The library generates at most `max_concurrency` responses at once; the others follow.
         for first in range(0, count, self.max_concurrency):
             conversation.first = first
@@ -236,20 +238,21 @@ class ChatEngine(Engine):
         try:
             response = self._server.handle_chat_completions(body, conversation.take)
         except (ValueError, RuntimeError) as error:
-            raise refused(str(error)) from None
+            raise refused(str(error), conversation.schema_param) from None
         token.check()
         conversation.check()
         if isinstance(response, dict) and "error" in response:
-            raise of_library(response["error"])
+            raise of_library(response["error"], conversation.schema_param)
 
     def _called(self, request: Request) -> str:
         """Return the model name for the response: the one in the request if it has one."""
         asked = str(request.values.get("model") or "default")
         return self._names[0] if asked == "default" else asked
 
-    def _body(self, request: Request, sink: EngineSink) -> dict[str, Any]:
+    def _body(
+        self, request: Request, sink: EngineSink, calls: RequiredCalls | None
+    ) -> dict[str, Any]:
         values = request.values
-        check_tools(values, sink.log, known=self._knows_tools)
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
             sink.log(f"{name}: not supported by the local engine, ignored")
@@ -258,8 +261,11 @@ class ChatEngine(Engine):
             body["max_tokens"] = min(values["max_completion_tokens"], self._context)
         if isinstance(body.get("seed"), int):
             body["seed"] %= _SEEDS
-        if isinstance(values.get("tool_choice"), dict):
-            body["tools"], body["tool_choice"] = named_tool(values), "required"
+        if calls is not None:
+            # The template still gets the tools.
+            body["tools"], body["tool_choice"] = calls.tools, "none"
+            form = {"name": "call", "schema": calls.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
         if "stop" in body:
             body["stop"] = stops(values["stop"], sink.log)
         if values.get("logprobs") is True:

@@ -107,7 +107,7 @@ class ChatSchemas:
             raise bad_request(
                 f"tools: too many tools (got {len(tools)}, allowed {MAX_CHOICES})", "tools"
             )
-        for function in _functions(tools):
+        for function in functions_of(tools):
             if isinstance(function.get("parameters"), dict):
                 found = _checked(function, "parameters", "tools")
                 self._tools[str(function.get("name"))] = found
@@ -133,7 +133,7 @@ class ChatSchemas:
             if message.get("content"):
                 for schema in self._answer:
                     schema.check(message["content"], "the answer", log)
-            for function in _functions(message.get("tool_calls") or ()):
+            for function in functions_of(message.get("tool_calls") or ()):
                 schema_of_tool = self._tools.get(function["name"])
                 if schema_of_tool is not None:
                     subject = f"the call of {function['name'][:64]!r}"
@@ -165,7 +165,8 @@ class _Checked(NamedTuple):
         )
 
 
-def _functions(calls: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def functions_of(calls: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the functions of tools or of tool calls."""
     for one in calls:
         function = one.get("function") if isinstance(one, dict) else None
         if isinstance(function, dict):
@@ -479,7 +480,7 @@ def is_plain(pattern: object) -> bool:
     )
 
 
-def for_grammar(value: Any, *, is_named: bool = False) -> Any:
+def for_grammar(value: Any, *, root: str = "#", is_named: bool = False) -> Any:
     """Copy a request's schemas without the patterns that llama.cpp does not support.
 
     For some patterns, its grammar generates strings that are not valid JSON. The finished response
@@ -487,21 +488,26 @@ def for_grammar(value: Any, *, is_named: bool = False) -> Any:
 
     Args:
         value: A schema, or an object or list that contains schemas.
+        root: Where the schema will be, for its references.
         is_named: Whether the object maps names chosen by the client to schemas.
 
     Example:
         >>> from polymux.engines.chat.json_schema import for_grammar
         >>> for_grammar({"items": {"type": "string", "pattern": "^.$"}})
         {'items': {'type': 'string'}}
+        >>> for_grammar({"$ref": "#/$defs/city"}, root="#/$defs/tool")
+        {'$ref': '#/$defs/tool/$defs/city'}
     """
     if isinstance(value, list):
-        return [for_grammar(one) for one in value]
+        return [for_grammar(one, root=root) for one in value]
     if not isinstance(value, dict):
         return value
     if is_named:
-        return {name: for_grammar(one) for name, one in value.items()}
+        return {name: for_grammar(one, root=root) for name, one in value.items()}
+    if str(value.get("$ref")).startswith("#"):
+        value = {**value, "$ref": root + value["$ref"][1:]}
     return {
-        name: one if name in _DATA else for_grammar(one, is_named=name in _NAMED)
+        name: one if name in _DATA else for_grammar(one, root=root, is_named=name in _NAMED)
         for name, one in value.items()
         if name != "pattern" or not isinstance(one, str) or is_plain(one)
     }

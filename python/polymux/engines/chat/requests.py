@@ -64,6 +64,12 @@ def check_sizes(values: Mapping[str, Any], window_tokens: int | None) -> None:
         )
 
 
+def requires_call(values: Mapping[str, Any]) -> bool:
+    """Whether `tool_choice` requires a call, of any tool or of a named one."""
+    choice = values.get("tool_choice")
+    return choice == "required" or isinstance(choice, dict)
+
+
 def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known: bool) -> None:
     """Check whether the model supports tools.
 
@@ -76,13 +82,19 @@ def check_tools(values: Mapping[str, Any], log: Callable[[str], None], *, known:
         BadRequestError: A tool call is required, but the model does not support tools.
     """
     tools, choice = values.get("tools"), values.get("tool_choice")
-    required = choice == "required" or isinstance(choice, dict)
+    required, form = requires_call(values), values.get("response_format")
     if required and not tools:
         raise bad_request(
             "tool_choice: requires a tool call, but the field tools is missing or empty",
             "tool_choice",
         )
     if known:
+        has_form = isinstance(form, dict) and form.get("type") != "text"
+        if tools and has_form and not required and choice != "none":
+            log(
+                "tools: not called, because response_format defines the answer. Omit "
+                "response_format, or require a call with tool_choice"
+            )
         return
     if tools and required:
         raise bad_request(
