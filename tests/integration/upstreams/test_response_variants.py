@@ -84,6 +84,11 @@ LENIENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4,
                    "total_time": 1.0, "prompt_tokens_details": None}},
     ),
+    "cached tokens": (
+        WHOLE | {"usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4,
+                           "total_time": 1.0, "prompt_tokens_details": {"cached_tokens": 2}}},
+        {},
+    ),
     "usage that is none": (WHOLE | {"usage": [3]}, {"usage": None}),
     "x_groq that is none": (WHOLE | {"x_groq": []}, {"x_groq": None}),
     "logprobs": (whole(logprobs=[]), whole(logprobs=None)),

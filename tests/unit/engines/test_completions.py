@@ -51,6 +51,18 @@ def test_times_and_tokens() -> None:
     }  # fmt: skip
 
 
+def test_tokens_of_the_cache() -> None:
+    """Of several responses, the first has read the prompt."""
+    answer = Assembled("m")
+    answer.add(piece(content="a"))
+    for cached in (2, 9):
+        details = {"prompt_tokens_details": {"cached_tokens": cached}}
+        answer.add({"choices": [], "usage": {"prompt_tokens": 10, **details}})
+    usage = ChatCompletion(answer.completion()).usage
+    assert usage is not None
+    assert usage.prompt_tokens_details == {"cached_tokens": 2}
+
+
 def test_an_empty_answer_is_an_empty_text() -> None:
     answer = Assembled("m")
     answer.add(piece(role="assistant", content=None))

@@ -247,7 +247,7 @@ class Conversation:
 
     def metrics(self) -> dict[str, float]:
         usage = self._answer.usage_with_times()
-        return {name: float(value) for name, value in usage.items()}
+        return {name: float(value) for name, value in usage.items() if not isinstance(value, dict)}
 
 
 def _has_output(choice: dict[str, Any]) -> bool:

@@ -24,6 +24,8 @@ class Assembled:
         self._facts: dict[str, Any] = {}
         #: Token counts, after they were received.
         self.usage: dict[str, Any] = {}
+        #: Tokens of the prompt that were in the cache; None if not reported.
+        self._cached_tokens: int | None = None
         #: Time for the prompt, which is processed once for all responses.
         self._prompt_ms: float | None = None
         #: Longest time of each group of parallel responses, by the index of the first.
@@ -48,6 +50,11 @@ class Assembled:
         """Add token counts, which arrive once per response. The prompt is counted only once."""
         if not usage:
             return
+        # Further responses find the prompt of the first in the cache.
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+        if cached is not None:
+            known = self._cached_tokens
+            self._cached_tokens = cached if known is None else min(known, cached)
         generated = self.usage.get("completion_tokens", 0) + usage.get("completion_tokens", 0)
         prompt = usage.get("prompt_tokens", 0)
         totals = {
@@ -104,10 +111,12 @@ class Assembled:
 
     def usage_with_times(self) -> dict[str, Any]:
         """Return token counts, and the times in seconds that the API reports with them."""
-        usage = {
+        usage: dict[str, Any] = {
             name: self.usage.get(name, 0)
             for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         }
+        if self._cached_tokens is not None:
+            usage["prompt_tokens_details"] = {"cached_tokens": self._cached_tokens}
         prompt_s = (self._prompt_ms or 0.0) / 1e3
         answer_s = sum(self._answers_ms.values()) / 1e3
         return usage | {
