@@ -145,7 +145,7 @@ ENGINES = {
         extra="chat",
         options={
             "model": TEXT, "mmproj": TEXT, "aliases": TEXTS, "context": COUNT, "batch": COUNT,
-            "max_concurrency": COUNT, "device": TEXT, "gpu_layers": WHOLE,
+            "max_concurrency": COUNT, "device": TEXT, "gpu_layers": WHOLE, "system_prompt": TEXT,
         },
         files=("model", "mmproj"),
         model_form="a GGUF file",

@@ -12,6 +12,7 @@ import polymux
 import pytest
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.errors import BadRequestError
+from polymux.models import registry
 from polymux.runtime.settings import EngineSettings
 from support.chat_model import model_path
 from support.polymux_server import CHAT, HELLO, PolymuxServer
@@ -59,6 +60,52 @@ def test_an_answer_whole_and_streamed(chat_client: polymux.Client) -> None:
     assert stream.finished
     assert stream.usage is not None
     usage_is_whole(stream.usage)
+
+
+def test_tokens_of_the_cache_are_counted(chat_client: polymux.Client) -> None:
+    def cached(word: str, *, stream: bool = False) -> tuple[int, int]:
+        text = f"{word} are two colors of a flag. " * 3
+        more: dict[str, Any] = {"max_completion_tokens": 1}
+        if stream:
+            include = {"include_usage": True}
+            with chat_client.chat(text, stream=True, stream_options=include, **more) as chunks:
+                usage = [one.json()["usage"] for one in chunks][-1]
+        else:
+            usage = chat_client.chat(text, **more).json()["usage"]
+        return usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"]
+
+    new, prompt = cached("Ocher and teal")
+    assert 0 <= new < prompt // 2
+    for stream in (False, True):
+        again, prompt = cached("Ocher and teal", stream=stream)
+        assert prompt // 2 < again < prompt
+
+
+def test_the_system_message_of_the_model_list(tmp_path: Path) -> None:
+    model = registry.find("smollm2-135m-instruct")
+    assert model is not None
+    options = {"model": str(model_path()), "context": 512}
+    engines = {
+        name: EngineSettings("chat", options | more, threads=1)
+        for name, more in (("own", model.options), ("plain", {}))
+    }
+    question = {"role": "user", "content": "What is the capital of France?"}
+    with (
+        PolymuxServer(tmp_path / "s", engines=engines) as server,
+        polymux.Client(server.url, server.key) as client,
+    ):
+
+        def prompt_tokens(name: str, *messages: Any) -> int:
+            usage = client.chat([*messages, question], model=name, max_completion_tokens=1).usage
+            return usage.prompt_tokens or 0 if usage else 0
+
+        default = {"role": "system", "content": model.options["system_prompt"]}
+        assert prompt_tokens("own") == prompt_tokens("plain", default) != prompt_tokens("plain")
+        for role in ("system", "developer"):
+            given = {"role": role, "content": "Speak like a pirate."}
+            assert prompt_tokens("own", given) == prompt_tokens("plain", given)
+        answer = client.chat([question], model="own", temperature=0, max_completion_tokens=40)
+        assert "Paris" in answer.text
 
 
 def test_stops_and_limits_of_any_size_mean_what_they_say(chat_client: polymux.Client) -> None:

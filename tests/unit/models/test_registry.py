@@ -34,7 +34,8 @@ FORMS = {
 LICENSES = {"Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-NC-4.0"}
 #: The options that an engine accepts for a model, besides its paths.
 OPTIONS = {
-    "chat": set(), "speech": set(), "upscale": {"factor", "input", "output"}, "diffusion": set(),
+    "chat": {"system_prompt"}, "speech": set(), "upscale": {"factor", "input", "output"},
+    "diffusion": set(),
 }  # fmt: skip
 #: Models from packages; the tests install these packages.
 PACKAGED = [name for name, one in MODELS.items() if one.family != "diffusion"]

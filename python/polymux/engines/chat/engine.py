@@ -31,6 +31,7 @@ from polymux.engines.chat.requests import (
     stops,
     with_parts,
     with_picture,
+    with_system,
 )
 from polymux.service.errors import engine_failed, status_error
 
@@ -153,8 +154,8 @@ class ChatEngine(Engine):
         Further options: ``mmproj`` (GGUF file for image input), ``aliases`` (model names in
         requests; responses use the first), ``context`` (tokens per conversation),
         ``max_concurrency``, ``batch`` (prompt tokens between two checks for cancellation),
-        ``device`` (``"auto"`` uses a GPU if available; ``"cpu"``, ``"gpu"``) and ``gpu_layers``
-        (default: all).
+        ``device`` (``"auto"`` uses a GPU if available; ``"cpu"``, ``"gpu"``), ``gpu_layers``
+        (default: all) and ``system_prompt`` (for chats without a system or developer message).
 
         Raises:
             NoBackendError: The package or the file is missing.
@@ -175,6 +176,7 @@ class ChatEngine(Engine):
         self._pace = Pace()
         self._context = context_tokens(options)
         self._has_eyes = bool(options.get("mmproj"))
+        self._system_prompt = str(options.get("system_prompt") or "")
         self._door = IpcListener()
         try:
             self._server = xllamacpp.Server(self._parameters(xllamacpp, path, options))
@@ -272,6 +274,8 @@ class ChatEngine(Engine):
             # The library returns 20 alternatives by default, and no probabilities for 0.
             body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
         body["messages"] = plain_texts(body["messages"], self._control, sink.log)
+        if self._system_prompt:
+            body["messages"] = with_system(body["messages"], self._system_prompt)
         if values.get("image_url"):
             picture = {"url": values["image_url"]}
             body["messages"] = with_picture(body["messages"], picture) or body["messages"]

@@ -155,6 +155,13 @@ def control_pattern(tokens: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, long))) if long else None
 
 
+def with_system(messages: Sequence[Any], prompt: str) -> list[Any]:
+    """Add a system message, unless there is a system or developer message."""
+    roles = {one.get("role") for one in messages if isinstance(one, dict)}
+    first = [] if roles & {"system", "developer"} else [{"role": "system", "content": prompt}]
+    return [*first, *messages]
+
+
 def with_picture(messages: Sequence[Any], picture: Mapping[str, Any]) -> list[Any] | None:
     """Add an image to the last user message. None if there is no user message."""
     for number in range(len(messages) - 1, -1, -1):
