@@ -107,17 +107,23 @@ async def read(client: Client, uri: str) -> bytes:
     return base64.b64decode(contents.blob)  # type: ignore[union-attr]
 
 
-def message(method: str, params: dict[str, Any] | None = None, number: int | None = 1) -> bytes:
+def message(
+    method: str, params: dict[str, Any] | None = None, number: int | str | None = 1
+) -> bytes:
     """A JSON-RPC request; without a number, a notification."""
     plain: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params or {}}
     return json.dumps(plain | ({} if number is None else {"id": number})).encode()
 
 
-def handshake() -> bytes:
+def handshake(version: str = VERSION) -> bytes:
     who = {"name": "test", "version": "1"}
     return message(
-        "initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": who}
+        "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": who}
     )
+
+
+def batch(*messages: bytes) -> bytes:
+    return b"[" + b", ".join(messages) + b"]"
 
 
 def post(
@@ -127,13 +133,13 @@ def post(
     return server.ask("POST", PATH, body, [*TYPES, *headers], **more)
 
 
-def session_of(server: Asked, key: str = "") -> list[tuple[str, str]]:
+def session_of(server: Asked, key: str = "", *, version: str = VERSION) -> list[tuple[str, str]]:
     """The header fields of a new session."""
-    answer = post(server, handshake(), key=key)
+    answer = post(server, handshake(version), key=key)
     assert answer.status == 200
     fields = [
         ("Mcp-Session-Id", answer.headers["mcp-session-id"]),
-        ("Mcp-Protocol-Version", VERSION),
+        ("Mcp-Protocol-Version", version),
     ]
     assert (
         post(server, message("notifications/initialized", number=None), fields, key=key).status

@@ -129,6 +129,7 @@ def make_server(executor: ToolExecutor, frontend: Frontend) -> Server[Any]:
         on_list_tools=tools.listed,
         on_call_tool=tools.call,
         on_list_resources=resources.listed,
+        on_list_resource_templates=resources.templates,
         on_read_resource=resources.read,
     )
 
@@ -224,6 +225,13 @@ class _Resources:
         return types.ListResourcesResult(
             resources=[resource_of(one) for one in files], next_cursor=following
         )
+
+    async def templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """List no templates: files have random names, which only `listed` and results contain."""
+        del context, params
+        return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read(
         self, context: Context, params: types.ReadResourceRequestParams

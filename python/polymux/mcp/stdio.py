@@ -6,17 +6,22 @@ import asyncio
 import os
 import signal
 import threading
+from collections import deque
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 import mcp_types as types
+from anyio import BrokenResourceError, ClosedResourceError
 from mcp import MCPError
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import RootModel, ValidationError
 
 from polymux.client.methods.results import RESULTS
 from polymux.local.home import LocalHome
+from polymux.mcp import batches
 from polymux.mcp.executor import LocalExecutor
 from polymux.mcp.protocol import Visitor, make_server
 from polymux.mcp.tools import MAX_JSON_BYTES
@@ -51,9 +56,13 @@ async def serve(executor: ToolExecutor, folders: Folders) -> None:
     assert serving is not None  # noqa: S101 - this is a coroutine
     loop.add_signal_handler(signal.SIGTERM, serving.cancel)
     try:
-        lines: Any = _Lines()
+        answers = _Answers()
+        lines: Any = _Lines(answers)
         async with stdio_server(stdin=lines) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            answers.stream = outgoing
+            messages: Any = _Messages(incoming, answers)
+            sent: Any = answers
+            await server.run(messages, sent, server.create_initialization_options())
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
 
@@ -65,7 +74,9 @@ class _Lines:
     Replaces standard input by /dev/null, for the processes started from here on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answers: _Answers) -> None:
+        self._answers = answers
+        self._split: deque[str] = deque()
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING_LINES)
         self._descriptor = os.dup(0)
@@ -87,10 +98,123 @@ class _Lines:
         return self
 
     async def __anext__(self) -> str:
-        line = await self._lines.get()
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
+        while not self._split:
+            line = await self._lines.get()
+            if not line:
+                raise StopAsyncIteration
+            if batches.is_batch(line):
+                self._split.extend(await self._answers.split(line))
+            elif line.strip():
+                self._answers.note(line)
+                return line.decode("utf-8", "replace")
+        return self._split.popleft()
+
+
+class _Messages:
+    """The messages of the client for the SDK, which ignores invalid ones: answers these itself."""
+
+    def __init__(self, stream: Any, answers: _Answers) -> None:
+        self._stream = stream
+        self._answers = answers
+
+    def __aiter__(self) -> _Messages:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        async for item in self._stream:
+            if isinstance(item, SessionMessage):
+                await self._answers.forget_canceled(item.message)
+                return item
+            await self._answers.refuse(item)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Array(RootModel[list[types.JSONRPCMessage]]):
+    """The answers to a batch."""
+
+
+class _Answers:
+    """The messages of the SDK for the client. Joins the answers to a batch.
+
+    Attributes:
+        stream: The SDK's stream to standard output.
+    """
+
+    stream: Any
+
+    def __init__(self) -> None:
+        self._version: str | None = None
+        #: The answers so far of the batch that contained the request with this id.
+        self._waiting: dict[types.RequestId, list[types.JSONRPCMessage]] = {}
+
+    def note(self, line: bytes) -> None:
+        """Note the protocol version if the line is the client's handshake."""
+        self._version = batches.requested_version(line) or self._version
+
+    async def split(self, line: bytes) -> list[str]:
+        """Return the messages of a batch as lines."""
+        batch = batches.read_batch(line, self._version)
+        if isinstance(batch, types.JSONRPCError):
+            await self._write(batch)
+            return []
+        messages, failed = batches.checked(batch, self._waiting)
+        answers: list[types.JSONRPCMessage] = [*failed]
+        requests = [one for one in messages if isinstance(one, types.JSONRPCRequest)]
+        self._waiting.update((one.id, answers) for one in requests)
+        await self._end(answers)
+        return [one.model_dump_json(by_alias=True, exclude_unset=True) for one in messages]
+
+    async def refuse(self, error: Exception) -> None:
+        """Answer a line that is not a message."""
+        if isinstance(error, ValidationError) and error.errors()[0]["type"] != "json_invalid":
+            await self._write(batches.invalid("the line is not a JSON-RPC message"))
+        else:
+            await self._write(batches.no_json())
+
+    async def forget_canceled(self, message: types.JSONRPCMessage) -> None:
+        """Stop waiting for the answer to a canceled request, which the SDK does not send."""
+        if (
+            isinstance(message, types.JSONRPCNotification)
+            and message.method == "notifications/cancelled"
+            and message.params
+        ):
+            number = message.params.get("requestId")
+            if isinstance(number, int | str) and number in self._waiting:
+                await self._end(self._waiting.pop(number))
+
+    async def send(self, item: SessionMessage) -> None:
+        message = item.message
+        if (
+            isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            and message.id is not None
+            and message.id in self._waiting
+        ):
+            answers = self._waiting.pop(message.id)
+            answers.append(message)
+            await self._end(answers)
+        else:
+            await self.stream.send(item)
+
+    async def _end(self, answers: list[types.JSONRPCMessage]) -> None:
+        """Send the answers to a batch if none is missing."""
+        if answers and not any(one is answers for one in self._waiting.values()):
+            await self._write(_Array(answers))
+
+    async def _write(self, answer: Any) -> None:
+        with suppress(BrokenResourceError, ClosedResourceError):  # The connection has ended.
+            await self.stream.send(SessionMessage(answer))
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from support.mcp_clients import (
     PATH,
     TYPES,
     VERSION,
+    batch,
     events,
     handshake,
     message,
@@ -103,7 +104,7 @@ def test_a_page_of_an_allowed_origin(server: PolymuxServer) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[" + message("ping") + b"]", b"5", b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
+        b"", batch(message("ping")), b"5", b'{"jsonrpc": "2.0", "method": 5, "id": 1}',
         b'{"a":' * 100_000, b"\xff\xfe", b'{"jsonrpc": "2.0", "method": "ping", "id": {"a": 1}}',
     ],
 )  # fmt: skip
@@ -114,6 +115,82 @@ def test_what_is_no_message(server: PolymuxServer, body: bytes, version: str) ->
     assert len(answer.body) < 20_000
     assert b"Traceback" not in answer.body
     assert post(server, handshake()).status == 200
+
+
+def test_blanks_around_header_values(server: PolymuxServer) -> None:
+    """They are not part of a value (RFC 9110, 5.5)."""
+    (name, session), (version, number) = session_of(server)
+    fields = [(name, f" \t{session}\t "), (version, f"{number} ")]
+    fields += [("Authorization", f"Bearer {server.key} "), ("X-Request-Id", "mine\t")]
+    answer = post(server, message("resources/templates/list"), fields)
+    assert events(answer)[0]["result"]["resourceTemplates"] == []
+    assert answer.headers["x-request-id"] == "mine"
+
+
+OLD = "2025-03-26"
+
+
+def errors_of(answers: list[Any]) -> dict[Any, int]:
+    return {one["id"]: one["error"]["code"] for one in answers if "error" in one}
+
+
+def test_a_batch(server: PolymuxServer, backend: Scripted) -> None:
+    """Its messages run one after another; each item that is no message has its own error."""
+    fields = session_of(server, version=OLD)[:1]  # This version has no other field.
+    call = {"name": "convert_to_mp3", "arguments": {"file": "QUJD"}}
+    answer = post(
+        server,
+        batch(
+            message("tools/call", call, 1),
+            b"5",
+            message("notifications/cancelled", {"requestId": 9}, None),
+            message("no/such", {}, 3),
+            handshake(),
+            message("tools/call", call, 2),
+            message("resources/read", {"uri": "polymux://media/none"}, 4),
+        ),
+        fields,
+    )
+    assert answer.status == 200
+    found = events(answer)
+    assert len(found) == 6
+    assert [one["id"] for one in found if "result" in one] == [1, 2]
+    assert errors_of(found) == {None: -32600, 3: -32601, 4: -32602}
+    assert len(backend.began) == 2
+    told = batch(message("notifications/initialized", number=None))
+    assert post(server, told, fields).status == 202
+    (error,) = events(post(server, batch(b"5"), fields))
+    assert error["error"]["code"] == -32600
+    assert server.ask("DELETE", PATH, b"", fields).status == 200
+    assert post(server, told, fields).status == 404
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", VERSION, None])
+def test_versions_without_batches(server: PolymuxServer, version: str | None) -> None:
+    fields = [] if version is None else session_of(server, version=version)
+    answer = post(server, batch(message("ping")), fields)
+    assert answer.status == 400
+    assert (answer.json()["error"]["code"], answer.json()["id"]) == (-32600, None)
+
+
+def test_limits_of_a_batch(server: PolymuxServer, other_key: str) -> None:
+    fields = session_of(server, version=OLD)
+    ping = message("ping")
+    for wrong in (batch(), batch(*[ping] * 21)):
+        answer = post(server, wrong, fields)
+        assert (answer.status, answer.json()["error"]["code"]) == (400, -32600)
+    large = batch(ping, message("ping", {"a": "x" * (64 << 10)}))
+    assert post(server, large, fields).status == 413
+    assert post(server, batch(ping), fields, key=other_key).status == 404
+
+
+def test_the_messages_of_a_batch_count_as_requests(server: PolymuxServer) -> None:
+    key, _ = server.keys.add("rated", requests_per_minute=10)
+    fields = session_of(server, key, version=OLD)
+    pings = [message("ping", number=number) for number in range(20)]
+    assert len(events(post(server, batch(*pings[:3]), fields, key=key))) == 3
+    answer = post(server, batch(*pings), fields, key=key)
+    assert (answer.status, answer.json()["code"]) == (429, "rate_limited")
 
 
 def test_a_session_is_that_of_its_key(server: PolymuxServer, other_key: str) -> None:

@@ -7,6 +7,7 @@ import base64
 import json
 import signal
 import subprocess
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from support.conversions import wav
 from support.lazy_imports import mcp, mcp_types
 from support.mcp_clients import (
     MODES,
+    batch,
     code_of,
     handshake,
     links_in,
@@ -192,6 +194,78 @@ def test_standard_output_has_nothing_but_the_protocol(folder: Path) -> None:
     assert answers[4]["error"]["code"] == -32601
     assert answers[5]["result"]["isError"] is True
     assert len(answers[6]["result"]["tools"]) == 14
+
+
+def answers_to(folder: Path, lines: list[bytes], count: int) -> list[Any]:
+    """The first lines that `polymux mcp` writes."""
+    with subprocess.Popen(
+        [*PROGRAM, "mcp"],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(one + b"\n" for one in lines))
+        process.stdin.flush()
+        limit = threading.Timer(60, process.kill)
+        limit.start()
+        found = [json.loads(process.stdout.readline()) for _ in range(count)]
+        limit.cancel()
+        process.stdin.close()
+        assert process.wait(60) == 0
+    return found
+
+
+def error_code(answer: Any) -> tuple[Any, int]:
+    return answer["id"], answer["error"]["code"]
+
+
+def test_lines_that_are_no_messages(folder: Path) -> None:
+    lines = [b"no JSON", b" \t", b"\xff\xfe", b"[" * 10_000, b"5", b'{"id": 1}', handshake()]
+    lines += [batch(message("ping")), b'{"jsonrpc": "2.0",']
+    found = answers_to(folder, lines, 8)
+    assert [error_code(one) for one in found if "error" in one] == [
+        (None, -32700), (None, -32700), (None, -32700), (None, -32600), (None, -32600),
+        (None, -32600), (None, -32700),
+    ]  # fmt: skip
+    assert sum("result" in one for one in found) == 1
+
+
+def test_a_batch(folder: Path) -> None:
+    listing = message("resources/templates/list", number=3)
+    lines = [
+        handshake("2025-03-26"),
+        batch(message("ping", number=2), b"5", listing, message("no/such", number="a")),
+        batch(message("notifications/initialized", number=None)),
+        batch(handshake()),
+        batch(*[message("ping")] * 21),
+        batch(message("ping", {"a": "x" * (64 << 10)})),
+    ]
+    opened, *rest = answers_to(folder, lines, 5)
+    assert opened["result"]["protocolVersion"] == "2025-03-26"
+    lists = [one for one in rest if isinstance(one, list)]
+    answers, alone = sorted(lists, key=len, reverse=True)
+    assert [one["result"] for one in answers if one["id"] == 2] == [{}]
+    assert [one["result"]["resourceTemplates"] for one in answers if one["id"] == 3] == [[]]
+    errors = {error_code(one) for one in answers if "error" in one}
+    assert errors == {(None, -32600), ("a", -32601)}
+    assert [error_code(one) for one in alone] == [(None, -32600)]
+    assert [error_code(one) for one in rest if not isinstance(one, list)] == [(None, -32600)] * 2
+
+
+def test_a_canceled_request_of_a_batch(folder: Path) -> None:
+    """It gets no answer, and the others get theirs."""
+    (folder / "long.wav").write_bytes(wav(600.0))
+    call = {"name": "convert_to_mp3", "arguments": {"file": "long.wav"}}
+    lines = [
+        handshake("2025-03-26"),
+        batch(message("tools/call", call, 2), message("ping", number=3)),
+        message("notifications/cancelled", {"requestId": 2}, None),
+    ]
+    _, answers = answers_to(folder, lines, 2)
+    assert [one["id"] for one in answers] == [3]
 
 
 @pytest.mark.parametrize("end", ["input", "SIGTERM"])

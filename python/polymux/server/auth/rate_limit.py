@@ -59,6 +59,15 @@ class Quotas:
         finally:
             use.running -= 1
 
+    def count(self, key: Key, requests: int) -> None:
+        """Count further requests that one HTTP request contains.
+
+        Raises:
+            RateLimitError: The rate is exceeded.
+        """
+        for _ in range(requests):
+            self._take(key, self._use(key))
+
     def check_jobs(self, key: Key, jobs: int) -> None:
         """Check whether a counted request may start another job.
 

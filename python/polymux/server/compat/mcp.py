@@ -20,7 +20,7 @@ from polymux.server.routes.operations import OperationEndpoint, answer_of
 from polymux.service.errors import draining, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from polymux.mcp.protocol import Context, Visitor
     from polymux.mcp.tools import Arguments
     from polymux.server.auth.gate import Access
+    from polymux.server.auth.rate_limit import Quotas
     from polymux.server.http.responses import Message, Receive, Scope, Send
     from polymux.server.routes.endpoint import RequestContext
     from polymux.server.state import ServerState
@@ -96,7 +97,7 @@ class McpEndpoint(Endpoint):
             if self._sessions is None:
                 # Importing the SDK takes long: do it on a thread.
                 make = await asyncio.to_thread(_loaded)
-                sessions = _Sessions(make(self.state))
+                sessions = _Sessions(make(self.state), self.state.gate.quotas)
                 await sessions.start()
                 self.state.at_stop(self._close)
                 self._sessions = sessions
@@ -150,8 +151,9 @@ def _uri(file: StoredFile) -> str:
 class _Sessions:
     """The sessions of the SDK, in a task that lives as long as any of them."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, quotas: Quotas) -> None:
         self._manager = manager
+        self._quotas = quotas
         self._open = OpenSessions()
         self._closing = asyncio.Event()
         self._ready = asyncio.Event()
@@ -176,8 +178,14 @@ class _Sessions:
             await self._task
 
     async def handle(self, asked: RequestContext, message: McpMessage) -> None:
+        from polymux.mcp.batches import is_batch, requested_version
+
         owner = asked.access.caller.id
         name = _field_of(asked.scope, _SESSION)
+        if is_batch(message.body) and (name is None or self._open.has(name, owner)):
+            with self._open.used(name or "", owner) as session:
+                await self._answer_batch(asked, message.body, session.version)
+            return
         if name is not None:
             with self._open.used(name, owner):
                 answered = await self._answer(asked, message)
@@ -189,8 +197,34 @@ class _Sessions:
             self._open.check(owner)
         answered = await self._answer(asked, message)
         if answered.session is not None:
-            for one in self._open.add(answered.session, owner):
+            version = requested_version(message.body)
+            for one in self._open.add(answered.session, owner, version):
                 await self._end(one)
+
+    async def _answer_batch(self, asked: RequestContext, body: bytes, version: str | None) -> None:
+        """Answer the messages of a batch one after another, as events of one response."""
+        from mcp_types import JSONRPCError
+
+        from polymux.mcp.batches import checked, read_batch
+
+        batch = read_batch(body, version)
+        if isinstance(batch, JSONRPCError):
+            await asked.send_json(400, batch.model_dump(exclude_unset=True))
+            return
+        messages, failed = checked(batch)
+        if asked.access.key is not None:
+            # The request itself was counted on arrival.
+            self._quotas.count(asked.access.key, len(messages) - 1)
+        joined = _JoinedEvents(asked)
+        for one in messages:
+            data = one.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            part = asked._replace(receive=joined.receive, send=joined.send)
+            await self._answer(part, McpMessage(data))
+            if joined.is_over:
+                return
+        for error in failed:
+            await joined.add(error.model_dump_json(exclude_unset=True).encode())
+        await joined.end()
 
     async def _answer(self, asked: RequestContext, message: McpMessage) -> _Stamped:
         import anyio
@@ -302,6 +336,71 @@ class _OneEvent:
         await self._send({"type": "http.response.body", "body": data})
 
 
+_EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"))
+
+
+def _stamps(access: Access) -> list[tuple[bytes, bytes]]:
+    return [VERSION_FIELD, (b"x-request-id", access.request_id.encode())]
+
+
+class _JoinedEvents:
+    """Joins the responses to the messages of a batch.
+
+    Attributes:
+        is_over: Whether the client has disconnected, or the first response was an error.
+    """
+
+    def __init__(self, asked: RequestContext) -> None:
+        self._asked = asked
+        self._has_events = False
+        self._started = False
+        self._body = bytearray()
+        self.is_over = False
+
+    async def receive(self) -> Message:
+        message = await self._asked.receive()
+        self.is_over |= message["type"] == "http.disconnect"
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kind = dict(message["headers"]).get(b"content-type", b"")
+            self._has_events = kind.startswith(b"text/event-stream")
+            if not self._started and message["status"] >= 400:
+                # The reason, such as an ended session, applies to all messages.
+                self.is_over = self._started = self._has_events = True
+                await self._asked.send(message)
+            elif self._has_events:
+                await self._start(message["headers"])
+        elif self._has_events:
+            more = message.get("more_body", False) or not self.is_over
+            await self._asked.send({**message, "more_body": more})
+        else:
+            self._body += message.get("body", b"")
+            if self._body and not message.get("more_body", False):
+                data, self._body = bytes(self._body), bytearray()
+                await self.add(data)
+
+    async def _start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        if not self._started:
+            self._started = True
+            await self._asked.send(
+                {"type": "http.response.start", "status": 200, "headers": list(headers)}
+            )
+
+    async def add(self, data: bytes) -> None:
+        """Send an event with a JSON-RPC message."""
+        await self._start([*_EVENTS, *_stamps(self._asked.access)])
+        body = b"event: message\r\ndata: " + data + b"\r\n\r\n"
+        await self._asked.send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        if self._started:
+            await self._asked.send({"type": "http.response.body", "body": b""})
+        else:
+            await self._asked.send_body(202, b"")
+
+
 class _Stamped:
     """Adds the server's header fields to a response, and drops messages after its end.
 
@@ -313,7 +412,7 @@ class _Stamped:
 
     def __init__(self, send: Send, access: Access) -> None:
         self._send = send
-        self._fields = [VERSION_FIELD, (b"x-request-id", access.request_id.encode())]
+        self._fields = _stamps(access)
         self.complete = False
         self.status = 0
         self.session: str | None = None
@@ -393,6 +492,8 @@ _RETRY_S = 5
 class OpenSession:
     name: str
     owner: str
+    #: The protocol version that its client requested.
+    version: str | None = None
     #: Number of its requests in progress.
     running: int = 0
 
@@ -421,7 +522,7 @@ class OpenSessions:
         if len(everyone) >= self._max_sessions and _idle(everyone) is None:
             raise _full(f"the server has {len(everyone)} open sessions")
 
-    def add(self, name: str, owner: str) -> list[OpenSession]:
+    def add(self, name: str, owner: str, version: str | None = None) -> list[OpenSession]:
         """Register a new session; returns idle sessions that must be ended for it."""
         leaving: list[OpenSession] = []
         for sessions, max_sessions in (
@@ -431,20 +532,20 @@ class OpenSessions:
             idle = _idle(sessions)
             if not leaving and len(sessions) >= max_sessions and idle is not None:
                 leaving.append(self._open.pop(idle.name))
-        self._open[name] = OpenSession(name, owner)
+        self._open[name] = OpenSession(name, owner, version)
         return leaving
 
     def remove(self, name: str, owner: str) -> None:
-        if self._is_of(name, owner):
+        if self.has(name, owner):
             del self._open[name]
 
     @contextmanager
-    def used(self, name: str, owner: str) -> Iterator[None]:
+    def used(self, name: str, owner: str) -> Iterator[OpenSession]:
         """Mark a session as busy during a request; ignores sessions of another key."""
-        one = self._open[name] if self._is_of(name, owner) else OpenSession(name, owner)
+        one = self._open[name] if self.has(name, owner) else OpenSession(name, owner)
         one.running += 1
         try:
-            yield
+            yield one
         finally:
             one.running -= 1
             if self._open.get(name) is one:
@@ -453,7 +554,8 @@ class OpenSessions:
     def _of(self, owner: str) -> list[OpenSession]:
         return [one for one in self._open.values() if one.owner == owner]
 
-    def _is_of(self, name: str, owner: str) -> bool:
+    def has(self, name: str, owner: str) -> bool:
+        """Return whether a session is open and belongs to this key."""
         found = self._open.get(name)
         return found is not None and found.owner == owner
 

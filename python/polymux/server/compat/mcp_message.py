@@ -74,6 +74,8 @@ def _without_arguments(body: bytes) -> McpMessage:
         message = core.parse_json(body)
     except errors.DecodeError:
         raise bad_request("invalid JSON in the request body") from None
+    if isinstance(message, list):
+        raise too_large(MAX_BYTES, "an MCP batch")
     params = message.get("params") if isinstance(message, dict) else None
     if not isinstance(params, dict) or message.get("method") != _CALL:
         raise too_large(MAX_BYTES, "MCP methods other than 'tools/call'")

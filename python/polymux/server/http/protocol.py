@@ -370,7 +370,8 @@ class BoundedProtocol(IgnoreUpgradeProtocol):
             self._refused = 431
             return
         if self._in_header:  # Fields after a body are trailers.
-            super().on_header(name, value)
+            # The parser keeps blanks after a value, which are not part of it (RFC 9110, 5.5).
+            super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         """End the header timeout. Rejects targets for proxies, and invalid targets."""
