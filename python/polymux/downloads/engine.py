@@ -7,11 +7,13 @@ It writes into one folder, and its only network access is the proxy of `polymux.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._util.text import printable, shortened
+from polymux._util.redaction import redact
+from polymux._util.text import printable, shortened, shown
 from polymux.downloads.ytdlp import (
     asks_as_browser,
     extracted,
@@ -50,16 +52,46 @@ _GONE = re.compile(
 #: yt-dlp passes playlists with sample encryption to ffmpeg, which is not available here.
 _LOCKED = re.compile("DRM protected|m3u8 download detected but ffmpeg")
 _OF_NO_WEB = re.compile(r"file:// URLs are disabled|enable-file-urls|No connection adapters")
-_NO_MEDIA = re.compile("Unsupported URL|No video formats")
-#: Advice for people who run yt-dlp themselves; hidden from clients.
-_TO_OPERATORS = re.compile(r"ffmpeg|--\w|No connection adapters")
+_NO_MEDIA = re.compile("Unsupported URL|No video formats|Requested format is not available")
+_LOGIN = re.compile(
+    r"HTTP Error 401|--cookies|--username|\b(?:log|sign)(?:ged)?[ -]?in\b|registered users|"
+    r"account is required|confirm your age|age[ -]restricted",
+    re.IGNORECASE,
+)
+_REGION = re.compile(
+    r"geo[ -]?restrict|your (?:country|location|region)|from your location", re.IGNORECASE
+)
+_CERTIFICATE = re.compile("certificate", re.IGNORECASE)
+_REDIRECTS = re.compile(r"HTTP Error 3\d\d|redirect", re.IGNORECASE)
+_STATUS = re.compile(r"HTTP Error (\d{3})")
+_NO_CONNECTION = re.compile(
+    r"TransportError|Unable to download|timed out|urlopen error|Connection (?:refused|reset)|"
+    r"IncompleteRead|SSLError|ProxyError"
+)
+#: Signs that a message contains more than what the site says.
+_INTERNAL = re.compile(r"--\w|yt-dlp|://|caused by|extract|ffmpeg|\w\(|[\[\]{}<>]", re.IGNORECASE)
+_ASK = "Check the URL in a browser"
 #: Pattern of yt-dlp's message, and the error class, status, code and message that replace it.
 _REASONS = (
-    (_GONE, errors.NotFoundError, 404, "gone", "the media was not found"),
-    (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted", "the media is copy-protected"),
-    (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused", "not an HTTP URL"),
-    (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media", "the page contains no media"),
-)
+    (_GONE, errors.NotFoundError, 404, "gone",
+     f"the media was not found: the site says that it is private, deleted or missing. {_ASK}"),
+    (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted",
+     "the media is copy-protected (DRM), which is not supported. Use another source"),
+    (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused",
+     "the page refers to a URL that is not HTTP (allowed: http, https). Use another source"),
+    (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media",
+     f"the page contains no supported media. {_ASK}, or use the URL of a media file"),
+    (_LOGIN, errors.InternalServerError, 502, "upstream_failed",
+     "the site requires a login or an age check. The server's administrator can configure "
+     "`cookies` in [download]"),
+    (_REGION, errors.InternalServerError, 502, "upstream_failed",
+     "the site does not offer the media in the country of the server. The server's administrator "
+     "can configure a `proxy` in [download]"),
+    (_CERTIFICATE, errors.InternalServerError, 502, "upstream_failed",
+     f"the site's TLS certificate is not trusted. {_ASK}"),
+    (_REDIRECTS, errors.InternalServerError, 502, "upstream_failed",
+     f"the site sent too many or invalid redirects. {_ASK}, and use the one that it leads to"),
+)  # fmt: skip
 
 
 class DownloadEngine(Engine):
@@ -96,7 +128,7 @@ class DownloadEngine(Engine):
 
     def _fetch(self, values: Mapping[str, Any], sink: EngineSink, token: Token) -> Output:
         watch = _Watch(sink, token, int(self._options["max_bytes"]))
-        parameters = self._parameters(values, sink, watch)
+        parameters = self._parameters(values, watch)
         with self._library.YoutubeDL(parameters) as library:
             info = _one(extracted(library, str(values["url"]), sink, token))
             self._check(info)
@@ -151,7 +183,7 @@ class DownloadEngine(Engine):
             raise
         except self._captions_errors as error:
             token.check()
-            sink.log(f"cannot download the video's captions: {_reason(error)}")
+            sink.log(f"cannot download the video's captions: {_failure(error)}")
         return None
 
     @property
@@ -192,9 +224,7 @@ class DownloadEngine(Engine):
                 return "cover"
         return ""
 
-    def _parameters(
-        self, values: Mapping[str, Any], sink: EngineSink, watch: _Watch
-    ) -> dict[str, Any]:
+    def _parameters(self, values: Mapping[str, Any], watch: _Watch) -> dict[str, Any]:
         is_video = values["kind"] == "video"
         return {
             "format": VIDEO if is_video else AUDIO,
@@ -226,7 +256,7 @@ class DownloadEngine(Engine):
             "quiet": True,
             "noprogress": True,
             "color": "no_color",
-            "logger": _Logger(sink),
+            "logger": _Logger(),
             "progress_hooks": [watch.take],
         }
 
@@ -272,10 +302,7 @@ class _Watch:
 
 
 class _Logger:
-    """Adds yt-dlp's warnings to the job's log."""
-
-    def __init__(self, sink: EngineSink) -> None:
-        self._sink = sink
+    """Adds yt-dlp's warnings to the server's log: they are for people who run yt-dlp."""
 
     def debug(self, message: str) -> None:
         """Ignore debug messages."""
@@ -283,7 +310,7 @@ class _Logger:
     info = debug
 
     def warning(self, message: str) -> None:
-        self._sink.log(shortened(printable(_plain(message)), 300))
+        _tell_operator(message)
 
     def error(self, message: str) -> None:
         """Ignore: yt-dlp also raises the error."""
@@ -352,29 +379,48 @@ def _extension(part: Mapping[str, Any]) -> str:
     return found or "bin"
 
 
-def _plain(text: str) -> str:
-    return _COLOURS.sub("", text).removeprefix("ERROR: ").strip()
+def _tell_operator(text: str) -> None:
+    """Add a message of yt-dlp to the server's log, which contains this process's standard error."""
+    print("yt-dlp:", redact(shortened(printable(text), 300)), file=sys.stderr)  # noqa: T201
 
 
-def _reason(error: Exception) -> str:
-    """Return the reason without control characters, shortened for people."""
-    reason = _plain(str(error)).partition("; please report this")[0]
-    return shortened(printable(reason), 300)
+def _words_of_site(error: Any) -> str:
+    """Return the message of an error if it has no words of yt-dlp, or an empty string."""
+    words = str(error.orig_msg) if getattr(error, "expected", False) else ""
+    return "" if _INTERNAL.search(words) else words
 
 
 def _failure(error: Any) -> errors.PolymuxError:
-    """Convert a yt-dlp error to an API error that contains the site's reason."""
+    """Convert a yt-dlp error to an API error.
+
+    Clients do not see yt-dlp's message, which contains names of its modules and advice for people
+    who run it themselves.
+    """
     info = getattr(error, "exc_info", None)
-    inner = info[1] if isinstance(info, tuple) else None
+    first = inner = info[1] if isinstance(info, tuple) else None
     while inner is not None:
         if isinstance(inner, errors.PolymuxError):
             return inner
         if isinstance(inner, Cancelled):
             raise inner
         inner = inner.__cause__ or inner.__context__
-    reason = _reason(error)
-    for pattern, kind, status, code, words in _REASONS:
-        if pattern.search(reason):
-            message = words if _TO_OPERATORS.search(reason) else f"{words}: {reason}"
+    text = _COLOURS.sub("", str(error))
+    _tell_operator(text)
+    for pattern, kind, status, code, message in _REASONS:
+        if pattern.search(text):
             return status_error(kind, message, code=code, status=status, param="url")
-    return site_failed(f"the site did not provide the media: {reason}")
+    refused = _STATUS.search(text)
+    if refused is not None:
+        return site_failed(
+            f"the site refused the download (got status {refused[1]}). Try again later, or use "
+            "another source"
+        )
+    words = _words_of_site(first)
+    if words:
+        return site_failed(f"the site did not provide the media (it says {shown(words)}). {_ASK}")
+    if _NO_CONNECTION.search(text):
+        return site_failed(f"cannot connect to the site, or the connection timed out. {_ASK}")
+    return site_failed(
+        f"the site's page cannot be read: it may have changed. {_ASK}. If it plays there, the "
+        "server's administrator can update yt-dlp"
+    )

@@ -30,7 +30,44 @@ def test_what_a_site_says(words: str, status: int, code: str) -> None:
     """A private or removed video is `gone`; any other refusal is the site's failure."""
     error = failure_of(words)
     assert (error.status, error.code, error.param) == (status, code, "url")
-    assert words.partition(": ")[2][:20] in str(error)
+
+
+def test_the_site_s_own_words() -> None:
+    words = "Only members of the club may watch this video"
+    assert words in str(failure_of(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unable to extract title",
+        "This video needs a login. Use --cookies-from-browser or --cookies for the authentication. "
+        "See  https://github.com/yt-dlp/yt-dlp/wiki/FAQ  for how to manually pass cookies",
+        "An extractor error has occurred. (caused by KeyError('formats'))",
+        "Unable to download webpage: <urlopen error [Errno -2] Name or service not known>",
+        "Requested format is not available. Use --list-formats for a list of available formats",
+        "HTTP Error 503: Service Unavailable",
+    ],
+)
+@pytest.mark.parametrize("expected", [True, False])
+def test_no_word_of_yt_dlp_reaches_clients(
+    words: str, capsys: pytest.CaptureFixture[str], *, expected: bool
+) -> None:
+    """The server's log has them."""
+    inner = ExtractorError(words, expected=expected, video_id="a1", ie="generic")
+    error = _failure(DownloadError(f"ERROR: {inner}", (ExtractorError, inner, None)))
+    for internal in (
+        "--",
+        "[generic]",
+        "github",
+        "report",
+        "ERROR",
+        "caused by",
+        "Errno",
+        "extract",
+    ):
+        assert internal not in str(error)
+    assert words[:20] in capsys.readouterr().err
 
 
 def test_words_of_any_length_and_kind() -> None:
