@@ -204,6 +204,24 @@ def test_dispositions_that_are_plain(server: PolymuxServer, box: HashingBox) -> 
         assert box.backend.hashes[-1] == hash_of(b"x")
 
 
+@pytest.mark.parametrize("kind", ["audio/wav", "application/octet-stream", "Image/PNG; a=b"])
+def test_a_file_without_a_name(server: PolymuxServer, box: HashingBox, kind: str) -> None:
+    """Its content type tells it from text (RFC 7578, 4.2)."""
+    data = b"RIFF\xff\xfe"
+    head = f"--bbbb\r\nContent-Disposition: form-data; name=file\r\nContent-Type: {kind}\r\n\r\n"
+    assert send(server, head.encode() + data + b"\r\n--bbbb--\r\n").status == 200
+    assert box.backend.began[-1].values["file"].file_name == "file"
+    assert box.backend.hashes[-1] == hash_of(data)
+
+
+def test_a_file_without_a_name_and_a_type(server: PolymuxServer) -> None:
+    """The error says how to send it."""
+    head = b"--bbbb\r\nContent-Disposition: form-data; name=file\r\n\r\n"
+    answer = send(server, head + b"RIFF\xff\xfe\r\n--bbbb--\r\n")
+    assert (answer.status, answer.json()["param"]) == (400, "file")
+    assert "filename=" in answer.json()["error"]
+
+
 INNER, _ = form(("file", ("b.wav", b"y")), boundary="inner")
 HOSTILE = [
     INNER,

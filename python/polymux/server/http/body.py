@@ -336,15 +336,17 @@ class _FormReader:
             self._field = options["name"].decode()
         except UnicodeDecodeError:
             raise bad_request("form: the name of a part is not valid UTF-8") from None
-        if "filename" not in options:
+        declared = self._headers.get(b"content-type", b"").decode("latin-1")
+        if "filename" not in options and _is_text(declared):
             self._text = bytearray()
             return
-        name = _without_folders(options["filename"].decode("utf-8", "backslashreplace"))
+        # A file part needs no file name (RFC 7578, 4.2).
+        given = options.get("filename", self._field.encode())
+        name = _without_folders(given.decode("utf-8", "backslashreplace"))
         if len(self.form.drafts) >= _MAX_FILES:
             raise bad_request(f"form: too many files (allowed: {_MAX_FILES})")
         draft = self._store.draft()
         self.form.drafts.append(draft)
-        declared = self._headers.get(b"content-type", b"").decode("latin-1")
         self._upload = _Spooled(draft, name, declared)
 
     def _data(self, data: bytes, start: int, end: int) -> None:
@@ -365,7 +367,11 @@ class _FormReader:
             try:
                 self.form.fields.append((self._field, self._text.decode()))
             except UnicodeDecodeError:
-                raise bad_request(f"{self._field[:100]}: not valid UTF-8") from None
+                raise bad_request(
+                    f"{self._field[:100]}: not valid UTF-8. To send a file, add a file name: "
+                    "Content-Disposition: form-data; name=...; filename=...",
+                    self._field[:100],
+                ) from None
             self._text = None
         elif self._upload is not None:
             upload = self._upload
@@ -378,6 +384,12 @@ class _FormReader:
 
     def _ends(self) -> None:
         self._ended = True
+
+
+def _is_text(content_type: str) -> bool:
+    """Whether a part without a file name contains text; without a type it does (RFC 7578, 4.4)."""
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind in ("", "application/json") or kind.startswith("text/")
 
 
 def _without_folders(name: str) -> str:
