@@ -81,7 +81,8 @@ def _tool(contract: Contract, one: Operation) -> dict[str, Any]:
     # `oneOf` at the root, so the description states these rules, and the server checks them.
     # Titles of fields are omitted, because they would only use tokens of the models.
     shapes = [
-        body_schema(contract, one, variant, form=True, titles=False) for variant in one.variants
+        body_schema(contract, one, variant, form=True, titles=False, rules=False)
+        for variant in one.variants
     ]
     names = dict.fromkeys(name for shape in shapes for name in shape["properties"])
     left_out = _STREAMING if one.name in _CHATS else ()
@@ -151,7 +152,7 @@ def _document(contract: Contract, input_: dict[str, Any], output: dict[str, Any]
 
 def _input(contract: Contract, one: Operation, variant: Variant) -> dict[str, Any]:
     # The same as for a form, but a file is a URL.
-    schema = body_schema(contract, one, variant, form=True)
+    schema = body_schema(contract, one, variant, form=True, rules=False)
     for field in variant.fields:
         if field.type == ("file",):
             schema["properties"][field.name]["format"] = "uri"
@@ -160,7 +161,7 @@ def _input(contract: Contract, one: Operation, variant: Variant) -> dict[str, An
 
 def _chat_input(contract: Contract, one: Operation, *, fixed: bool = False) -> dict[str, Any]:
     """Return a chat's input schema; `fixed` if the model's name selects the chat model."""
-    whole = body_schema(contract, one, one.variants[0], form=True)["properties"]
+    whole = body_schema(contract, one, one.variants[0], form=True, rules=False)["properties"]
     names = [name for name in _SHARED[one.name] if name != "model" or not fixed]
     members = _PROMPTS | (_LIMITS if one.name == "chat" else {})
     members |= {name: whole[name] for name in names}

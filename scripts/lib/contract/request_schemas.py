@@ -33,23 +33,31 @@ _FORMATS: dict[str, dict[str, Any]] = {
 
 
 def body_schema(
-    contract: Contract, operation: Operation, variant: Variant, *, form: bool, titles: bool = True
+    contract: Contract,
+    operation: Operation,
+    variant: Variant,
+    *,
+    form: bool,
+    titles: bool = True,
+    rules: bool = True,
 ) -> dict[str, Any]:
     """Return the schema of a body.
 
-    A form has no null: an empty string means that the field is absent.
+    A form has no null. Without `rules`, only the description of a form has the rules between fields.
     """
-    schema = _Bodies(contract, form=form, titles=titles).object(variant.fields, variant.rules)
+    bodies = _Bodies(contract, form=form, titles=titles, rules=rules)
+    schema = bodies.object(variant.fields, variant.rules)
     if operation.refused_fields:
         schema["propertyNames"] = {"not": {"enum": list(operation.refused_fields)}}
     return schema | {"title": variant.model or variant.id or "body"}
 
 
 class _Bodies:
-    def __init__(self, contract: Contract, *, form: bool, titles: bool) -> None:
+    def __init__(self, contract: Contract, *, form: bool, titles: bool, rules: bool) -> None:
         self._types = contract.types
         self._form = form
         self._titles = titles
+        self._rules = rules
 
     def object(self, fields: Sequence[Field], rules: Sequence[Rule]) -> dict[str, Any]:
         # Unknown fields are allowed: the server forwards them, or ignores them with a warning.
@@ -61,8 +69,11 @@ class _Bodies:
         if self._form:
             # Few programs read schema rules about the fields of a form, so describe them in text.
             words = " ".join(filter(None, map(_in_words, rules)))
-            return schema | ({"description": words} if words else {})
-        found = [part for rule in rules for part in _rule(rule, fields)]
+            schema |= {"description": words} if words else {}
+            # Tools that generate requests fail at `if` and `not` in schemas with files.
+            rules = [one for one in rules if self._rules and one.kind == "exactly_one"]
+        # In `allOf`, because code generators ignore the properties beside `oneOf` and `anyOf`.
+        found = [part for rule in rules for part in _rule(rule, fields, form=self._form)]
         return schema | ({"allOf": found} if found else {})
 
     def _field(self, one: Field) -> dict[str, Any]:
@@ -116,10 +127,10 @@ def _in_words(rule: Rule) -> str:
     }.get(rule.kind, "")
 
 
-def _rule(rule: Rule, fields: Sequence[Field]) -> list[dict[str, Any]]:
+def _rule(rule: Rule, fields: Sequence[Field], *, form: bool) -> list[dict[str, Any]]:
     """Return the rule as schemas; empty for `ascending`, which a schema cannot express."""
     first = rule.fields[0]
-    present = [_present(name, fields) for name in rule.fields]
+    present = [_present(name, fields, form=form) for name in rule.fields]
     if rule.kind == "exactly_one":
         return [{"oneOf": present}]
     if rule.kind == "at_most_one":
@@ -134,7 +145,7 @@ def _rule(rule: Rule, fields: Sequence[Field]) -> list[dict[str, Any]]:
         return [
             {
                 "if": {"required": [first], "properties": {first: {"const": choice}}},
-                "then": _present(str(choice), fields),
+                "then": _present(str(choice), fields, form=form),
             }
             for choice in choices
             if choice in names
@@ -142,8 +153,8 @@ def _rule(rule: Rule, fields: Sequence[Field]) -> list[dict[str, Any]]:
     return []
 
 
-def _present(name: str, fields: Sequence[Field]) -> dict[str, Any]:
-    required = next(one.required for one in fields if one.name == name)
+def _present(name: str, fields: Sequence[Field], *, form: bool) -> dict[str, Any]:
+    required = form or next(one.required for one in fields if one.name == name)
     # An optional field that is null is absent.
     not_null = {} if required else {"properties": {name: {"not": {"type": "null"}}}}
     return {"required": [name], **not_null}

@@ -6,12 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+import jsonschema_rs
 import pytest
 from polymux import contract
 from polymux.server.app import create_app
 from polymux.server.openapi import openapi
 from polymux.server.settings.settings import ServerSettings
-from support import schema_run
+from support import requests, schema_run
+from support.requests import EACH_VARIANT
 from support.server_process import ServerProcess
 
 if TYPE_CHECKING:
@@ -47,6 +49,28 @@ def test_every_address_is_in_the_document() -> None:
             for schema in body["schema"].get("anyOf", [body["schema"]]):
                 named |= schema["properties"].keys()
         assert named == fields
+
+
+@EACH_VARIANT
+def test_the_document_has_the_fields_of_which_one_is_needed(
+    operation: contract.Operation, variant: contract.Variant
+) -> None:
+    body = openapi("http://localhost")["paths"][operation.path]["post"]["requestBody"]
+    whole = requests.smallest(variant)
+    values = {name: "x" if one is requests.FILE else one for name, one in whole.items()}
+    for content in body["content"].values():
+        schemas = content["schema"].get("anyOf", [content["schema"]])
+        for schema in schemas:
+            if schema["title"] not in (variant.model, variant.id or "body"):
+                continue
+            validator = jsonschema_rs.validator_for(schema)
+            validator.validate(values)
+            for rule in variant.rules:
+                every = dict.fromkeys(rule.fields, "http://a.example/")
+                if rule.rule == "exactly_one":
+                    assert not validator.is_valid(values | every)
+                    none = {name: one for name, one in values.items() if name not in every}
+                    assert not validator.is_valid(none)
 
 
 def asked(report: str) -> tuple[int, int]:
