@@ -197,22 +197,51 @@ py::tuple check_json(const std::string& name, const std::optional<std::string>& 
     return py::make_tuple(to_text(variant.id), to_text(variant.model), warnings);
 }
 
-void check(const std::string& name, const std::string& variant_id, const py::dict& values) {
+/// The name under which a dict has a field, which may be an alias.
+py::str given_name(const py::dict& values, const contract::Field& field) {
+    py::str name = to_str(field.name);
+    if (values.contains(name)) return name;
+    for (const std::string_view alias : field.aliases) {
+        if (values.contains(to_str(alias))) return to_str(alias);
+    }
+    return name;
+}
+
+py::dict check(const std::string& name, const std::string& variant_id, const py::dict& values) {
     const Operation& operation = operation_named(name);
     for (const Variant& variant : operation.variants) {
         if (variant.id != variant_id) continue;
+        py::dict found = values;
+        const auto changeable = [&found, &values]() -> py::dict& {
+            if (found.is(values))
+                found = py::reinterpret_steal<py::dict>(PyDict_Copy(values.ptr()));
+            if (!found) throw py::error_already_set();
+            return found;
+        };
         const contract::Report report = contract::check(
-            operation, variant, PythonBody(values.ptr(), variant.body), Side::client);
+            operation, variant, PythonBody(values.ptr(), variant.body), Side::client,
+            [&](const contract::Accepted& accepted) {
+                const bool is_whole = accepted.value.type() == contract::type_number;
+                if (!is_whole || !accepted.number) return;
+                changeable()[given_name(values, accepted.field)] = to_python(*accepted.number);
+            },
+            [](std::string_view, const contract::ValueSource&) {});
         if (!report.ok()) raise_problems(operation, report);
-        return;
+        for (const std::string& absent : report.absent) {
+            changeable().attr("pop")(to_str(absent), py::none());
+        }
+        return found;
     }
     raise(
         {.code = ErrorCode::invalid_argument,
          .message = name + " has no variant " + py::repr(py::str(variant_id)).cast<std::string>()});
 }
 
-std::string encoding_of(const std::optional<std::string>& content_type) {
-    return value_or_raise(contract::encoding_of(view_of(content_type))) == Encoding::json
+std::string encoding_of(const std::optional<std::string>& content_type, bool json, bool multipart) {
+    std::vector<Encoding> accepted;
+    if (json) accepted.push_back(Encoding::json);
+    if (multipart) accepted.push_back(Encoding::multipart);
+    return value_or_raise(contract::encoding_of(view_of(content_type), accepted)) == Encoding::json
                ? "json"
                : "multipart";
 }
@@ -285,9 +314,11 @@ void register_contract(py::module_& module) {
                py::arg("server"), py::arg("max_bytes"),
                "Check a JSON body without creating values. Return (variant, model, warnings).");
     module.def("check", &check, py::arg("operation"), py::arg("variant"), py::arg("values"),
-               "Check a client's request; `values` maps wire names of fields to values.");
-    module.def("encoding_of", &encoding_of, py::arg("content_type"),
-               "Return the encoding of a received Content-Type: json or multipart.");
+               "Check a client's request; `values` maps wire names of fields to values. Return the "
+               "values to send: without absent fields, with whole numbers as integers.");
+    module.def("encoding_of", &encoding_of, py::arg("content_type"), py::arg("json"),
+               py::arg("multipart"),
+               "Return the encoding of a received Content-Type: json or multipart, if accepted.");
     module.def(
         "choose_variant", &choose_variant, py::arg("operation"), py::arg("model"),
         py::arg("values"),

@@ -1,4 +1,5 @@
 // Header fields of received requests: any bytes as a Content-Type.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,7 +33,12 @@ bool names(std::string_view text, std::string_view type) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     // A copy with the exact size, to detect reads past its end.
     const std::string text(data, data + size);
-    const auto encoding = contract::encoding_of(text);
+    constexpr std::array both = {contract::Encoding::json, contract::Encoding::multipart};
+    const auto encoding = contract::encoding_of(text, both);
+    for (const contract::Encoding& one : both) {
+        const auto only = contract::encoding_of(text, {&one, 1});
+        POLYMUX_FUZZ_CHECK(only.has_value() == (encoding && *encoding == one));
+    }
     if (!encoding) {
         POLYMUX_FUZZ_CHECK(encoding.error().code == ErrorCode::unsupported_encoding);
         POLYMUX_FUZZ_CHECK(encoding.error().message.size() < 400);

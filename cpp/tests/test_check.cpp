@@ -108,14 +108,75 @@ TEST_SUITE("check") {
               "width=1001: must be a multiple of 8; the nearest are 1000 and 1008");
         CHECK(problem("generate_image", R"({"prompt":"x","width":64})") ==
               "width=64: must be from 256 to 1280 px");
-        CHECK(problem("generate_image", R"({"prompt":"x","width":512.0})") ==
-              "width=512.0: must be an integer, in px");
+        CHECK(problem("generate_image", R"({"prompt":"x","width":512.5})") ==
+              "width=512.5: must be an integer, in px");
         CHECK(problem("search_music", R"({"song":"x","limit":"1e3"})") ==
-              "limit=\"1e3\": must be an integer");
+              "limit=\"1e3\": must be from 1 to 50");
         CHECK(problem("search_music", R"({"song":"x","limit":51})") ==
               "limit=51: must be from 1 to 50");
         CHECK(problem("download_video", R"({"url":"file:///etc/passwd"})") ==
               "url=\"file:///etc/passwd\": must be a URL: http://... or https://...");
+    }
+
+    TEST_CASE("a whole number is an integer, however it is written") {
+        const auto integer_in = [](std::string_view name, const ValueSource& body) {
+            std::int64_t found = 0;
+            const Operation& operation = *find_operation(name);
+            const Report report = check(
+                operation, operation.variants[0], body, Side::server,
+                [&found](const Accepted& accepted) {
+                    if (accepted.number && accepted.number->is_integer) {
+                        found = accepted.number->integer;
+                    }
+                },
+                [](std::string_view, const ValueSource&) {});
+            CHECK(report.ok());
+            return found;
+        };
+        for (const char* number : {"5.0", "0.5e1", "50e-1"}) {
+            JsonReader reader;
+            const auto body =
+                reader.read(R"({"prompt":"x","seed":)" + std::string(number) + R"(})");
+            CHECK(integer_in("generate_image", **body) == 5);
+            const std::vector<FormPart> parts = {{.name = "prompt", .text = "x"},
+                                                 {.name = "seed", .text = number}};
+            CHECK(integer_in("generate_video", FormBody(parts)) == 5);
+        }
+        CHECK(problem("generate_image", R"({"prompt":"x","width":1001.0})") ==
+              "width=1001.0: must be a multiple of 8; the nearest are 1000 and 1008");
+        for (const char* number : {"1e19", "9223372036854775808.0", "-1e300"}) {
+            CHECK(
+                problem("generate_image", R"({"prompt":"x","seed":)" + std::string(number) + R"(})")
+                    .ends_with("must be an integer of at most 64 bits"));
+        }
+    }
+
+    TEST_CASE("an empty text is not set, unless the field accepts any text") {
+        for (const Side side : {Side::server, Side::client}) {
+            const auto given = [side](const char* operation, std::string_view body) {
+                return check_json(operation, body, side);
+            };
+            CHECK(given("download_video", R"({"url":"http://a.example/","resolution":""})").ok());
+            CHECK(given("search_music", R"({"song":"x","limit":"","proxy":""})").ok());
+            CHECK(given("generate_image", R"({"prompt":"x","scheduler":"","negative_prompt":""})")
+                      .absent == std::vector<std::string>{"scheduler"});
+            CHECK(problem("search_music", R"({"song":""})", side) == "song: must not be empty");
+            CHECK(problem("download_video", R"({"url":""})", side) == "url: must not be empty");
+            CHECK(problem("generate_image", R"({"prompt":"x","width":""})", side) ==
+                  "width=\"\": must be an integer, in px");
+            // Inside the body's objects it is a text like others.
+            CHECK(problem("chat", R"({"model":"m","messages":[{"role":"","content":""}]})", side)
+                      .starts_with("messages[0].role=\"\": must be one of"));
+        }
+        const Report report = check_form("generate_video", {{.name = "prompt", .text = "x"},
+                                                            {.name = "negative_prompt", .text = ""},
+                                                            {.name = "video_model", .text = ""},
+                                                            {.name = "width", .text = ""},
+                                                            {.name = "init_video", .text = ""}});
+        CHECK(report.ok());
+        CHECK(report.absent == std::vector<std::string>{"video_model", "width", "init_video"});
+        CHECK(form_problem("generate_video", {{.name = "prompt", .text = ""}}) ==
+              "prompt: must not be empty");
     }
 
     TEST_CASE("steering fields are refused on chat, others passed on") {
@@ -243,16 +304,15 @@ TEST_SUITE("check") {
                            {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "ten"}}) ==
               "fps=\"ten\": must be an integer, in frames/s");
         CHECK(form_problem("generate_video",
-                           {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "5.0"}}) ==
-              "fps=\"5.0\": must be an integer, in frames/s");
+                           {{.name = "prompt", .text = "x"}, {.name = "fps", .text = "5.5"}}) ==
+              "fps=\"5.5\": must be an integer, in frames/s");
         CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
                                               {.name = "seed", .text = "9223372036854775808"}}) ==
               "seed=\"9223372036854775808\": must be an integer of at most 64 bits");
         CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
                                               {.name = "remove_watermark", .text = "2"}}) ==
               "remove_watermark=\"2\": must be true or false");
-        CHECK(form_problem("generate_video", {{.name = "prompt", .text = ""}}) ==
-              "prompt: is missing");
+        CHECK(form_problem("generate_video", {}) == "prompt: is missing");
         CHECK(form_problem("generate_video", {{.name = "prompt", .text = "x"},
                                               {.name = "init_video", .text = "x"}}) ==
               "init_video: must be a file, not text");

@@ -23,7 +23,7 @@ from polymux._util.text import shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 __all__ = [
     "CheckedRequest",
@@ -245,25 +245,30 @@ def operation(name: str) -> Operation:
     return next(one for one in operations() if one.name == described["name"])
 
 
-def encoding_of(content_type: str | None) -> Literal["json", "multipart"]:
+def encoding_of(
+    content_type: str | None, accepted: Container[str] = ("json", "multipart")
+) -> Literal["json", "multipart"]:
     """Return the encoding that a received Content-Type names (RFC 9110, 8.3).
 
     Args:
         content_type: Value of the header field; None if missing.
+        accepted: Encodings that the endpoint accepts. Default: both.
 
     Returns:
         ``"json"`` for application/json, ``"multipart"`` for multipart/form-data with a boundary.
 
     Raises:
-        UnsupportedEncodingError: Another type, a charset other than UTF-8, or no type. Types that a
-            web page may send to another site without a CORS preflight are never accepted as JSON.
+        UnsupportedEncodingError: Another type, a charset other than UTF-8, or no type; the message
+            names the accepted types. Types that a web page may send to another site without a CORS
+            preflight are never accepted as JSON.
 
     Example:
         >>> from polymux import contract
         >>> contract.encoding_of("application/json; charset=utf-8")
         'json'
     """
-    return "json" if core.encoding_of(content_type) == "json" else "multipart"
+    found = core.encoding_of(content_type, "json" in accepted, "multipart" in accepted)
+    return "json" if found == "json" else "multipart"
 
 
 @renamed_arguments(longest_bytes="max_bytes")

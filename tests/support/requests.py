@@ -140,6 +140,12 @@ def refused(field: Field) -> Iterator[tuple[Any, str]]:
         yield [item] * (most + 1), f"at most {most}"
 
 
+def accepts_any_text(field: Field) -> bool:
+    """Whether an empty string is a value of the field."""
+    narrow = field.choices or field.kind or field.raw.get("format") or field.raw.get("min_length")
+    return "string" in field.type and not narrow
+
+
 def wrong_types(field: Field) -> Iterator[Any]:
     """A value of each JSON type that the field does not accept."""
     allowed = set(field.type.split(" or "))

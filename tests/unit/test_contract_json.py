@@ -159,6 +159,13 @@ def test_j18_content_types_that_are_refused(content_type: str | None) -> None:
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize("content_type", [None, "text/plain", "multipart/form-data", "a/json"])
+def test_errors_name_only_accepted_types(content_type: str | None) -> None:
+    with pytest.raises(polymux.UnsupportedEncodingError, match="application/json") as caught:
+        contract.encoding_of(content_type, ["json"])
+    assert "multipart" not in str(caught.value).replace(str(content_type), "")
+
+
 @pytest.mark.parametrize("operation", contract.operations(), ids=lambda one: one.name)
 def test_j19_bodies_of_the_other_encoding(operation: contract.Operation) -> None:
     for variant in operation.variants:

@@ -53,6 +53,19 @@ def test_a_server_reads_what_was_given(
     assert (found.variant, found.values, found.warnings) == (variant.id, given, ())
 
 
+def test_values_are_sent_as_the_server_reads_them() -> None:
+    """Whole numbers as integers, and no texts that mean "not set"."""
+    given = {"prompt": "x", "width": 512.0, "scheduler": "", "negative_prompt": ""}
+    expected = {"prompt": "x", "width": 512, "negative_prompt": ""}
+    for model in (None, "lorenzomarines/astra"):
+        values = received(build_request("generate_image", given, model=model)).values
+        assert repr(values) == repr(expected)
+    request = build_request("generate_image", {"prompt": "x", "num_inferences_steps": 4.0})
+    assert json.loads(whole_body(request)) == {"prompt": "x", "num_inferences_steps": 4}
+    assert b"4.0" not in whole_body(request)
+    assert given["width"] == 512.0
+
+
 @pytest.mark.parametrize("name", ["transcribe", "stt", "modelhost/stt", "/api/v1/modelhost/stt"])
 def test_an_operation_has_several_names(name: str) -> None:
     request = build_request(name, {"audio": SOUND})

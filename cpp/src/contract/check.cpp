@@ -109,7 +109,10 @@ void Checker::object(const ObjectType& type, const ValueSource& value, const Pat
             return !is_full();
         }
         seen |= bit;
-        if (is_absent(*one, member)) return !is_full();
+        if (is_absent(*one, member, path.is_root())) {
+            if (path.is_root()) report_.absent.emplace_back(name);
+            return !is_full();
+        }
         present |= bit;
         values.keep(type, *one, member);
         field(*one, member, path.member(name), accept);
@@ -279,7 +282,7 @@ void hand_on(const Variant& variant, const ValueSource& body, Accept accept, Pas
             return true;
         }
         hint = type.index_of(*one) + 1;
-        if (is_absent(*one, member)) return true;
+        if (is_absent(*one, member, true)) return true;
         const FieldOutcome outcome = check_field(*one, member);
         accept({*one, member, outcome.number, outcome.boolean});
         return true;

@@ -61,27 +61,49 @@ std::string must_be(const Field& field) {
     return text;
 }
 
+/// JSON has one type of numbers: `2.0` is an integer.
+std::optional<Number> whole_number(double value) {
+    constexpr double limit = 9223372036854775808.0;  // 2^63
+    if (!std::isfinite(value) || std::floor(value) != value) return {};
+    const bool fits = value >= -limit && value < limit;
+    return Number{.value = value,
+                  .integer = fits ? static_cast<std::int64_t>(value) : 0,
+                  .is_integer = true,
+                  .fits = fits};
+}
+
+std::optional<Number> parsed_integer(std::string_view text) {
+    if (const auto written = parse_integer(text)) {
+        return Number{.value = static_cast<double>(written->value),
+                      .integer = written->value,
+                      .is_integer = true,
+                      .fits = written->fits};
+    }
+    const std::optional<double> number = parse_number(text);
+    return number ? whole_number(*number) : std::nullopt;
+}
+
+std::optional<Number> parsed_number(std::string_view text) {
+    const std::optional<double> number = parse_number(text);
+    return number ? std::optional(Number{.value = *number}) : std::nullopt;
+}
+
+/// Checks a number that `value` stands for, and returns it.
+FieldOutcome checked_number(const Field& field, const ValueSource& value, const Number& number) {
+    std::string message = check_number(field, number);
+    if (!message.empty()) message.insert(0, '=' + display_value(value));
+    return {.message = std::move(message), .number = number};
+}
+
 /// A number in a text: in a form, or if the contract defines it as a string.
 FieldOutcome numeric_text(const Field& field, const ValueSource& value) {
-    FieldOutcome outcome;
     const std::string_view text = value.text_head(max_number_length + 1);
-    Number number;
-    if ((field.types & type_integer) != 0) {
-        const auto written = text.size() > max_number_length ? std::nullopt : parse_integer(text);
-        if (!written) return {.message = '=' + display_value(value) + must_be(field)};
-        number = {.value = static_cast<double>(written->value),
-                  .integer = written->value,
-                  .is_integer = true,
-                  .fits = written->fits};
-    } else {
-        const auto written = text.size() > max_number_length ? std::nullopt : parse_number(text);
-        if (!written) return {.message = '=' + display_value(value) + must_be(field)};
-        number.value = *written;
+    std::optional<Number> number;
+    if (text.size() <= max_number_length) {
+        number = (field.types & type_integer) != 0 ? parsed_integer(text) : parsed_number(text);
     }
-    outcome.message = check_number(field, number);
-    if (!outcome.message.empty()) outcome.message.insert(0, '=' + display_value(value));
-    outcome.number = number;
-    return outcome;
+    if (!number) return {.message = '=' + display_value(value) + must_be(field)};
+    return checked_number(field, value, *number);
 }
 
 FieldOutcome form_text(const Field& field, const ValueSource& value) {
@@ -106,12 +128,21 @@ std::string check_items(const Field& field, const ValueSource& value) {
            (bound == 1 ? " item" : " items") + " (got " + std::to_string(count) + ")";
 }
 
+bool accepts_any_text(const Field& field) {
+    return field.choices.empty() && field.min_length == 0 && !field.url &&
+           field.format == Format::none;
+}
+
 }  // namespace
 
 FieldOutcome check_field(const Field& field, const ValueSource& value) {
     if (value.is_form_text()) return form_text(field, value);
     const ValueType type = value.type();
     if (type == type_string && field.written_as_text) return numeric_text(field, value);
+    if (type == type_number && (field.types & numeric) == type_integer) {
+        const std::optional<Number> whole = whole_number(value.number().value);
+        if (whole) return checked_number(field, value, *whole);
+    }
     const bool integer_as_number = type == type_integer && (field.types & type_number) != 0;
     if ((field.types & type) == 0 && !integer_as_number) {
         return {.message = '=' + display_value(value) + must_be(field)};
@@ -138,9 +169,12 @@ std::string check_passed_number(const ValueSource& value) {
     return message;
 }
 
-bool is_absent(const Field& field, const ValueSource& value) {
-    if (value.is_form_text()) return value.text_length(1) == 0;
-    return value.type() == type_null && !field.required;
+bool is_absent(const Field& field, const ValueSource& value, bool in_body) {
+    const ValueType type = value.type();
+    if (type == type_null) return !field.required;
+    if (!in_body || type != type_string || value.text_length(1) != 0) return false;
+    if ((field.types & type_string) != 0) return !field.required && !accepts_any_text(field);
+    return value.is_form_text() || (field.written_as_text && !field.required);
 }
 
 void RuleValues::keep(const ObjectType& type, const Field& field, const ValueSource& value) {

@@ -22,8 +22,10 @@ FieldOutcome check_field(const Field& field, const ValueSource& value);
 /// The problem of a number that no field describes: beyond 64 bits, or not a number.
 std::string check_passed_number(const ValueSource& value);
 
-/// Whether an optional field's value means that it is absent: JSON null, or empty text in a form.
-bool is_absent(const Field& field, const ValueSource& value);
+/// Whether a field's value means that an optional field is absent: null, and in the body itself
+/// (not in nested objects) an empty text, unless any text is valid. For a number, a boolean or a
+/// file only a form has an empty text.
+bool is_absent(const Field& field, const ValueSource& value, bool in_body);
 
 /// The values that rules compare, collected while an object is walked.
 class RuleValues {

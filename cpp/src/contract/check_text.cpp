@@ -85,6 +85,7 @@ std::string check_address(const Field& field, const ValueSource& value) {
     const auto refused = [&text](const std::string& why) {
         return '=' + quoted_url(text) + ": " + why;
     };
+    if (text.empty()) return ": must not be empty";
     if (!has_accepted_scheme(field, text)) return refused("must be a URL: " + scheme_names(field));
     if (starts_with_word(text, "data:")) return {};
     if (value.text_length(max_url_length + 1) > max_url_length) {

@@ -14,10 +14,6 @@ Error invalid_request(const Operation& operation, std::string message) {
             .message = std::string(operation.name) + ": " + std::move(message)};
 }
 
-const char* type_of(Encoding encoding) {
-    return encoding == Encoding::json ? "application/json" : "multipart/form-data";
-}
-
 /// Names of the models; with an encoding, only those that accept it.
 std::string models(const Operation& operation, std::optional<Encoding> encoding = {}) {
     std::string text;
@@ -33,7 +29,8 @@ Error not_taken(const Operation& operation, Encoding encoding) {
     const Encoding other = encoding == Encoding::json ? Encoding::multipart : Encoding::json;
     return {.code = ErrorCode::unsupported_encoding,
             .message = std::string(operation.name) + ": content type not supported (got " +
-                       type_of(encoding) + ", allowed " + type_of(other) + ")"};
+                       std::string(media_type(encoding)) + ", allowed " +
+                       std::string(media_type(other)) + ")"};
 }
 
 Result<const Variant*> variant_of(const Operation& operation, std::string_view model) {
@@ -69,7 +66,7 @@ Result<const Variant*> choose_variant(const Operation& operation,
     if (fitting > 1) {
         return invalid_request(
             operation, "the query parameter model is required, because several models accept " +
-                           std::string(type_of(encoding)) +
+                           std::string(media_type(encoding)) +
                            ". Choose one of: " + models(operation, encoding));
     }
     return only;

@@ -60,36 +60,45 @@ std::string shown_bytes(std::string_view field) {
     return quoted_text(plain);
 }
 
+std::string media_types(std::span<const Encoding> encodings) {
+    std::string text;
+    for (const Encoding one : encodings) {
+        text.append(text.empty() ? "" : " or ").append(media_type(one));
+    }
+    return text;
+}
+
 Error unsupported_type(std::string message) {
     return {.code = ErrorCode::unsupported_encoding, .message = std::move(message)};
 }
 
 }  // namespace
 
-Result<Encoding> encoding_of(std::optional<std::string_view> content_type) {
+Result<Encoding> encoding_of(std::optional<std::string_view> content_type,
+                             std::span<const Encoding> accepted) {
     if (!content_type || trimmed(*content_type).empty()) {
-        return unsupported_type(
-            "missing Content-Type header (allowed application/json or multipart/form-data)");
+        return unsupported_type("missing Content-Type header (allowed " + media_types(accepted) +
+                                ")");
     }
     std::string_view rest = *content_type;
     const std::string_view type = next_part(rest);
-    if (same_word(type, "application/json")) {
+    const auto named = [type](Encoding one) { return same_word(type, media_type(one)); };
+    const auto found = std::ranges::find_if(accepted, named);
+    if (found == accepted.end()) {
+        return unsupported_type("Content-Type: not supported (got " + shown_bytes(type) +
+                                ", allowed " + media_types(accepted) + ")");
+    }
+    if (*found == Encoding::json) {
         const auto charset = parameter(rest, "charset");
         if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
             return unsupported_type("invalid charset in the Content-Type header (got " +
                                     shown_bytes(*charset) + ", allowed utf-8)");
         }
-        return Encoding::json;
+    } else if (parameter(rest, "boundary").value_or("").empty()) {
+        return unsupported_type(
+            "invalid Content-Type header: multipart/form-data requires the parameter boundary");
     }
-    if (same_word(type, "multipart/form-data")) {
-        if (parameter(rest, "boundary").value_or("").empty()) {
-            return unsupported_type(
-                "invalid Content-Type header: multipart/form-data requires the parameter boundary");
-        }
-        return Encoding::multipart;
-    }
-    return unsupported_type("invalid Content-Type header (got " + shown_bytes(type) +
-                            ", allowed application/json or multipart/form-data)");
+    return *found;
 }
 
 }  // namespace polymux::contract

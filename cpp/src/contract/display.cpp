@@ -97,6 +97,10 @@ std::string truncated(std::string text, std::size_t max_bytes) {
     return text.append(ellipsis);
 }
 
+std::string_view media_type(Encoding encoding) {
+    return encoding == Encoding::json ? "application/json" : "multipart/form-data";
+}
+
 std::string type_names(std::uint16_t types) {
     constexpr std::array<std::string_view, 8> names = {"a string",      "an integer", "a number",
                                                        "true or false", "an array",   "an object",

@@ -24,6 +24,9 @@ std::string display_name(std::string_view name);
 /// cut.
 std::string truncated(std::string text, std::size_t max_bytes);
 
+/// `application/json` or `multipart/form-data`.
+std::string_view media_type(Encoding encoding);
+
 /// `a string`, `an integer or a string`.
 std::string type_names(std::uint16_t types);
 

@@ -28,8 +28,8 @@ def check_json(
 ) -> tuple[str, str, list[str]]:
     """Validate a JSON body without converting it. Return (variant, model, warnings)."""
 
-def encoding_of(content_type: str | None) -> str:
-    """Return the encoding of a received Content-Type: json or multipart."""
+def encoding_of(content_type: str | None, json: bool, multipart: bool) -> str:
+    """Return the encoding of a received Content-Type, if accepted: json or multipart."""
 
 def choose_variant(
     operation: str, model: str | None, values: dict[str, Any]
@@ -39,10 +39,13 @@ def choose_variant(
 def present(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values that are not None, as a new dict."""
 
-def check(operation: str, variant: str, values: dict[str, Any]) -> None:
+def check(operation: str, variant: str, values: dict[str, Any]) -> dict[str, Any]:
     """Validate the fields that a client is about to send, by wire name.
 
     A file field is a path, bytes, a file object, a tuple or an iterator.
+
+    Returns:
+        The values to send: without absent fields, with whole numbers of integer fields as int.
 
     Raises:
         InvalidRequestError: The values are invalid; `problems` lists all problems.

@@ -110,9 +110,9 @@ def build_request(
     extra = _extra(name, shape, extra_body)
     if shape.passes_unknown:
         given.update(extra)
-        core.check(name, variant, given)
+        given = core.check(name, variant, given)
     else:
-        core.check(name, variant, given)
+        given = core.check(name, variant, given)
         given.update(extra)
     query = (("model", model or chosen),) if chosen else ()
     if encoding == "json":

@@ -385,7 +385,7 @@ def work_of(
         extra = arguments.get("extra_body") or {}
         given |= {name: one for name, one in extra.items() if one is not None}
     name, _, variant, chosen, _ = core.choose_variant(operation, model, given)
-    core.check(name, variant, given)
+    given = core.check(name, variant, given)
     described = contract.operation(name)
     shape = next(one for one in described.variants if one.id == variant)
     files = {one.name for one in shape.fields if one.type == "file"}

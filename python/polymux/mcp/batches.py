@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
 VERSION = "2025-03-26"
-#: Large arguments, such as files, need a message of their own.
+#: A tool call with large arguments, such as files, is a separate message.
 MAX_BYTES = 64 << 10
 MAX_MESSAGES = 20
 _INITIALIZE = "initialize"

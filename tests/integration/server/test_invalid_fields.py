@@ -121,7 +121,7 @@ def test_forms_that_cannot_be_done(
 @pytest.mark.parametrize(
     ("path", "value", "word"),
     [
-        (LIGHTNING, {"prompt": "a hill", "width": 1e3}, "width"),
+        (LIGHTNING, {"prompt": "a hill", "width": 512.5}, "width"),
         (FREE, {**HELLO, "timeout": 0}, "timeout"),
         (FREE, {**HELLO, "timeout": "5"}, "timeout"),
         (CHAT, {**HELLO, "messages": []}, "messages"),

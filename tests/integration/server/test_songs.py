@@ -118,7 +118,7 @@ def test_what_is_no_recording(
     assert "Traceback" not in answer.json()["error"]
 
 
-@pytest.mark.parametrize(("limit", "status"), [("5", 200), (50, 200), ("", 400), (51, 400)])
+@pytest.mark.parametrize(("limit", "status"), [("5", 200), (50, 200), ("", 200), (51, 400)])
 def test_how_many_songs_at_most(server: PolymuxServer, limit: object, status: int) -> None:
     answer = server.json(SEARCH, {"song": "blue danube", "limit": limit})
     assert answer.status == status

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ struct Report {
     std::vector<Problem> problems;      ///< The first `max_problems` problems.
     std::size_t count = 0;              ///< All problems, or `max_counted_problems`.
     std::vector<std::string> warnings;  ///< For example dropped fields.
+    std::vector<std::string>
+        absent;  ///< Fields of the body whose value means that they are absent.
 
     static constexpr std::size_t max_problems = 20;
     /// The check stops after this many problems.
@@ -41,11 +44,12 @@ struct Report {
     std::string message(const Operation& operation) const;
 };
 
-/// A valid field and its value. Texts of form fields are already parsed.
+/// A valid field and its value. Texts of form fields are already parsed, and a whole number such as
+/// `2.0` for an integer is converted.
 struct Accepted {
     const Field& field;
     const ValueSource& value;
-    std::optional<Number> number = {};  ///< Parsed from a text that stands for a number.
+    std::optional<Number> number = {};  ///< Parsed or converted.
     std::optional<bool> boolean = {};   ///< Parsed from a text that stands for a boolean.
 };
 using Accept = FunctionRef<void(const Accepted& accepted)>;
@@ -53,7 +57,8 @@ using Accept = FunctionRef<void(const Accepted& accepted)>;
 using PassOn = FunctionRef<void(std::string_view name, const ValueSource& value)>;
 
 /// Checks a request's body. `accept` and `pass_on` receive the usable fields in the order of the
-/// body. JSON null and empty form fields mean that an optional field is absent; they are skipped.
+/// body. Values that mean that an optional field is absent are skipped: JSON null, and an empty
+/// text unless the field accepts any text.
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body, Side side,
              Accept accept, PassOn pass_on);
 Report check(const Operation& operation, const Variant& variant, const ValueSource& body,
@@ -66,8 +71,9 @@ void hand_on(const Variant& variant, const ValueSource& body, Accept accept, Pas
 /// Parses the Content-Type header of a request (null if missing): `application/json`, in UTF-8 if
 /// it names a charset, or `multipart/form-data` with a boundary. Rejects all other types, because a
 /// page of another origin can send forms and plain text without a CORS preflight, but cannot send
-/// these two with a token. Source: RFC 9110, 8.3.
-Result<Encoding> encoding_of(std::optional<std::string_view> content_type);
+/// these two with a token. Source: RFC 9110, 8.3. Also rejects a type that is not `accepted`.
+Result<Encoding> encoding_of(std::optional<std::string_view> content_type,
+                             std::span<const Encoding> accepted);
 
 /// Selects the variant from the query parameter `model` (null if missing) and the body's encoding.
 /// Returns an error if none matches.

@@ -20,7 +20,7 @@ from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Mapping
 
     from polymux.server.auth.api_keys import Key, KeyFile
     from polymux.server.http.responses import Scope
@@ -254,8 +254,19 @@ _ONCE = frozenset(
 _LISTS = frozenset((b"if-none-match", b"prefer"))
 
 
-def check_body(access: Access, operation: str, max_json_bytes: int, max_form_bytes: int) -> str:
-    """Return the encoding of a body from the header fields; checks its size and type."""
+def check_body(
+    access: Access,
+    operation: str,
+    max_json_bytes: int,
+    max_form_bytes: int,
+    accepted: Container[str],
+) -> str:
+    """Return the encoding of a body from the header fields; checks its size and type.
+
+    Raises:
+        UnsupportedEncodingError: The encoding is not one of `accepted`, or the body is compressed.
+        RequestTooLargeError: The body is too large.
+    """
     coding = access.headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity":
         raise errors.UnsupportedEncodingError(
@@ -263,31 +274,11 @@ def check_body(access: Access, operation: str, max_json_bytes: int, max_form_byt
             "body uncompressed"
         )
     given = access.headers.get(b"content-type")
-    encoding = contract.encoding_of(None if given is None else given.decode("latin-1"))
+    encoding = contract.encoding_of(None if given is None else given.decode("latin-1"), accepted)
     longest = max_json_bytes if encoding == "json" else max_form_bytes
     if access.length_bytes is not None and access.length_bytes > longest:
         raise too_large(longest, operation)
     return encoding
-
-
-_CONTENT_TYPES = {"json": "application/json", "multipart": "multipart/form-data"}
-
-
-def unsupported_type(
-    endpoint: str, encoding: str, accepted: Iterable[str]
-) -> errors.UnsupportedEncodingError:
-    """Create the error for a body of the wrong type.
-
-    Args:
-        endpoint: Name for the message.
-        encoding: Result of `check_body`.
-        accepted: Encodings that the endpoint accepts.
-    """
-    allowed = " or ".join(_CONTENT_TYPES[one] for one in sorted(accepted))
-    return errors.UnsupportedEncodingError(
-        f"Content-Type: not supported by {endpoint} (got {_CONTENT_TYPES[encoding]}, allowed "
-        f"{allowed})"
-    )
 
 
 def too_large(max_bytes: int, operation: str) -> errors.RequestTooLargeError:

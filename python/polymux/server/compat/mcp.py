@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract, errors
 from polymux.mcp import REMEDY, is_installed
 from polymux.mcp.files import embedded
-from polymux.server.auth.gate import check_body, unsupported_type
+from polymux.server.auth.gate import check_body
 from polymux.server.compat.mcp_message import McpMessage, read_message
 from polymux.server.http.responses import JSON_TYPE, VERSION_FIELD
 from polymux.server.routes.endpoint import Endpoint
@@ -85,9 +85,7 @@ class McpEndpoint(Endpoint):
         message = McpMessage()
         if asked.scope["method"] == "POST":
             longest = self.state.settings.limits.chat_bytes
-            encoding = check_body(asked.access, self.name, longest, longest)
-            if encoding != "json":
-                raise unsupported_type(self.name, encoding, ("json",))
+            check_body(asked.access, self.name, longest, longest, ("json",))
             message = await read_message(asked.receive, longest, self.state.settings.limits)
         sessions = await self._opened()
         await sessions.handle(asked, message)

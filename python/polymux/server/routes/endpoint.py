@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.text import printable, shortened
-from polymux.server.auth.gate import Access, check_body, request_id_of, unsupported_type
+from polymux.server.auth.gate import Access, check_body, request_id_of
 from polymux.server.http.body import ClientGoneError, whole_object
 from polymux.server.http.responses import CLOSE, send_error, send_json, send_whole
 from polymux.server.observability.logs import ACCESS_LOGGER
@@ -164,9 +164,7 @@ class Endpoint:
         Raises:
             APIStatusError: The body is not a JSON object, too large, or too slow.
         """
-        encoding = check_body(asked.access, self.name, max_bytes, max_bytes)
-        if encoding != "json":
-            raise unsupported_type(self.name, encoding, ("json",))
+        check_body(asked.access, self.name, max_bytes, max_bytes, ("json",))
         return await whole_object(asked.receive, max_bytes, self.state.settings.limits, self.name)
 
     async def tell(

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from polymux import contract, errors
 from polymux._util.text import display_name, shown
 from polymux.client.methods.results import RESULTS
-from polymux.server.auth.gate import check_body, unsupported_type
+from polymux.server.auth.gate import check_body
 from polymux.server.http import body as bodies
 from polymux.server.http.responses import metrics_fields, send_error
 from polymux.server.routes.endpoint import Endpoint
@@ -146,10 +146,8 @@ class OperationEndpoint(Endpoint):
         """
         if self.state.stopping.is_set():
             raise draining()
-        encoding = check_body(access, self.name, self.max_json_bytes, self.max_form_bytes)
-        if encoding not in self.accepted:
-            raise unsupported_type(self.name, encoding, self.accepted)
-        return encoding
+        sizes = self.max_json_bytes, self.max_form_bytes
+        return check_body(access, self.name, *sizes, self.accepted)
 
     async def _read_json(self, asked: RequestContext, model: str | None) -> CheckedRequest:
         longest = self.max_json_bytes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux._native import core
 from polymux._util.text import display_name
-from polymux.server.auth.gate import check_body, unsupported_type
+from polymux.server.auth.gate import check_body
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.http.body import read_form
 from polymux.server.routes.files import send_file
@@ -85,9 +85,7 @@ class Files(FileEndpoint):
         if self.state.stopping.is_set():
             raise draining()
         longest = limits.upload_bytes
-        encoding = check_body(access, self.name, longest, longest)
-        if encoding != "multipart":
-            raise unsupported_type(self.name, encoding, ("multipart",))
+        check_body(access, self.name, longest, longest, ("multipart",))
         store = self.state.service.store
         content_type = access.headers[b"content-type"].decode("latin-1")
         form = await read_form(asked.receive, content_type, longest, limits, store.media, self.name)
