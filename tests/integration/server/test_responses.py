@@ -252,6 +252,38 @@ def test_what_was_left_out_is_reported(server: PolymuxServer, box: Box) -> None:
     assert "11" in warnings.rpartition('", "')[2]
 
 
+def test_unknown_query_parameters_are_reported(server: PolymuxServer, box: Box) -> None:
+    """In each response, beside other warnings; known parameters are not."""
+    answer = server.json(f"{CHAT}?seed=5&s%C3%A4ed=%20&seed=6&", HELLO)
+    assert answer.status == 200
+    found = answer.headers["polymux-warnings"].split(", ")
+    assert found[0] == '"begun"'
+    assert ["seed" in one for one in found[1:]] == [True, False]
+    body, headers = form(("file", ("a.wav", b"x")))
+    for given, status in ((body, 200), (form(("url", ""))[0], 400)):
+        answer = server.ask("POST", "/api/v1/convert2mp3?bitrat=64k", given, headers)
+        assert answer.status == status
+        assert "bitrat" in answer.headers["polymux-warnings"]
+    assert "cursr" in server.ask("GET", "/api/v1/predictions?cursr").headers["polymux-warnings"]
+    link = server.link()
+    for path in (link, "/page/?a=b", "/healthz", "/api/v1/predictions"):
+        answer = server.ask("GET", path)
+        assert answer.status == 200
+        assert "polymux-warnings" not in answer.headers
+
+
+def test_unknown_query_parameters_are_refused(server: PolymuxServer) -> None:
+    """Where unknown fields of the body are, too."""
+    path = "/api/v1/administration/keys"
+    answer = server.json(f"{path}?scope=chat", {"name": "a"})
+    assert (answer.status, answer.json()["param"]) == (400, "scope")
+    answer = server.json("/v1/images/generations?seed=1", {"prompt": "a hill"})
+    assert (answer.status, answer.json()["error"]["param"]) == (400, "seed")
+    answer = server.json("/replicate/v1/predictions?stream=1", {"input": {}})
+    assert (answer.status, answer.json()["param"]) == (400, "stream")
+    assert "scope" in server.ask("GET", f"{path}?scope=chat").headers["polymux-warnings"]
+
+
 def test_a_stream_that_fails(server: PolymuxServer, box: Box) -> None:
     """Before the first chunk, the error is a status; after it, an event without [DONE] (C22)."""
     box.backend.failure = engine_failed("broke")

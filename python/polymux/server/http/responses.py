@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._native import core
 from polymux._native.version import __version__
 from polymux.errors import InvalidRequestError
+from polymux.service.warnings import warnings_fields
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -69,6 +70,20 @@ def metrics_fields(metrics: Mapping[str, float]) -> Fields:
         return ()
     words = ", ".join(f"{name}={round(value, 3)}" for name, value in metrics.items())
     return ((b"polymux-metrics", words.encode("ascii")),)
+
+
+def with_warnings(headers: Fields, lines: Sequence[str]) -> Fields:
+    """Return header fields with further warnings in ``polymux-warnings``.
+
+    Example:
+        >>> from polymux.server.http.responses import with_warnings
+        >>> with_warnings([(b"polymux-warnings", b'"a"')], ["b"])
+        [(b'polymux-warnings', b'"a", "b"')]
+    """
+    ((name, value),) = warnings_fields(lines)
+    values = [given for other, given in headers if other == name]
+    rest = [one for one in headers if one[0] != name]
+    return [*rest, (name, b", ".join([*values, value]))]
 
 
 def error_body(error: Mapping[str, Any], request_id: str) -> dict[str, Any]:

@@ -128,6 +128,8 @@ def _number(name: str, value: Any) -> float | None:
 
 
 class _KeyEndpoint(AdministrationEndpoint):
+    refuses_unknown = True
+
     async def _values(self, asked: RequestContext) -> dict[str, Any]:
         return key_values(await self.read_object(asked, _MAX_BODY_BYTES), time.time())
 

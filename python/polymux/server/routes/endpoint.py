@@ -6,18 +6,19 @@ import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_plus
 
 from polymux import errors
 from polymux._util.text import printable, shortened
 from polymux.server.auth.gate import Access, check_body, request_id_of
 from polymux.server.http.body import ClientGoneError, whole_object
-from polymux.server.http.responses import CLOSE, send_error, send_json, send_whole
+from polymux.server.http.responses import CLOSE, send_error, send_json, send_whole, with_warnings
 from polymux.server.observability.logs import ACCESS_LOGGER
-from polymux.service.errors import StoreError, described, draining, status_error
+from polymux.service.errors import StoreError, bad_request, described, draining, status_error
 from polymux.service.model import Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from polymux.server.http.responses import Fields, Message, Receive, Scope, Send
     from polymux.server.state import ServerState
@@ -69,6 +70,9 @@ class Endpoint:
         every_key: Accepts any API key, whatever its scopes.
         any_address: Accepts any IP address as Host, whatever the allowed hosts: health checks of
             containers and proxies use the address of the machine.
+        query: Names of query parameters; None if the endpoint ignores the query.
+        refuses_unknown: An unknown query parameter of a ``POST`` or ``PATCH`` is an error, as an
+            unknown field of the body is. Otherwise ``Polymux-Warnings`` names it.
         begins_work: A ``POST`` starts work, which counts against the key's limit of concurrent
             requests together with its jobs without a request. Reading jobs does not count.
     """
@@ -79,6 +83,8 @@ class Endpoint:
     loopback_public: bool = False
     every_key: bool = False
     any_address: bool = False
+    query: Container[str] | None = ()
+    refuses_unknown: bool = False
     begins_work: bool = False
 
     def __init__(self, state: ServerState) -> None:
@@ -100,6 +106,7 @@ class Endpoint:
         try:
             access = self._admit(scope, request_id)
             key = None if access.key is None else access.key.id
+            watched.warnings = self._unknown_parameters(scope)
             with self.state.gate.quotas.request(access.key, self._jobs_of(access, scope)):
                 asked = RequestContext(access, scope, receive, watched)
                 answer = await self.handle(asked)
@@ -136,6 +143,19 @@ class Endpoint:
             gate.check_origin(headers)
             return Access(Caller("", ""), None, request_id, headers)
         return gate.admit(headers, None if self.every_key else self.name, request_id, now)
+
+    def _unknown_parameters(self, scope: Scope) -> list[str]:
+        """Return a warning for each unknown query parameter."""
+        query = scope["query_string"]
+        if not query or self.query is None:
+            return []
+        parts = [one.partition("=")[0] for one in query.decode("latin-1").split("&") if one]
+        names = [unquote_plus(one) for one in dict.fromkeys(parts)]
+        unknown = [shortened(printable(one)) for one in names if one not in self.query]
+        if unknown and self.refuses_unknown and scope["method"] in ("POST", "PATCH"):
+            words = f"{unknown[0]}: unknown query parameter. Send fields in the body"
+            raise bad_request(words, unknown[0])
+        return [f"{one}: unknown query parameter" for one in unknown]
 
     def _jobs_of(self, access: Access, scope: Scope) -> int:
         """Return how many jobs without a request count against the key's limit."""
@@ -211,19 +231,22 @@ class Endpoint:
 
 
 class _StatusRecorder:
-    """Forwards the response, records its status, and adds CORS fields."""
+    """Forwards the response, records its status, and adds CORS fields and warnings."""
 
     def __init__(self, send: Send, origins: tuple[str, ...], scope: Scope) -> None:
         self._send = send
         self._origins = origins
         self._scope = scope
         self.status = 0
+        self.warnings: list[str] = []
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._origins:
                 message["headers"] = [*message["headers"], *cors_fields(self._scope, self._origins)]
+            if self.warnings:
+                message["headers"] = with_warnings(message["headers"], self.warnings)
         await self._send(message)
 
     @property
@@ -274,6 +297,7 @@ class NotFound(Endpoint):
     name = "unknown"
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
+    query = None
 
     async def handle(self, asked: RequestContext) -> None:
         error = described(nothing_here())
@@ -287,6 +311,7 @@ class Preflight(Endpoint):
     name = "preflight"
     methods = ("OPTIONS",)
     public = True
+    query = None
 
     async def handle(self, asked: RequestContext) -> None:
         """Allow pages of the allowed origins; the gate has rejected others."""

@@ -32,6 +32,7 @@ class MediaEndpoint(Endpoint):
     name = "media"
     methods = ("GET", "HEAD")
     public = True
+    query = ("exp", "sig")
 
     async def handle(self, asked: RequestContext) -> None:
         file, descriptor = await self._opened(asked.scope)

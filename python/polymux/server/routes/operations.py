@@ -67,6 +67,7 @@ class OperationEndpoint(Endpoint):
         self.operation = operation
         self.name = operation.name
         self.accepted = {one for variant in operation.variants for one in variant.accepts}
+        self.query = ("model",) if operation.variants[0].model else ()
 
     @property
     def max_json_bytes(self) -> int:

@@ -51,6 +51,7 @@ class PredictionList(Endpoint):
     """``GET /api/v1/predictions``."""
 
     name = "predictions"
+    query = ("cursor",)
 
     async def handle(self, asked: RequestContext) -> Any:
         cursor = cursor_of(asked.scope["query_string"], _CURSOR)

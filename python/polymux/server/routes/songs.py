@@ -33,6 +33,7 @@ class _SongEndpoint(Endpoint):
 
     methods = ("GET", "HEAD")
     public = True
+    query = ("exp", "sig")
 
     async def song(self, scope: Scope, suffix: str = "") -> IndexedSong:
         """Return the song of a valid link; all other links get the same error."""

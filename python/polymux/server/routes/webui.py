@@ -74,6 +74,7 @@ class PageEndpoint(Endpoint):
     name = "page"
     methods = ("GET", "HEAD")
     public = True
+    query = None
 
     async def handle(self, asked: RequestContext) -> None:
         """Send the file; 304 if the browser has it already."""
@@ -91,6 +92,7 @@ class PageRedirect(Endpoint):
     name = "page"
     methods = ("GET", "HEAD")
     public = True
+    query = None
 
     async def handle(self, asked: RequestContext) -> None:
         """Redirect with a relative URL, because the mount path is unknown."""

@@ -49,9 +49,11 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
     """``POST /v1/audio/transcriptions``."""
 
     translates = False
+    refuses_unknown = True
 
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("transcribe"))
+        self.query = ()
 
     async def handle(self, asked: RequestContext) -> None:
         access = asked.access

@@ -45,9 +45,11 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
     """``POST /v1/images/generations``."""
 
     edits = False
+    refuses_unknown = True
 
     def __init__(self, state: ServerState) -> None:
         super().__init__(state, contract.operation("generate_image"))
+        self.query = ()
         self.accepted = {"multipart" if self.edits else "json"}
 
     async def handle(self, asked: RequestContext) -> Any:

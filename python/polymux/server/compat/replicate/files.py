@@ -69,6 +69,7 @@ class Files(FileEndpoint):
     """``GET`` and ``POST files``."""
 
     methods = ("GET", "POST")
+    refuses_unknown = True
 
     async def handle(self, asked: RequestContext) -> Any:
         self.require_any(asked.access)

@@ -191,6 +191,7 @@ class CreatingEndpoint(ReplicateEndpoint):
     """Base of endpoints that create predictions."""
 
     name = "predictions"
+    refuses_unknown = True
     begins_work = True
 
     def __init__(self, state: ServerState, inputs: Inputs, webhooks: Webhooks) -> None:
@@ -287,6 +288,7 @@ class Predictions(CreatingEndpoint):
     """``GET`` and ``POST predictions``."""
 
     methods = ("GET", "POST")
+    query = ("cursor",)
 
     async def handle(self, asked: RequestContext) -> Any:
         if asked.scope["method"] == "POST":
