@@ -78,11 +78,14 @@ class Output(NamedTuple):
         value: JSON value with `Produced` in place of files.
         version: SHA-256 of the model's file, or another identifier.
         metrics: Numbers by name.
+        model: Name of the model that did the work, if it differs from the one in the facts of
+            `Engine.load`.
     """
 
     value: Any
     version: str = "hidden"
     metrics: Mapping[str, float] = {}
+    model: str = ""
 
 
 class EngineSink(ABC):
@@ -91,6 +94,10 @@ class EngineSink(ABC):
     @abstractmethod
     def log(self, line: str) -> None:
         """Add a line to the job's log."""
+
+    def warn(self, line: str) -> None:
+        """Like `log`, for a part of the request that was ignored, limited or not satisfied."""
+        self.log(line)
 
     @abstractmethod
     def report(self, progress: float) -> None:
@@ -147,6 +154,8 @@ class Engine(ABC):
     def load(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Load models and return facts about them as JSON.
 
+        Responses show the fact ``model``, a name, as `engine_model`. Jobs show ``version``.
+
         Raises:
             PolymuxError: A dependency or model is missing.
         """
@@ -162,6 +171,8 @@ class Engine(ABC):
 
 
 _DEFAULT_CONTEXT = 4096
+#: Internal option: the name of an installed model, as in ``polymux models list``.
+MODEL_NAME = "model_name"
 
 
 def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
@@ -178,6 +189,11 @@ def hash_of(path: Path) -> str:
     """Return the SHA-256 of a model's file, which is reported as the job's version."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def model_name(options: Mapping[str, Any], file_name: str) -> str:
+    """Return the name of an engine's model: of the installed model, else of its file."""
+    return str(options.get(MODEL_NAME) or file_name)
 
 
 def samples_of(file: Upload, facts: Mapping[str, Any]) -> Any:

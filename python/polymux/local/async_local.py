@@ -179,7 +179,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
                     return await self._job(home, work, intake, arguments)
                 sink = buffered_sink(home.store.media.draft)
                 product = await home.service.call(work, sink)
-                answer = calls.LocalAnswer((*work.warnings, *sink.lines))
+                answer = calls.LocalAnswer((*work.warnings, *sink.warnings))
                 return calls.result_of(work.operation, product.output, answer)
         except TimeoutError:
             # The caller's files and callbacks may also raise TimeoutError.

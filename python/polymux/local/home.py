@@ -471,7 +471,7 @@ def result_of(operation: str, value: Any, answer: LocalAnswer) -> Any:
 def prediction_of(job: Job, store: Store) -> Prediction:
     """Convert a job to a prediction."""
     value = job_table.prediction(job, lambda name: _address(store, name))
-    return responses.Prediction.of_value(value, LocalAnswer())
+    return responses.Prediction.of_value(value, LocalAnswer(job.warnings))
 
 
 def _address(store: Store, name: str) -> str | None:
@@ -497,7 +497,7 @@ def finished(job: Job, store: Store) -> Any:
     return result_of(
         job.operation,
         job_table.linked(job.output, lambda name: _address(store, name)),
-        LocalAnswer(),
+        LocalAnswer(job.warnings),
     )
 
 

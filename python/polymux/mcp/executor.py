@@ -210,7 +210,7 @@ class LocalExecutor:
                 return await self._job(service, work, drafts, call)
             sink = buffered_sink(service.store.media.draft)
             product = await service.call(work, sink)
-            return Outcome(product.output, (), (*work.warnings, *sink.lines))
+            return Outcome(product.output, (), (*work.warnings, *sink.warnings))
 
     async def _job(
         self, service: Service, work: OperationRequest, drafts: ExitStack, call: Call
@@ -232,7 +232,7 @@ class LocalExecutor:
             files = await service.store.run(_files_of, job, service)
             made = [self._made(service, one) for one in files]
             answer = await service.store.run(self._answer_of, job)
-            return Outcome(answer, made, work.warnings)
+            return Outcome(answer, made, job.warnings)
         raise restored(job.failure)
 
     def _made(self, service: Service, file: StoredFile) -> MadeFile:

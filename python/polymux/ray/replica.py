@@ -130,6 +130,9 @@ class _Sink(ProgressSink):
     def log(self, line: str) -> None:
         self._events.put_nowait(SinkCall("log", (line,)))
 
+    def warn(self, line: str) -> None:
+        self._events.put_nowait(SinkCall("warn", (line,)))
+
     def report(self, progress: float) -> None:
         self._events.put_nowait(SinkCall("report", (progress,)))
 

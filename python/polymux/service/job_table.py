@@ -78,6 +78,8 @@ class Job:
         error: As returned by `errors.described`; None unless it failed. ``input`` has the details
             of an error of the input file.
         logs: Progress messages and warnings.
+        warnings: Those of `logs` that say what was ignored, limited or not satisfied.
+        engine_model: Name of the model that does the work; empty if unknown.
         metrics: Numbers by name, ``predict_time`` and ``total_time`` in seconds.
         progress: From 0 to 1; None if unknown.
         created_at: Seconds since 1970, as are the next two, which are None at first.
@@ -105,6 +107,8 @@ class Job:
     idempotency: tuple[str, str] | None = None
     asked: dict[str, Any] | None = None
     preview: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    engine_model: str = ""
 
     @property
     def failure(self) -> dict[str, Any]:
@@ -411,7 +415,8 @@ def hash_of_fields(fields: Mapping[str, Any]) -> str:
 _PLAIN = ("MediaFile", "TextResponse")
 #: Members omitted when empty.
 _OPTIONAL = (
-    "output", "report", "error", "error_code", "urls", "started_at", "completed_at", "progress"
+    "engine_model", "output", "report", "error", "error_code", "warnings", "urls", "started_at",
+    "completed_at", "progress",
 )  # fmt: skip
 
 
@@ -427,6 +432,7 @@ def prediction(
         "id": job.id,
         "status": job.status,
         "model": job.model,
+        "engine_model": job.engine_model or None,
         "version": job.version,
         "input": job.input,
         "output": linked(output, address_of),
@@ -435,6 +441,7 @@ def prediction(
         "error": None if job.error is None else job.error["message"],
         "error_code": None if job.error is None else job.error["code"],
         "logs": "\n".join(job.logs),
+        "warnings": job.warnings or None,
         "metrics": job.metrics,
         "urls": urls,
         "created_at": moment(job.created_at),

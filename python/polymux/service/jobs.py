@@ -53,10 +53,11 @@ class _Running:
 
     def tell(self) -> None:
         if self.sink is not None:
-            self.job.logs = list(self.sink.lines)
+            self.job.logs, self.job.warnings = list(self.sink.lines), list(self.sink.warnings)
             self.job.progress = self.sink.progress
             self.job.preview = self.sink.preview_url
             self.job.version = self.sink.version or self.job.version
+            self.job.engine_model = self.sink.engine_model
             if self.sink.text_pieces is not None:
                 # The growing list itself: a copy for each piece would be costly.
                 self.job.output = self.sink.text_pieces
@@ -108,6 +109,7 @@ class JobManager:
             input=work.described_input() if asked is None else asked.pop("input"),
             created_at=self._store.clock(),
             asked=asked,
+            warnings=list(work.warnings),
         )
         if idempotency_key is not None:
             digest = await asyncio.to_thread(digest_of, work)
@@ -153,7 +155,7 @@ class JobManager:
         job = running.job
         sink = running.sink = ProgressSink(running.tell, self._store.media.draft)
         for warning in work.warnings:
-            sink.log(warning)
+            sink.warn(warning)
 
         async def started() -> None:
             job.status, job.started_at = job_table.PROCESSING, self._store.clock()
@@ -167,6 +169,7 @@ class JobManager:
             output = await self._store.kept(job, product.output)
             metrics = dict(product.metrics)
             ended = replace(job, output=output, version=product.version, metrics=metrics)
+            ended.engine_model = product.engine_model or sink.engine_model
             ended.status = job_table.SUCCEEDED
             sink.report(1.0)
         except asyncio.CancelledError:
@@ -199,7 +202,8 @@ class JobManager:
                 "predict_time", round(ended.completed_at - ended.started_at, 6)
             )
         ended.metrics["total_time"] = round(ended.completed_at - ended.created_at, 6)
-        ended.logs, ended.progress, ended.preview = list(sink.lines), sink.progress, None
+        ended.logs, ended.warnings = list(sink.lines), list(sink.warnings)
+        ended.progress, ended.preview = sink.progress, None
         if ended.error is not None and ended.error["status"] in _FOR_NOW:
             ended.idempotency = None  # A retry of the same request must run again.
         if running.leaving and ended.status == job_table.CANCELED:

@@ -92,6 +92,7 @@ class OperationRequest:
     request_id: str = field(default_factory=lambda: secrets.token_hex(12))
     asked: Mapping[str, Any] | None = None
     prepare: Prepare | None = None
+    engine_model: str = ""
 
     @classmethod
     def of(
@@ -199,11 +200,13 @@ class OperationResult:
         output: The operation's answer as JSON, with `OutputFile` for files.
         version: SHA-256 of the model's file, or a word.
         metrics: Numbers by name.
+        engine_model: Name of the model that did the work; empty if unknown.
     """
 
     output: Any
     version: str = "hidden"
     metrics: dict[str, float] = field(default_factory=dict)
+    engine_model: str = ""
 
 
 class ProgressSink:
@@ -220,19 +223,38 @@ class ProgressSink:
         self._on_change = on_change
         self._draft = draft
         self.lines: list[str] = []
+        #: Those of the lines that say what was ignored, limited or not satisfied.
+        self.warnings: list[str] = []
         self.progress: float | None = None
         #: SHA-256 of the model's file; None while unknown.
         self.version: str | None = None
+        #: Name of the model that does the work; empty while unknown.
+        self.engine_model = ""
         #: The answer so far if it arrives in pieces; else None.
         self.text_pieces: list[str] | None = None
         #: The latest preview as a ``data:`` URL; None before the first.
         self.preview_url: str | None = None
 
     def log(self, line: str) -> None:
-        """Add a line to the job's log, such as a value that was clamped, ignored or replaced."""
+        """Add a line to the job's log."""
         if len(self.lines) < self._MAX_LINES:
             self.lines.append(line)
             self._on_change()
+
+    def warn(self, line: str) -> None:
+        """Like `log`, for a part of the request that was ignored, limited or not satisfied.
+
+        Responses have these lines in the header field ``Polymux-Warnings``.
+        """
+        if len(self.warnings) < self._MAX_LINES:
+            self.warnings.append(line)
+        self.log(line)
+
+    def copy_lines(self, sink: ProgressSink, prefix: str = "") -> None:
+        """Add the lines of this sink to another one."""
+        for line in self.lines:
+            add = sink.warn if line in self.warnings else sink.log
+            add(prefix + line)
 
     def report(self, progress: float) -> None:
         """Set the progress from 0 to 1; ignores lower values than before."""
@@ -281,6 +303,9 @@ class _Part(ProgressSink):
 
     def log(self, line: str) -> None:
         self._whole.log(line)
+
+    def warn(self, line: str) -> None:
+        self._whole.warn(line)
 
     def emit_text(self, text: str) -> None:
         self._whole.emit_text(text)

@@ -153,11 +153,11 @@ class SongIndexBackend(Backend):
                 work.request_id,
                 error,
             )
-            sink.log(f"searching other backends failed: {error}")
+            sink.warn(f"searching other backends failed: {error}")
             return []
         if product is None:
             if work.values.get("proxy"):
-                sink.log("the proxy was not used: the music library is on this machine")
+                sink.warn("the proxy was not used: the music library is on this machine")
                 _log.info("search_music %s: the proxy was not used", work.request_id)
             return []
         known = {folded(one["song_name"]) for one in own}

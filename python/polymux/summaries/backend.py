@@ -144,7 +144,7 @@ class SummaryBackend(Backend):
         cut: list[str] = []
         text = await self._written(work, sink, writer, parts, cut)
         if cut:
-            sink.log("the chat model ran out of tokens, so the summary is incomplete")
+            sink.warn("the chat model ran out of tokens, so the summary is incomplete")
             return text
         self._known[key] = text
         while len(self._known) > _KEPT:

@@ -106,8 +106,7 @@ class PolymuxUpstream(UpstreamBackend):
         if work.operation in JOBS:
             return await self._job(work, sink)
         answer = await self._ask(work)
-        for line in warnings_of(answer.headers):
-            sink.log(cleaned(line))
+        _forward_warnings(answer.headers, sink)
         value = self._server.parsed(answer)
         try:
             getattr(responses, RESULTS[work.operation])(value)
@@ -120,8 +119,7 @@ class PolymuxUpstream(UpstreamBackend):
             await self._judge_all(work)
             path = contract.operation(work.operation).path
             answer = await self._server.stream_chat(work.operation, path, self._values(work))
-            for line in warnings_of({} if answer.response is None else answer.response.headers):
-                sink.log(cleaned(line))
+            _forward_warnings({} if answer.response is None else answer.response.headers, sink)
             return answer
 
         return passed_on(self._server, work, opened, as_texts=False)
@@ -165,7 +163,9 @@ class PolymuxUpstream(UpstreamBackend):
             value = await self._followed(work, value, sink)
         elif RESULTS[work.operation] != "Prediction":
             # The job has already ended, and this is the operation's own answer.
-            value = {"output": value.get("response"), **value}
+            _forward_warnings(answer.headers, sink)
+            if RESULTS[work.operation] != "Prediction":
+                value = {"output": value.get("response"), **value}
         return await self._product(work, value, sink)
 
     async def _followed(
@@ -287,6 +287,11 @@ def _addresses(fields: Sequence[Field], values: object) -> Iterator[tuple[str, s
                 yield from ((field.name, found) for _, found in _addresses(kind.fields, one))
 
 
+def _forward_warnings(headers: dict[str, str], sink: ProgressSink) -> None:
+    for line in warnings_of(headers):
+        sink.warn(cleaned(line))
+
+
 class _Relay:
     """Forwards progress and logs of a remote job."""
 
@@ -300,7 +305,10 @@ class _Relay:
         if progress is not None:
             self._sink.report(progress)
         lines = logs.split("\n") if isinstance(logs, str) and logs else []
+        warnings = value.get("warnings")
         for line in lines[self._lines :]:
-            self._sink.log(cleaned(line))
+            is_warning = isinstance(warnings, list) and line in warnings
+            add = self._sink.warn if is_warning else self._sink.log
+            add(cleaned(line))
         self._lines = max(self._lines, len(lines))
         return value.get("status") in _ENDED

@@ -128,10 +128,11 @@ class _Document:
         content = {_JSON: {"schema": schema}}
         if one.stream_result:
             content |= _events(one.stream_result, last="[DONE]")
-        found = {"200": self._response("The result of the operation.", content)}
+        kind = "job" if one.job else "operation"
+        found = {"200": self._response("The result of the operation.", content, kind)}
         if one.job:
             job = {_JSON: {"schema": {"$ref": f"{PLACE}Prediction"}}}
-            found["202"] = self._response("The job, which is still running.", job, "202")
+            found["202"] = self._response("The job, which is still running.", job, "job", "202")
         return found
 
     def _routes(self) -> dict[str, Any]:
@@ -194,9 +195,11 @@ class _Document:
             for status, words in errors.items()
         }
 
-    def _response(self, words: str, content: dict[str, Any], status: str = "") -> dict[str, Any]:
-        """Return a response with its content and the header fields of its status."""
-        fields = self._data["headers"]["any"] | self._data["headers"].get(status, {})
+    def _response(self, words: str, content: dict[str, Any], *groups: str) -> dict[str, Any]:
+        """Return a response with its content and the header fields of its status and kind."""
+        fields = dict(self._data["headers"]["any"])
+        for group in groups:
+            fields |= self._data["headers"].get(group, {})
         headers = {name: _header(**field) for name, field in fields.items()}
         found = {"description": words, "headers": headers}
         return found | ({"content": content} if content else {})

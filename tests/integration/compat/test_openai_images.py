@@ -133,6 +133,15 @@ def test_by_hand(server: PolymuxServer) -> None:
     assert server.json("/v1/images/generations", value).status == 200
 
 
+def test_ignored_fields_are_reported(server: PolymuxServer) -> None:
+    path = "/v1/images/generations"
+    answer = server.json(path, {"prompt": "x", "user": "u", "safety_identifier": "s"})
+    assert answer.headers["polymux-warnings"].count('", "') == 1
+    assert "safety_identifier" in answer.headers["polymux-warnings"]
+    assert answer.headers["polymux-job-id"]
+    assert "polymux-warnings" not in server.json(path, {"prompt": "x"}).headers
+
+
 def test_models_are_found_by_their_names(client: openai.OpenAI) -> None:
     """The slashes in their names are percent-encoded."""
     names = [one.id for one in client.models.list()]

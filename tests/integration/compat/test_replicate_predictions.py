@@ -65,6 +65,17 @@ def test_what_a_prediction_is(server: PolymuxServer) -> None:
     assert server.ask("GET", base.removeprefix(server.url)).json() == prediction
 
 
+def test_ignored_fields_are_reported(server: PolymuxServer) -> None:
+    """At once and at the end; of a chat as well as of another operation."""
+    given = {"prompt": "Hi", "top_p9": 1}
+    for version, input_ in ((CONVERT, FILE | {"top_p9": 1}), ("polymux/chat", given)):
+        for headers in ([], [("Prefer", "wait")]):
+            body = {"version": version, "input": input_}
+            answer = server.json(f"{BASE}/predictions", body, headers)
+            assert answer.status == 201
+            assert "top_p9" in answer.headers["polymux-warnings"]
+
+
 @pytest.mark.parametrize(
     ("prefer", "waits"),
     [

@@ -114,11 +114,11 @@ class Late(Scripted):
         self, work: OperationRequest, sink: ProgressSink
     ) -> AsyncIterator[dict[str, Any]]:
         await self.gate.wait()
-        sink.log(EARLY)
+        sink.warn(EARLY)
         if self.failure is not None:
             raise self.failure
         yield {"choices": []}
-        sink.log(LATE)
+        sink.warn(LATE)
         await asyncio.sleep(0)
 
 

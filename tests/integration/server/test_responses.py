@@ -13,6 +13,7 @@ from polymux.service.errors import engine_failed
 from polymux.service.model import OperationResult
 from support.polymux_server import (
     CHAT,
+    CONVERT,
     HELLO,
     Answer,
     Box,
@@ -236,10 +237,8 @@ def values_of(answer: Any) -> list[Any]:
 
 
 def test_what_was_left_out_is_reported(server: PolymuxServer, box: Box) -> None:
-    """Without a job log, warnings are sent in a header field. This includes streams and any script
-    of letters.
-    """
-    assert server.json(CHAT, HELLO).headers["polymux-warnings"] == '"begun"'
+    """In a header field that has nothing else. This includes streams and any script of letters."""
+    assert "polymux-warnings" not in server.json(CHAT, HELLO).headers
     box.backend.chunks = [{"choices": []}]
     warnings = server.json(CHAT, {**HELLO, "stream": True}).headers.get("polymux-warnings")
     assert warnings is None  # This stream caused no warnings.
@@ -249,7 +248,29 @@ def test_what_was_left_out_is_reported(server: PolymuxServer, box: Box) -> None:
     assert warnings.isascii()
     assert warnings.count('", "') == 20
     assert "unbekannt-\\\\xe4-0" in warnings
-    assert "11" in warnings.rpartition('", "')[2]
+    assert "10" in warnings.rpartition('", "')[2]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_jobs_report_what_was_left_out(server: PolymuxServer, box: Box, fails: bool) -> None:
+    """The answers of a job have its ID and name the ignored field, also a failure."""
+    if fails:
+        box.backend.failure = engine_failed("it broke")
+    body, headers = form(("file", ("a.wav", b"x")), ("volume", "9"))
+    again = [*headers, ("Idempotency-Key", f"fails={fails}")]
+    ended = server.ask("POST", CONVERT, body, again)
+    assert ended.status == (500 if fails else 200)
+    early = server.ask("POST", CONVERT, body, [*headers, ("Prefer", "respond-async")])
+    for answer in (ended, early, server.ask("POST", CONVERT, body, again)):
+        assert "volume" in answer.headers["polymux-warnings"]
+        assert "begun" not in answer.headers["polymux-warnings"]
+        path = f"/api/v1/predictions/{answer.headers['polymux-job-id']}"
+        job = server.ask("GET", path).json()
+        [warning] = job["warnings"]
+        assert "volume" in warning
+        assert warning in job["logs"]
+    plain, headers = form(("file", ("a.wav", b"x")))
+    assert "polymux-warnings" not in server.ask("POST", CONVERT, plain, headers).headers
 
 
 def test_unknown_query_parameters_are_reported(server: PolymuxServer, box: Box) -> None:

@@ -92,6 +92,8 @@ class Prediction(Response):
         source: Origin of the request: ``"web"`` or ``"api"``.
         error: Error message of a failed job, else None.
         logs: Log output of the model; may be empty.
+        warnings: Lines of `logs` about parts of the request that were ignored, limited or not
+            satisfied; None without any.
         metrics: ``predict_time`` and ``total_time`` in seconds, and counts.
         urls: URLs to ``get``, ``cancel`` and, if supported, ``stream`` the job.
         created_at: Time of creation (RFC 3339).
@@ -118,6 +120,7 @@ class Prediction(Response):
     source: str | None = member("a string")
     error: Any = member("anything")
     logs: str = member("a string", absent="")
+    warnings: list[Any] | None = member("an array")
     metrics: dict[str, Any] | None = member("an object")
     urls: dict[str, Any] | None = member("an object")
     created_at: str | None = member("a string")

@@ -234,7 +234,7 @@ class Conversation:
             InternalServerError: The response violates a strict schema.
         """
         whole = self._answer.completion()
-        self._schemas.check(whole["choices"], self._sink.log)
+        self._schemas.check(whole["choices"], self._sink.warn)
         if not self._streamed:
             if self._free:
                 return {"response": whole["choices"][0]["message"]["content"] or ""}

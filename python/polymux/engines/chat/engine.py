@@ -221,7 +221,7 @@ class ChatEngine(Engine):
         count = int(request.values.get("n") or 1)
         longest = min(self._context, int(request.values.get("max_completion_tokens") or 1 << 62))
         schemas = ChatSchemas(request.values)
-        check_tools(request.values, sink.log, known=self._knows_tools)
+        check_tools(request.values, sink.warn, known=self._knows_tools)
         calls = RequiredCalls.of(request)
         conversation = Conversation(
             request, sink, token, self._called(request), schemas, count * longest, self._pace, calls
@@ -257,7 +257,7 @@ class ChatEngine(Engine):
         values = request.values
         body: dict[str, Any] = {name: values[name] for name in _TAKEN & request.given}
         for name in sorted(request.given - _TAKEN - _OWN):
-            sink.log(f"{name}: not supported by the local engine, ignored")
+            sink.warn(f"{name}: not supported by the local engine, ignored")
         if "max_completion_tokens" in request.given:
             # The library only uses 32 bits of the value.
             body["max_tokens"] = min(values["max_completion_tokens"], self._context)
@@ -269,11 +269,11 @@ class ChatEngine(Engine):
             form = {"name": "call", "schema": calls.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         if "stop" in body:
-            body["stop"] = stops(values["stop"], sink.log)
+            body["stop"] = stops(values["stop"], sink.warn)
         if values.get("logprobs") is True:
             # The library returns 20 alternatives by default, and no probabilities for 0.
             body["top_logprobs"] = max(1, int(values.get("top_logprobs") or 0))
-        body["messages"] = plain_texts(body["messages"], self._control, sink.log)
+        body["messages"] = plain_texts(body["messages"], self._control, sink.warn)
         if self._system_prompt:
             body["messages"] = with_system(body["messages"], self._system_prompt)
         if values.get("image_url"):

@@ -209,8 +209,7 @@ class DiffusionBackend(MediaDelegatingBackend):
         except errors.APIStatusError as error:
             error.param = error.param or name
             raise
-        for line in quiet.lines:
-            sink.log(f"{name}: {line}")
+        quiet.copy_lines(sink, f"{name}: ")
         return product
 
 

@@ -122,7 +122,7 @@ def safety_check(
     if not wanted:
         return None
     if not manager.has(_SAFETY_ROLE):
-        sink.log("images are not checked: no safety checker is installed")
+        sink.warn("images are not checked: no safety checker is installed")
         return None
     from diffusers.pipelines.stable_diffusion import safety_checker as module
 
@@ -166,7 +166,7 @@ def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Calla
     if not wanted:
         return _unmarked
     if min(size) < _MIN_MARKED_PX:
-        sink.log(
+        sink.warn(
             f"apply_watermark: ignored, because the image is smaller than {_MIN_MARKED_PX} pixels"
         )
         return _unmarked

@@ -100,7 +100,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     for number in range(count):
         picture = _painted(manager, plan, values, seed + number, steps, sink)
         if check is not None and not check(picture):
-            sink.log(f"image {number + 1} did not pass the safety check and is omitted")
+            sink.warn(f"image {number + 1} did not pass the safety check and is omitted")
             continue
         words = parameters(values, manager.slot(plan.role).name, seed + number, picture.size)
         metadata = {"parameters": words, "Software": "polymux"}
@@ -120,7 +120,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
     slot = manager.slot(role)
     if slot.instead_of:
-        sink.log(f"using model {slot.name} instead of {slot.instead_of}")
+        sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
     kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(
@@ -142,7 +142,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     share = 1.0 if refiner is None or refiner.share is None else refiner.share
     if mode > 0 and share < 1 and refiner and int(asked * strength) <= refiner.steps:
         # The refiner would take over before the model's first step.
-        sink.log(
+        sink.warn(
             f"prompt_strength={strength:g}: too low, so the refiner has no steps and is not used"
         )
         refiner = None
@@ -167,7 +167,7 @@ def _fitted(
     if keep_size:
         size = on_grid(image.size)
         if size != image.size:
-            sink.log(
+            sink.warn(
                 f"image: resized from {image.width} x {image.height} to {size[0]} x {size[1]}, "
                 "because sides must be multiples of 8"
             )
@@ -180,7 +180,7 @@ def _painted(
     manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
 ) -> Image:
     if plan.image is not None and plan.steps == 0:
-        sink.log(f"prompt_strength={plan.strength:g}: too low, so the image is not changed")
+        sink.warn(f"prompt_strength={plan.strength:g}: too low, so the image is not changed")
         made: Any = plan.image
     else:
         made = _based(manager, plan, values, seed, steps, sink)

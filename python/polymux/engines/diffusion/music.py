@@ -70,7 +70,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     name = str(values["seed_image_id"])
     begun, is_stand_in = seed_image(name, slot.path)
     if is_stand_in:
-        sink.log(
+        sink.warn(
             f"seed_image_id={name}: using a generated image, because the model's directory has no "
             f"{FOLDER}/{name}.png"
         )
@@ -112,7 +112,7 @@ def _painted(
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
     if wanted == 0:
-        sink.log(
+        sink.warn(
             f"denoising={values['denoising']:g}: too low, so the seed image is converted to audio "
             "unchanged"
         )

@@ -184,7 +184,7 @@ def tell_of_length(
     for name in names:
         count = len(tokenizer(str(values.get(name) or "")).input_ids) - around
         if count > most:
-            sink.log(
+            sink.warn(
                 f"{name}: too long (got {count} tokens): the model reads only the first {most}"
             )
 

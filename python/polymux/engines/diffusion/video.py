@@ -123,7 +123,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     role = needed_roles(request.operation, request.variant, values)[0]
     slot = manager.slot(role)
     if slot.instead_of:
-        sink.log(f"using model {slot.name} instead of {slot.instead_of}")
+        sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
     kind = folders.kind_of(slot.path)
     family = _FAMILIES.get(kind)
     if family is None:
@@ -163,7 +163,7 @@ def _begun_with(
         return None, 0
     left_out = round(float(values["init_weight"]) * asked)
     if left_out == 0:
-        sink.log(f"init_weight={values['init_weight']:g}: too low, so init_video is not used")
+        sink.warn(f"init_weight={values['init_weight']:g}: too low, so init_video is not used")
         return None, 0
     import numpy
 
@@ -171,7 +171,7 @@ def _begun_with(
     shape = (facts["frames"], facts["height"], facts["width"], 3)
     frames = numpy.fromfile(file.path, numpy.uint8).reshape(shape)
     if len(frames) < int(values["num_frames"]):
-        sink.log(
+        sink.warn(
             f"init_video: only {len(frames)} frames at {facts['fps']} frames/s instead of "
             f"{values['num_frames']}, so the output also has {len(frames)} frames"
         )

@@ -94,6 +94,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
         step: Operation of the media engine: ``"decode_audio"`` or ``"load_pictures"``.
         measure: Measures requests for estimates.
         variant: The only supported variant. Default: all variants.
+        model: Name of the engine's model, by which requests can select it. Default: none.
         options: Further options of `step`.
     """
 
@@ -152,8 +153,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
         step = work.step(self._step, {"file": work.values[self._field], **self._options})
         quiet = buffered_sink(sink.draft)
         product = await self._media.run(step, quiet)
-        for line in quiet.lines:
-            sink.log(line)
+        quiet.copy_lines(sink)
         if self._step == DECODE_AUDIO:
             samples = upload_of(product.output["samples"], drafts)
             return {"samples": samples}, self._measure.units(work, product.output)
@@ -221,7 +221,7 @@ def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBacken
 
 def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
     """Create a backend that upscales uploaded images and keeps transparency and bit depth."""
-    # The network always uses its own factor, whatever factor is requested. 4 is the usual maximum.
+    # The network's files do not state its factor. 4 is the usual maximum.
     factor = int(context.options.get("factor", 4))
     return PreprocessingBackend(
         engine,

@@ -116,7 +116,7 @@ class MediaEngine(Engine):
                 **options,
             )
         for warning in made.report.warnings:
-            sink.log(str(warning))
+            sink.warn(str(warning))
         metrics = {"duration": made.report.duration_s, "audio_bytes": float(made.report.bytes)}
         name = _named(source.file_name, ".mp3")
         return Output(
@@ -155,7 +155,7 @@ class MediaEngine(Engine):
                 limits=self._limits,
             )
         for warning in made.warnings:
-            sink.log(str(warning))
+            sink.warn(str(warning))
         name = _named(f"{request.values['title']}.", made.extension)
         return Output(
             {"response": Produced(path, made.content_type, name)},
@@ -174,7 +174,7 @@ class MediaEngine(Engine):
         path = sink.draft(audio.samples.nbytes)
         write_new(path, audio.samples.cast("B"))
         if audio.damaged_packets:
-            sink.log(f"{audio.damaged_packets} damaged packets were skipped")
+            sink.warn(f"{audio.damaged_packets} damaged packets were skipped")
         value = {
             "samples": Produced(path, "application/octet-stream", "samples.f32"),
             "duration_s": audio.duration_s,
@@ -215,7 +215,7 @@ class MediaEngine(Engine):
                 overwrite=False,
             )
         if found.damaged_packets:
-            sink.log(f"{found.damaged_packets} damaged packets were skipped")
+            sink.warn(f"{found.damaged_packets} damaged packets were skipped")
         return Output(
             {
                 "samples": Produced(path, "application/octet-stream", "frames.rgb"),

@@ -52,7 +52,7 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
     try:
         from PIL import ImageCms
     except ImportError:  # Pillow can be built without LittleCMS.
-        sink.log(
+        sink.warn(
             "the color profile of the image is ignored, because this build of Pillow does not "
             "support color profiles"
         )
@@ -67,7 +67,7 @@ def in_srgb(picture: Image, sink: EngineSink) -> Image:
                 renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC, inPlace=True,
             )  # fmt: skip
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        sink.log("the color profile of the image is damaged, so sRGB is assumed")
+        sink.warn("the color profile of the image is damaged, so sRGB is assumed")
     return picture
 
 
@@ -144,7 +144,7 @@ def load_pictures(
         if most > 1 and pages > _MAX_PAGES:
             raise _too_large(f"too many pages (allowed: {_MAX_PAGES})")
         if pages > most == 1 or _moves(picture):
-            sink.log("the file contains several images, of which only the first is used")
+            sink.warn("the file contains several images, of which only the first is used")
         for number in range(min(pages, most)):
             token.check()
             picture.seek(number)
@@ -282,14 +282,14 @@ def _deep_colours(picture: Image, source: Upload, sink: EngineSink) -> Pixels | 
     try:
         import cv2
     except ImportError:
-        sink.log("16-bit colors are reduced to 8 bits: OpenCV is not installed")
+        sink.warn("16-bit colors are reduced to 8 bits: OpenCV is not installed")
         return None
     import numpy as np
 
     data = np.fromfile(source.path, np.uint8)
     found: Any = cv2.imdecode(data, cv2.IMREAD_UNCHANGED)
     if found is None or found.dtype != np.uint16 or found.shape[:2] != picture.size[::-1]:
-        sink.log("16-bit colors are reduced to 8 bits: OpenCV cannot read this image")
+        sink.warn("16-bit colors are reduced to 8 bits: OpenCV cannot read this image")
         return None
     if most != _DEEPEST:
         found = np.round(np.minimum(found, most) * (_DEEPEST / most)).astype(np.uint16)
@@ -396,7 +396,7 @@ def _in_16_bits(values: NDArray[Any], sink: EngineSink, *, negative: bool) -> ND
     white = next((one for one in tops if largest <= one), largest)
     top, bottom = ("black", "white") if negative else ("white", "black")
     below = f" and values below 0 are {bottom}" if lowest < 0 else ""
-    sink.log(f"32-bit samples are reduced to 16 bits: {white:g} is {top}{below}")
+    sink.warn(f"32-bit samples are reduced to 16 bits: {white:g} is {top}{below}")
     shares = np.nan_to_num(values / white, nan=0.0, posinf=1.0, neginf=0.0)
     made: NDArray[np.uint16] = np.round(np.clip(shares, 0, 1) * _DEEPEST).astype(np.uint16)
     return made

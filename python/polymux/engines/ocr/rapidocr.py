@@ -99,7 +99,7 @@ class RapidOcrEngine(Engine):
                 raise too_long(number, page, _MAX_STRIP)
         for number, page in enumerate(pages):
             if max(page.shape) > _MAX_SIDE_PX and not (_is_strip(page) or _is_thread(page)):
-                sink.log(
+                sink.warn(
                     f"page {number + 1}: {page.shape[1]}x{page.shape[0]} pixels are scaled down to "
                     f"{_MAX_SIDE_PX} pixels on the longer side"
                 )

@@ -212,7 +212,7 @@ def _smaller(page: Page, number: int, sink: EngineSink) -> Page:
 
     factor = math.sqrt(_MAX_PIXELS / (height * width))
     size = max(1, round(width * factor)), max(1, round(height * factor))
-    sink.log(f"page {number + 1}: {width}x{height} pixels are scaled down to {size[0]}x{size[1]}")
+    sink.warn(f"page {number + 1}: {width}x{height} pixels are scaled down to {size[0]}x{size[1]}")
     return numpy.asarray(Image.fromarray(page).resize(size, Image.Resampling.BOX))
 
 

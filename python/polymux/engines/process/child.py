@@ -258,6 +258,9 @@ class _Sink(EngineSink):
     def log(self, line: str) -> None:
         self._child.send({"kind": "log", "id": self._number, "line": line})
 
+    def warn(self, line: str) -> None:
+        self._child.send({"kind": "log", "id": self._number, "line": line, "warning": True})
+
     def report(self, progress: float) -> None:
         self._child.send({"kind": "progress", "id": self._number, "progress": progress})
 

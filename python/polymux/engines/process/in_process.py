@@ -112,6 +112,9 @@ class _Sink(EngineSink):
     def log(self, line: str) -> None:
         self._loop.call_soon_threadsafe(self._sink.log, line)
 
+    def warn(self, line: str) -> None:
+        self._loop.call_soon_threadsafe(self._sink.warn, line)
+
     def report(self, progress: float) -> None:
         self._loop.call_soon_threadsafe(self._sink.report, progress)
 

@@ -170,7 +170,8 @@ class EngineTask:
             self._has_opened = True
             sink.report(float(header["progress"]))
         elif frame.kind == "log":
-            sink.log(str(header["line"]))
+            add = sink.warn if header.get("warning") else sink.log
+            add(str(header["line"]))
         elif frame.kind == "preview":
             sink.preview(frame.payload, str(header["content_type"]))
         elif frame.kind == "draft":

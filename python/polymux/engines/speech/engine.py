@@ -74,7 +74,8 @@ class SpeechEngine(Engine):
         wanted = int(request.values.get("batch_size") or 1)
         at_once = min(wanted, self._max_concurrency)
         if at_once < wanted:
-            sink.log(f"batch_size={wanted}: reduced to {at_once}, the maximum of this engine")
+            tell = sink.warn if "batch_size" in request.given else sink.log
+            tell(f"batch_size={wanted}: reduced to {at_once}, the maximum of this engine")
         # A canceled request leaves this set, which would shift the words of the next one.
         self._batched.last_speech_timestamp = 0.0
         segments, info = self._batched.transcribe(
@@ -118,7 +119,7 @@ def _samples(file: Upload, sink: EngineSink) -> Any:
     wrong = numpy.count_nonzero(~numpy.isfinite(samples))
     if wrong:
         # A single NaN would make all results of the model NaN.
-        sink.log(f"{wrong} samples were NaN or infinite and are replaced by silence")
+        sink.warn(f"{wrong} samples were NaN or infinite and are replaced by silence")
         samples = numpy.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
     return samples
 

@@ -37,7 +37,8 @@ _ALLOWED_FIELDS = (
 )
 #: Response fields that web pages may read (CORS).
 _READ_FIELDS = (
-    b"x-request-id, polymux-version, polymux-metrics, polymux-warnings, retry-after, mcp-session-id"
+    b"x-request-id, polymux-version, polymux-job-id, polymux-metrics, polymux-warnings, "
+    b"retry-after, mcp-session-id"
 )
 _VARY = (b"vary", b"origin")
 #: Name of the path parameter that may contain encoded slashes.

@@ -90,7 +90,7 @@ class OperationEndpoint(Endpoint):
         own = is_job(self.name) and job.operation == self.name
         return own and super().is_found(job, idempotency_key)
 
-    async def handle(self, asked: RequestContext) -> Any:
+    async def handle(self, asked: RequestContext) -> None:
         encoding = self.encoding_of(asked.access)
         model = self._known_model(_model_of(asked.scope["query_string"]))
         with ExitStack() as files:
@@ -133,7 +133,7 @@ class OperationEndpoint(Endpoint):
             if not (wanted and self.name == _SONG and error.code == errors.NoMatchError.code):
                 raise
             product = OperationResult(_NO_SONG)
-        fields = [*warnings_fields((*work.warnings, *sink.lines))]
+        fields = [*warnings_fields((*work.warnings, *sink.warnings))]
         fields += metrics_fields(product.metrics) if self.name == _SONG else ()
         await asked.send_json(200, product.output, fields)
 
@@ -211,16 +211,21 @@ class OperationEndpoint(Endpoint):
             jobs.keep(job)  # The response tells the client where to poll for it.
         return job
 
-    async def _answer(self, job: Job, asked: RequestContext) -> Any:
+    async def _answer(self, job: Job, asked: RequestContext) -> None:
         if not job.ended:
             body = described_job(self.state, job)
-            await asked.send_json(202, body, [(b"location", body["urls"]["get"].encode())])
+            location = (b"location", body["urls"]["get"].encode())
+            await asked.send_json(202, body, [location, *job_fields(job)])
         elif job.status != "succeeded":
-            request_id = asked.access.request_id
-            await send_error(asked.send, job.failure, request_id, more={"id": job.id})
+            request_id, more = asked.access.request_id, {"id": job.id}
+            await send_error(asked.send, job.failure, request_id, job_fields(job), more=more)
         else:
-            return answer_of(self.state, job)
-        return None
+            await asked.send_json(200, answer_of(self.state, job), job_fields(job))
+
+
+def job_fields(job: Job) -> list[tuple[bytes, bytes]]:
+    """Return the header fields of a job's response: its ID and its warnings."""
+    return [(b"polymux-job-id", job.id.encode()), *warnings_fields(job.warnings)]
 
 
 def answer_of(state: ServerState, job: Job) -> Any:

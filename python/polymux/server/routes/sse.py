@@ -76,7 +76,7 @@ async def send_stream(state: ServerState, work: OperationRequest, asked: Request
         return found
 
     def all_warnings() -> Sequence[str]:
-        return *work.warnings, *sink.lines
+        return *work.warnings, *sink.warnings
 
     chunks = state.service.stream(work, sink)
     await send_events(

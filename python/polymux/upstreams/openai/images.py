@@ -62,7 +62,7 @@ def image_request(
         if name in fields:
             body[name] = values[name]
         else:
-            sink.log(f"{name}: ignored, not supported by the upstream")
+            sink.warn(f"{name}: ignored, not supported by the upstream")
     return body
 
 
@@ -87,7 +87,7 @@ async def images(
         count = len(found) if isinstance(found, list) else 0
         raise failed(server.name, f"its response contains {count} images (requested: {wanted})")
     if len(found) < wanted:
-        sink.log(f"num_outputs: the upstream generated {len(found)} of {wanted} images")
+        sink.warn(f"num_outputs: the upstream generated {len(found)} of {wanted} images")
     made: list[OutputFile] = []
     try:
         for number, one in enumerate(found):

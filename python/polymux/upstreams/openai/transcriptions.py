@@ -62,11 +62,11 @@ def transcription_request(
     file: Upload = work.values["audio"]
     fields = [("model", model), ("response_format", form)]
     if "batch_size" in work.given:
-        sink.log("batch_size: ignored, the upstream chooses it")
+        sink.warn("batch_size: ignored, the upstream chooses it")
     language = code_of(work.values.get("language") or "")
     translated = work.values.get("task") == "translate"
     if translated and language not in _UNSPECIFIED_LANGUAGES:
-        sink.log("language: ignored, the upstream detects the language of a translation")
+        sink.warn("language: ignored, the upstream detects the language of a translation")
     elif language not in _UNSPECIFIED_LANGUAGES:
         fields.append(("language", language))
     if not translated and form == TIMED:
@@ -97,12 +97,12 @@ def transcript(name: str, value: Any, work: OperationRequest, sink: ProgressSink
     if work.values.get("timestamp") == "word":
         chunks = _words(name, value.get("words"), text.strip())
         if chunks is None:
-            sink.log("timestamp: the upstream returned no word timestamps")
+            sink.warn("timestamp: the upstream returned no word timestamps")
             granularity = "chunk"
     if chunks is None:
         chunks = _chunks(name, value.get("segments"), "text")
     if chunks is None:
-        sink.log("timestamp: the upstream returned no timestamps")
+        sink.warn("timestamp: the upstream returned no timestamps")
         chunks, granularity = [{"text": text, "timestamp": [0.0, None]}], "none"
     output: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
     if granularity:

@@ -207,7 +207,7 @@ def input_of(work: OperationRequest, sink: ProgressSink) -> dict[str, Any]:
             continue
         if field.name in model.unknown:
             if field.name in work.given:
-                sink.log(f"{field.name}: ignored, not supported by the model")
+                sink.warn(f"{field.name}: ignored, not supported by the model")
             continue
         found[model.fields[field.name]] = value
     return found

@@ -68,7 +68,7 @@ class Outputs:
                 self._server.name, f"it returned {count} {what} files (requested: {wanted})"
             )
         if len(found) < wanted:
-            sink.log(f"{field}: the upstream generated {len(found)} of {wanted}")
+            sink.warn(f"{field}: the upstream generated {len(found)} of {wanted}")
         for number, one in enumerate(found):
             made.append(await self._file(one, kind, f"{kind}-{number}", sink))
         # Real-ESRGAN returns one URL instead of a list.
@@ -106,7 +106,7 @@ class Outputs:
         ]
         answer: dict[str, Any] = {"text": text.strip(), "chunks": chunks}
         if not chunks and text.strip():
-            sink.log("timestamp: the upstream returned no timestamps")
+            sink.warn("timestamp: the upstream returned no timestamps")
             answer["chunks"] = [{"text": text, "timestamp": [0.0, None]}]
             answer["timestamp"] = "none"
         clean: dict[str, Any] = redact_json(answer)

@@ -87,7 +87,7 @@ class Enlarger:
         margin = _MARGIN_PX if around else 0
         wide = _with_margin(pixels, margin)
         if wide.shape[0] * wide.shape[1] * self._factor**2 > _MAX_ENLARGED_PIXELS:
-            self._sink.log(
+            self._sink.warn(
                 f"{width} x {height} pixels are too large for the network: using the Lanczos filter"
             )
             return resized(pixels, size, around=around)

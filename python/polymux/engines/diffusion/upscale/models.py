@@ -50,7 +50,7 @@ def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink
             )
     for slot in (manager.slot(role), manager.slot(control)):
         if slot.instead_of:
-            sink.log(f"using model {slot.name} instead of {slot.instead_of}")
+            sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
     return manager.slot(role)
 
 
@@ -103,7 +103,7 @@ def _named(
     for name, weight in wanted:
         path = there.get(name)
         if path is None or not Path(str(path)).is_file():
-            sink.log(
+            sink.warn(
                 f"<lora:{name}:{weight:g}>: ignored, because these LoRA weights are not installed"
             )
             continue

@@ -129,7 +129,7 @@ class _Work:
                 pipeline.tokenizer,
                 pipeline.text_encoder,
                 manager.device,
-                sink.log,
+                sink.warn,
             )
             painter = Painter(manager, pipeline, self._member.name, values, words, self.steps)
             for one in self._plan.passes:
@@ -161,5 +161,5 @@ def _prompts(values: Mapping[str, Any], sink: EngineSink) -> list[Prompt]:
     prompts = [parsed(str(values.get(name) or "")) for name in ("negative_prompt", "prompt")]
     for prompt in prompts:
         for line in prompt.left_out:
-            sink.log(line)
+            sink.warn(line)
     return prompts

@@ -11,7 +11,7 @@ from polymux.client.responses import Prediction
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.compat.openai.transcripts import FORMS, Transcript
-from polymux.server.routes.operations import OperationEndpoint
+from polymux.server.routes.operations import OperationEndpoint, job_fields
 from polymux.server.routes.predictions import described_job
 from polymux.service.errors import bad_request
 from polymux.service.model import OperationRequest
@@ -67,7 +67,7 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
             failure = job.failure
             if failure.get("param") == _FILE:
                 failure = failure | {"param": _NAMES[_FILE]}
-            await self.tell(asked.send, failure, access.request_id)
+            await self.tell(asked.send, failure, access.request_id, job_fields(job))
             return
         transcript = Transcript(
             Prediction(described_job(self.state, job)),
@@ -77,7 +77,7 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
             wanted.language,
         )
         kind, body = transcript.answer(wanted.form)
-        await asked.send_body(200, body, ((b"content-type", kind),))
+        await asked.send_body(200, body, ((b"content-type", kind), *job_fields(job)))
 
 
 class Translations(Transcriptions):

@@ -11,7 +11,7 @@ from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from polymux.server.http.responses import Fields, Send
 
@@ -69,11 +69,14 @@ def selector(operation: str, name: str | None, default: str) -> str:
     known = model_names(operation)
     if name in known:
         return known[name]
-    there = ", ".join(known)
-    raise status_error(
+    raise _unknown(name, known)
+
+
+def _unknown(name: str, known: Iterable[str]) -> errors.NotFoundError:
+    return status_error(
         errors.NotFoundError,
-        f"model={shown(name)}: unknown model for this operation (known: {there}; "
-        f"{FIRST_MODEL!r} means {default})",
+        f"model={shown(name)}: unknown model for this operation (known: {FIRST_MODEL}, "
+        f"{', '.join(known)})",
         code="model_not_found",
         param="model",
     )

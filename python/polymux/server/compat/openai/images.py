@@ -8,6 +8,7 @@ import json
 import os
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract, errors
@@ -15,7 +16,7 @@ from polymux._util.text import shown
 from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.http import body as bodies
-from polymux.server.routes.operations import OperationEndpoint
+from polymux.server.routes.operations import OperationEndpoint, job_fields
 from polymux.server.routes.predictions import link
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import OperationRequest, Upload
@@ -52,7 +53,7 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
         self.query = ()
         self.accepted = {"multipart" if self.edits else "json"}
 
-    async def handle(self, asked: RequestContext) -> Any:
+    async def handle(self, asked: RequestContext) -> None:
         access = asked.access
         self.encoding_of(access)
         with ExitStack() as files:
@@ -66,11 +67,12 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
-            await self.tell(asked.send, job.failure, access.request_id)
-            return None
+            await self.tell(asked.send, job.failure, access.request_id, job_fields(job))
+            return
         outputs = job.output if isinstance(job.output, list) else [job.output]
         made = [await self._picture(job, one, wanted.form) for one in outputs]
-        return {"created": int(job.created_at), "data": made}
+        answer = {"created": int(job.created_at), "data": made}
+        await asked.send_json(200, answer, job_fields(job))
 
     async def _picture(self, job: Job, made: Any, form: str) -> dict[str, str]:
         name = made["file"]
@@ -120,11 +122,12 @@ def wanted_images(fields: Iterable[tuple[str, Any]], *, edits: bool = False) -> 
                 "size: not supported, because edits keep the size of the image. Omit this field",
                 "size",
             )
-    _check_rest(given, edits=edits)
+    ignored = _check_rest(given, edits=edits)
     variant = next(one for one in variants if one.model == model)
     known = {one.name for one in variant.fields} - _OWN
     own += [(name, _as_text(name, value, form_text=edits)) for name, value in given.left(known)]
-    return WantedImages(checked("generate_image", [*own, *size], model, _NAMES), form)
+    request = checked("generate_image", [*own, *size], model, _NAMES)
+    return WantedImages(replace(request, warnings=(*request.warnings, *ignored)), form)
 
 
 def _size(text: str | None) -> list[tuple[str, str]]:
@@ -152,8 +155,12 @@ def _source(given: GivenFields) -> Upload:
     return file
 
 
-def _check_rest(given: GivenFields, *, edits: bool) -> None:
-    """Consume fields that may only have the value of the fixed behavior."""
+def _check_rest(given: GivenFields, *, edits: bool) -> list[str]:
+    """Consume fields that may only have the value of the fixed behavior.
+
+    Returns:
+        Warnings about ignored fields.
+    """
     given.only("quality", ("auto", "standard"), why="must be 'auto' or 'standard'")
     given.only("output_format", ("png",), why="must be 'png'")
     given.only("background", ("auto", "opaque"), why="transparent images are not supported")
@@ -164,8 +171,8 @@ def _check_rest(given: GivenFields, *, edits: bool) -> None:
     if edits:
         given.only("input_fidelity", ("low",), why="must be 'low'")
     # In OpenAI's API they only identify a user for abuse detection.
-    given.text("user")
-    given.text("safety_identifier")
+    users = ("user", "safety_identifier")
+    return [f"{name}: ignored" for name in users if given.text(name) is not None]
 
 
 def _as_text(name: str, value: Any, *, form_text: bool) -> str:

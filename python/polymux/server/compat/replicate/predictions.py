@@ -14,7 +14,12 @@ from polymux._util.text import printable, shortened, shown
 from polymux.server.compat.replicate.errors import BASE, ReplicateEndpoint, invalid_input
 from polymux.server.compat.replicate.models import named, of_job, of_version
 from polymux.server.http.responses import to_json
-from polymux.server.routes.operations import idempotency_key_of, preferences, unless_gone
+from polymux.server.routes.operations import (
+    idempotency_key_of,
+    job_fields,
+    preferences,
+    unless_gone,
+)
 from polymux.server.routes.predictions import cursor_of, job_named, link, page_url
 from polymux.server.routes.sse import send_events
 from polymux.service import job_table
@@ -281,7 +286,8 @@ class CreatingEndpoint(ReplicateEndpoint):
             job = await unless_gone(self.state.service.jobs.wait(job, max_s), asked.receive)
         unfinished = max_s is not None and not job.ended
         body = prediction_of(self.state, job, unfinished=unfinished)
-        await asked.send_json(201, body, [(b"location", body["urls"]["get"].encode())])
+        location = (b"location", body["urls"]["get"].encode())
+        await asked.send_json(201, body, [location, *job_fields(job)])
 
 
 class Predictions(CreatingEndpoint):
