@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.media.engine import MEASURE_PICTURE, MEASURE_SOUND
+from polymux.engines.upscale import MAX_PIXELS, passes
 from polymux.service.admission import ThroughputEstimator
 from polymux.service.model import Estimate, unseen_sink
 
@@ -62,22 +63,28 @@ def sound(first_guess_s: float) -> Measure:
     )
 
 
-def enlarged(first_guess_s: float, factor: int) -> Measure:
-    """Measure upscaling by the pixels that a network with this factor outputs.
+def enlarged(first_guess_s: float, factor: int, max_pixels: int = MAX_PIXELS) -> Measure:
+    """Measure upscaling by the pixels that a network with this factor outputs in all passes.
 
-    The network processes transparency separately. Its output is then resized.
+    The network processes transparency separately. The last output is then resized.
     """
 
-    def of_network(facts: Mapping[str, Any]) -> int:
-        return int(facts["width"]) * int(facts["height"]) * factor**2
+    def outputs(work: OperationRequest, facts: Mapping[str, Any]) -> list[int]:
+        pixels = int(facts["width"]) * int(facts["height"])
+        scale = float(work.values.get("scale") or factor)
+        # An image that is too large for one pass will be rejected.
+        count = max(1, passes(factor, scale, pixels, max_pixels))
+        return [pixels * factor ** (2 * number) for number in range(1, count + 1)]
 
-    def megapixels(_: OperationRequest, facts: Mapping[str, Any]) -> float:
-        return of_network(facts) * (2 if _has_alpha(facts) else 1) / _MEGAPIXEL
+    def megapixels(work: OperationRequest, facts: Mapping[str, Any]) -> float:
+        return sum(outputs(work, facts)) * (2 if _has_alpha(facts) else 1) / _MEGAPIXEL
 
     def memory_bytes(work: OperationRequest, facts: Mapping[str, Any]) -> int:
         scale = float(work.values.get("scale") or factor)
         wanted = int(facts["width"]) * int(facts["height"]) * scale**2
-        made = of_network(facts) * (_WITH_ALPHA if _has_alpha(facts) else _COLOURS)
+        # The last pass's input is in memory, too.
+        before, last = [0, *outputs(work, facts)][-2:]
+        made = last * (_WITH_ALPHA if _has_alpha(facts) else _COLOURS) + before * _COLOURS
         resized = wanted * int(facts["channels"]) * _COPIES
         return round(_FLOAT_BYTES * (made + resized))
 

@@ -1,7 +1,7 @@
 """Upscaling with Real-ESRGAN's networks on ncnn, tile by tile, by any factor, keeping alpha.
 
-https://github.com/xinntao/Real-ESRGAN. The network upscales by its own factor, and the Lanczos
-filter resizes the result to the requested size.
+https://github.com/xinntao/Real-ESRGAN. The network upscales by its own factor. It runs again until
+the requested factor is reached, and the Lanczos filter resizes the result to the requested size.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from polymux.engines.base import (
     Produced,
     hash_of,
     missing_package,
+    model_name,
     samples_of,
     threads,
 )
 from polymux.service.errors import engine_failed, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -38,8 +39,34 @@ _TILE = 192
 _OVERLAP = 10
 #: Side of the tile that is used to detect the network's factor.
 _TRIAL = 16
-_MAX_PIXELS = 100_000_000
+#: Maximum pixels of an output of the network, and of the result.
+MAX_PIXELS = 100_000_000
 _OPAQUE = 4
+
+
+def passes(factor: int, scale: float, pixels: int, max_pixels: int = MAX_PIXELS) -> int:
+    """Return how often a network runs to reach a scale.
+
+    Args:
+        factor: The network's factor.
+        scale: The requested factor. One pass is the minimum.
+        pixels: Pixels of the input.
+        max_pixels: Maximum pixels of a pass's output; passes with a larger one are not counted.
+
+    Example:
+        >>> from polymux.engines.upscale import passes
+        >>> passes(2, 4, 10_000), passes(2, 5, 10_000), passes(4, 0.5, 10_000)
+        (2, 3, 1)
+        >>> passes(2, 5, 2_000_000), passes(4, 4, 10_000_000)
+        (2, 0)
+    """
+    count, reached = 0, 1
+    while count == 0 or (factor > 1 and reached < scale):
+        reached *= factor
+        if pixels * reached**2 > max_pixels:
+            break
+        count += 1
+    return count
 
 
 class UpscaleEngine(Engine):
@@ -80,9 +107,10 @@ class UpscaleEngine(Engine):
         self._output = str(options.get("output", "output"))
         self._factor = self._learned_factor(path.name, options.get("factor"))
         self._tile = int(options.get("tile", _TILE))
-        self._max_pixels = int(options.get("max_pixels", _MAX_PIXELS))
+        self._max_pixels = int(options.get("max_pixels", MAX_PIXELS))
         self._version = hash_of(weights)
-        return {"model": path.stem, "version": self._version, "factor": self._factor}
+        self._name = model_name(options, path.stem)
+        return {"model": self._name, "version": self._version, "factor": self._factor}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         from polymux.engines.media.engine import write_new
@@ -91,20 +119,38 @@ class UpscaleEngine(Engine):
         pixels = samples_of(request.values["pixels_0"], request.values["pictures"][0])
         height, width = pixels.shape[:2]
         size = max(1, round(width * scale)), max(1, round(height * scale))
+        count = passes(self._factor, scale, width * height, self._max_pixels)
         largest = max(size[0] * size[1], width * height * self._factor**2)
-        if largest > self._max_pixels:
+        if count == 0 or largest > self._max_pixels:
             raise status_error(
                 errors.RequestTooLargeError,
                 f"scale={scale:g}: output too large (got {largest / 1e6:.0f} megapixels, allowed "
                 f"{self._max_pixels / 1e6:.0f} megapixels). Use a smaller image or scale",
                 param="scale",
             )
-        made = self._enlarged(pixels, sink, token)
+        made = self._enlarged(pixels, count, sink, token)
+        self._describe(count, made, size, sink)
         encoded = _encoded(_resized(made, size), deep=pixels.dtype.itemsize == 2)
         path = sink.draft(len(encoded))
         write_new(path, encoded)
         metrics = {"width": float(size[0]), "height": float(size[1])}
         return Output(Produced(path, "image/png", "upscaled.png"), self._version, metrics)
+
+    def _describe(self, count: int, made: Floats, size: tuple[int, int], sink: EngineSink) -> None:
+        """Log which network ran how often, and how its output is resized."""
+        often = "1 pass" if count == 1 else f"{count} passes"
+        sink.log(f"upscaled by {self._factor**count} with {self._name} in {often}")
+        height, width = made.shape[:2]
+        words = f"with the Lanczos filter from {width} x {height} to {size[0]} x {size[1]} pixels"
+        if size[0] > width or size[1] > height:
+            reason = (
+                f"another pass of the network would exceed {self._max_pixels / 1e6:g} megapixels"
+                if self._factor > 1
+                else "the network does not upscale"
+            )
+            sink.warn(f"scale: enlarged {words}, because {reason}")
+        elif size != (width, height):
+            sink.log(f"reduced {words}")
 
     def _learned_factor(self, name: str, configured: object) -> int:
         """Detect the network's factor with a small tile, because its files do not state it.
@@ -142,26 +188,53 @@ class UpscaleEngine(Engine):
             )
         return numpy.array(found)
 
-    def _enlarged(self, pixels: Any, sink: EngineSink, token: Token) -> Floats:
-        """Upscale all channels, from 0 to 1. Alpha goes through the network as grayscale."""
+    def _enlarged(self, pixels: Any, count: int, sink: EngineSink, token: Token) -> Floats:
+        """Upscale all channels `count` times, from 0 to 1. Alpha is processed as grayscale."""
         import numpy
 
         top = 255.0 if pixels.dtype.itemsize == 1 else 65535.0
         values = numpy.asarray(pixels, numpy.float32) / top
         channels = values.shape[2]
-        colours = values[:, :, :3] if channels >= 3 else numpy.repeat(values[:, :, :1], 3, axis=2)
         has_alpha = channels in (2, _OPAQUE)
-        passes = 2 if has_alpha else 1
-        made = self._tiled(colours, token, lambda done: sink.report(done / passes))
+        tiles = self._tiles(values.shape[:2], count) * (2 if has_alpha else 1)
+        done = 0
+
+        def report() -> None:
+            nonlocal done
+            done += 1
+            sink.report(done / tiles)
+
+        colours = values[:, :, :3] if channels >= 3 else numpy.repeat(values[:, :, :1], 3, axis=2)
+        made = self._repeated(colours, count, token, report)
         if channels < 3:
             made = made.mean(axis=2, keepdims=True)
         if has_alpha:
             alpha = numpy.repeat(values[:, :, -1:], 3, axis=2)
-            larger = self._tiled(alpha, token, lambda done: sink.report((1 + done) / passes))
+            larger = self._repeated(alpha, count, token, report)
             made = numpy.concatenate((made, larger.mean(axis=2, keepdims=True)), axis=2)
         return made
 
-    def _tiled(self, colours: Floats, token: Token, report: Any) -> Floats:
+    def _tiles(self, size: tuple[int, int], count: int) -> int:
+        """Return how many tiles all passes have for one image of colors."""
+        scales = [self._factor**number for number in range(count)]
+        return sum(
+            math.ceil(size[0] * one / self._tile) * math.ceil(size[1] * one / self._tile)
+            for one in scales
+        )
+
+    def _repeated(
+        self, colours: Floats, count: int, token: Token, report: Callable[[], object]
+    ) -> Floats:
+        import numpy
+
+        for _ in range(count):
+            colours = self._tiled(colours, token, report)
+            # The values exceed these bounds at edges, which the next pass or resizing would widen.
+            numpy.clip(colours, 0.0, 1.0, out=colours)
+        return colours
+
+    def _tiled(self, colours: Floats, token: Token, report: Callable[[], object]) -> Floats:
+        """Upscale by the network's factor; calls `report` after each tile."""
         import numpy
 
         height, width = colours.shape[:2]
@@ -171,7 +244,7 @@ class UpscaleEngine(Engine):
             token.check()
             top, left = number // columns * self._tile, number % columns * self._tile
             self._one_tile(colours, made, top, left)
-            report((number + 1) / (rows * columns))
+            report()
         return made
 
     def _one_tile(self, colours: Floats, made: Floats, top: int, left: int) -> None:

@@ -99,13 +99,13 @@ def heard(
     return run
 
 
-def picture(path: Path, height: int, width: int, channels: int) -> OperationRequest:
+def picture(path: Path, height: int, width: int, channels: int, scale: int = 2) -> OperationRequest:
     """An image for the upscaler, in the form in which the media engine passes it on."""
     shape = (height, width, channels)
     numpy.random.default_rng(1).integers(0, 255, shape, numpy.uint8).tofile(path)
     facts = {"width": width, "height": height, "channels": channels, "bits": 8}
     pixels = Upload(path, "pixels", "", path.stat().st_size)
-    values = {"pictures": [facts], "pixels_0": pixels, "scale": 2}
+    values = {"pictures": [facts], "pixels_0": pixels, "scale": scale}
     return OperationRequest("upscale_image", "B", "", values, frozenset(("scale",)))
 
 
@@ -120,6 +120,11 @@ def test_every_tile_is_reported_and_may_be_the_last(tmp_path: Path, heard: Any) 
         # The network processes the alpha channel separately.
         await engine.end(picture(tmp_path / "more", 64, 33, 4))
         assert engine.steps == pytest.approx([number / 8 for number in range(1, 9)])
+        # 4 tiles in the first pass, and 16 in the second.
+        again = picture(tmp_path / "again", 64, 64, 3, scale=4)
+        await engine.leave_at_the_first_step(again)
+        await engine.end(again)
+        assert engine.steps == pytest.approx([number / 20 for number in range(1, 21)])
 
     heard("upscale", "upscale_image", {"model": str(upscaler()), "factor": 2, "tile": 32}, body)
 

@@ -62,6 +62,17 @@ def test_a_network_enlarges_by_its_own_factor(scale: float) -> None:
     assert memory_bytes == PIXELS * 16 * 3 * 4 + 3 * PIXELS * scale**2 * 3 * 4
 
 
+def test_every_pass_counts() -> None:
+    """By 4, a network with the factor 2 first has 4 times the pixels, then 16 times."""
+    small = {"width": 500, "height": 400, "pages": 1, "channels": 3}
+    measure = estimates.enlarged(3.0, 2)
+    work = OperationRequest("upscale_image", "B", ESRGAN, {"scale": 4}, frozenset(), ALICE)
+    assert measure.units(work, small) == pytest.approx(0.2 * (4 + 16))
+    assert measure.memory_bytes is not None
+    result = 3 * 200_000 * 16 * 3 * 4
+    assert measure.memory_bytes(work, small) == 200_000 * (4 + 16) * 3 * 4 + result
+
+
 @pytest.mark.parametrize("channels", [2, 4])
 def test_transparency_goes_through_it_as_well(channels: int) -> None:
     assert needed(2, channels)[0] == 2 * needed(2, 3)[0]

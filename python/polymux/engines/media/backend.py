@@ -15,6 +15,7 @@ from polymux._util.text import sentences
 from polymux.engines import estimates
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.engines.process.supervisor import EngineBackend
+from polymux.engines.upscale import MAX_PIXELS
 from polymux.models.selection import remedy
 from polymux.service.backend import Backend, DelegatingBackend
 from polymux.service.errors import engine_failed, status_error
@@ -223,12 +224,13 @@ def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBa
     """Create a backend that upscales uploaded images and keeps transparency and bit depth."""
     # The network's files do not state its factor. 4 is the usual maximum.
     factor = int(context.options.get("factor", 4))
+    max_pixels = int(context.options.get("max_pixels", MAX_PIXELS))
     return PreprocessingBackend(
         engine,
         context.media,
         field="image",
         step=LOAD_PICTURES,
-        measure=estimates.enlarged(_MEGAPIXEL_S, factor),
+        measure=estimates.enlarged(_MEGAPIXEL_S, factor, max_pixels),
         variant="B",
         options={"pages": 1, "mode": "any"},
     )

@@ -104,7 +104,7 @@ class _Network(UpscaleEngine):
         import numpy
 
         colours = pixels.astype(numpy.float32) / numpy.float32(255)
-        made = self._tiled(colours, token, lambda _: None)
+        made = self._tiled(colours, token, lambda: None)
         return numpy.rint(numpy.clip(made, 0, 1) * 255).astype(numpy.uint8)
 
 
