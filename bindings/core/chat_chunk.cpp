@@ -265,6 +265,8 @@ PyTypeObject* make_chunk_type() {
          nullptr},
         field("id", "ID of the response; None if missing."),
         field("model", "Model name reported by the server; None if missing."),
+        field("engine_model",
+              "Name of the model that does the work; None in chunks without this name."),
         field("created", "Unix time in seconds; None if missing."),
         field("tool_calls",
               "Partial tool calls of the first choice, as a tuple of objects with attributes."),

@@ -9,6 +9,7 @@ import polymux
 import pytest
 from polymux import contract
 from polymux.client.request import Request, build_request
+from polymux.errors import InvalidRequestError
 from support import requests
 from support.form_parsers import File, starlette
 
@@ -64,6 +65,29 @@ def test_values_are_sent_as_the_server_reads_them() -> None:
     assert json.loads(whole_body(request)) == {"prompt": "x", "num_inferences_steps": 4}
     assert b"4.0" not in whole_body(request)
     assert given["width"] == 512.0
+
+
+@pytest.mark.parametrize(
+    ("operation", "values", "variant"),
+    [("upscale_image", {"image": SOUND, "scale": 3}, "B"), ("upscale_image", {"image": SOUND}, "A"),
+     ("generate_image", {"prompt": "x"}, "A"),
+     ("generate_image", {"prompt": "x", "refine_steps": 3}, "B"),
+     ("generate_image", {"prompt": "x", "guidance_scale": 0.5, "num_inference_steps": 90}, "C")],
+)  # fmt: skip
+def test_a_server_s_model_may_be_named(
+    operation: str, values: dict[str, Any], variant: str
+) -> None:
+    """The request is checked as a variant that accepts its fields, in an encoding of all."""
+    request = build_request(operation, values, model="my-model")
+    assert (request.query, request.variant) == ((("model", "my-model"),), variant)
+    assert request.content_type.startswith("multipart/form-data")
+    for model in ("my/model", "", "realesrgan/"):
+        with pytest.raises(InvalidRequestError):
+            build_request(operation, values, model=model)
+    with pytest.raises(InvalidRequestError):
+        build_request("read_text", {"file": SOUND}, model="my-model")
+    with pytest.raises(InvalidRequestError):
+        build_request("generate_music", {"prompt_a": "x", "alpha": 7}, model="my-model")
 
 
 @pytest.mark.parametrize("name", ["transcribe", "stt", "modelhost/stt", "/api/v1/modelhost/stt"])

@@ -128,7 +128,7 @@ def test_messages_that_only_look_like_something_else(
         (["generate-video", "x", "--fps", "fast"], "--fps fast"),
         (["generate-image", "x", "--guidance-scale", "nan"], "guidance_scale"),
         (["generate-image", "x", "--width", "1000", "--height", "1"], "height 1"),
-        (["generate-image", "x", "--model", "y"], "model y"),
+        (["generate-image", "x", "--model", "x/y"], "model x/y"),
         (["chat", "x", "--tools", "{", "--model", "m"], "--tools {"),
         (["chat", "x", "--tools", "[" * 100_000, "--model", "m"], "--tools"),
         (["chat", "x", "--extra-body", "[1]"], "--extra-body"),

@@ -325,6 +325,10 @@ class ChatChunk:
         """Name of the model as the server reports it; None if missing."""
 
     @property
+    def engine_model(self) -> str | None:
+        """Name of the model that does the work; None in chunks without this name."""
+
+    @property
     def created(self) -> int | None:
         """Unix time in seconds; None if missing."""
 

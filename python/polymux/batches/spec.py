@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polymux import contract
 from polymux._native import core
 from polymux._util.text import shown
+from polymux.client.request import choose_variant
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class BatchSpec:
         """Reject common fields that would make every item fail. Items may add more fields."""
         given = {self.first: "x", **self.fields}
         try:
-            name, _, variant, _, _ = core.choose_variant(self.operation, self.model, given)
+            name, _, variant, _, _ = choose_variant(self.operation, self.model, given)
             core.check(name, variant, given)
         except InvalidRequestError as error:
             named = {

@@ -83,7 +83,7 @@ COMMANDS = (
         aliases=('imagegeneration', ),
         summary='Generate images from a text prompt, or from an image and a text prompt.',
         models=('bytedance/sdxl-lightning-4step', 'lorenzomarines/astra', 'playgroundai/playground-v2.5-1024px-aesthetic', ),
-        model_help='Model to use: bytedance/sdxl-lightning-4step (variant A), lorenzomarines/astra (variant B) or playgroundai/playground-v2.5-1024px-aesthetic (variant C). Default: variant B with --image or --mask, else variant A.',
+        model_help='Model to use: bytedance/sdxl-lightning-4step (variant A), lorenzomarines/astra (variant B), playgroundai/playground-v2.5-1024px-aesthetic (variant C), or the name of an installed model. Default: variant B with --image or --mask, else variant A.',
         arguments=(
             Argument(name='prompt', kind='text', metavar='PROMPT', help='Description of the image.'),
             Argument(name='width', kind='integer', options=('--width', ), help='Width of the image. Variant A: 256 to 1280 px, a multiple of 8 (default: 1024). The model works best at 1024 or 1280. Variants B and C: 256 to 2048 px, a multiple of 8 (default: 1024). Ignored for an input image without a mask: the output has the width of the input.'),
@@ -112,7 +112,7 @@ COMMANDS = (
         aliases=('imageupscale', ),
         summary='Increase the resolution of an image.',
         models=('philz1337x/clarity-upscaler', 'nightmareai/real-esrgan', ),
-        model_help='Model to use: philz1337x/clarity-upscaler (variant A) or nightmareai/real-esrgan (variant B). Default: variant B with --scale or --face-enhance, else variant A.',
+        model_help='Model to use: philz1337x/clarity-upscaler (variant A), nightmareai/real-esrgan (variant B), or the name of an installed model. Default: variant B with --scale or --face-enhance, else variant A.',
         arguments=(
             Argument(name='image', kind='file', metavar='IMAGE', help='Image to upscale.'),
             Argument(name='prompt', kind='text', options=('--prompt', ), help="Description of the detail to add. It may contain LoRA tags, such as '<lora:more_details:0.5>'. Variant A only. Default: 'masterpiece, best quality, highres, <lora:more_details:0.5> <lora:SDXLrender_v2.0:1>'."),
@@ -147,7 +147,7 @@ COMMANDS = (
         aliases=('stt', ),
         summary='Transcribe speech, or translate it to English.',
         models=('turian/insanely-fast-whisper-with-video', ),
-        model_help='Model to use. Default: turian/insanely-fast-whisper-with-video.',
+        model_help='Model to use; the name of an installed model is allowed. Default: turian/insanely-fast-whisper-with-video.',
         arguments=(
             Argument(name='audio', kind='file', metavar='SOURCE', help='Recording to transcribe: any audio or video file.'),
             Argument(name='url', kind='text', options=('--url', ), help="URL of an audio or video file, or of an online video's page, instead of a file."),
@@ -163,7 +163,7 @@ COMMANDS = (
         aliases=('videogeneration', ),
         summary='Generate a short video from a text prompt.',
         models=('anotherjesse/zeroscope-v2-xl', ),
-        model_help='Model to use. Default: anotherjesse/zeroscope-v2-xl.',
+        model_help='Model to use; the name of an installed model is allowed. Default: anotherjesse/zeroscope-v2-xl.',
         arguments=(
             Argument(name='prompt', kind='text', metavar='PROMPT', help='Description of the video.'),
             Argument(name='negative_prompt', kind='text', options=('--negative-prompt', ), help="Description of content to avoid. Default: 'blurred, noisy, washed out, distorted, broken'."),
@@ -187,7 +187,7 @@ COMMANDS = (
         aliases=('musicgeneration', ),
         summary='Generate a few seconds of music from a prompt, or from a mix of two prompts.',
         models=('riffusion/riffusion', ),
-        model_help='Model to use. Default: riffusion/riffusion.',
+        model_help='Model to use; the name of an installed model is allowed. Default: riffusion/riffusion.',
         arguments=(
             Argument(name='prompt_a', kind='text', metavar='PROMPT_A', help='Description of the music.'),
             Argument(name='denoising', kind='number', options=('--denoising', ), help='How strongly the seed spectrogram is changed; 0 keeps it unchanged. 0 to 1 (default: 0.75).'),

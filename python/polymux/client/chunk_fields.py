@@ -88,6 +88,10 @@ def model(raw: bytes) -> Any:
     return document(raw).get("model")
 
 
+def engine_model(raw: bytes) -> Any:
+    return document(raw).get("engine_model")
+
+
 def created(raw: bytes) -> Any:
     """Unix time in seconds."""
     found = document(raw).get("created")

@@ -77,8 +77,8 @@ def build_request(
         values: Values by field name; None means absent. A file is a path, bytes, a binary file
             object, an iterable of bytes, a `MediaFile`, or a tuple of a file name and one of these.
             `messages` of a chat may be a str (a user message) and may contain messages of answers.
-        model: Model of an operation with several models. Default: selected by the given fields,
-            else the operation's first.
+        model: Model of an operation with several models, or the name of a model that is installed
+            on the server. Default: selected by the given fields, else the operation's first.
         extra_body: Additional fields, sent without validation. Default: none.
         on_progress: Progress callback of uploads; see `multipart_body`. Default: none.
         awaited: Whether an event loop sends the request. File objects and iterables are then read
@@ -102,7 +102,7 @@ def build_request(
     given = core.present(values if type(values) is dict else dict(values))
     if "messages" in given:
         given["messages"] = messages_of(given["messages"])
-    name, path, variant, chosen, encoding = core.choose_variant(operation, model, given)
+    name, path, variant, chosen, encoding = choose_variant(operation, model, given)
     shape = _shape(name, variant)
     for file in shape.files:
         if isinstance(given.get(file), list):
@@ -122,6 +122,42 @@ def build_request(
         return Request(name, variant, path, query, "application/json", body)
     form = _form(shape, given, on_progress, awaited=awaited)
     return Request(name, variant, path, query, form.content_type, form)
+
+
+def choose_variant(
+    operation: str, model: str | None, given: dict[str, Any]
+) -> tuple[str, str, str, str, str]:
+    """Select the variant of a request. Return (operation, path, variant, its model, encoding).
+
+    A name without a slash is that of a model on the server, which knows its variant. Such a request
+    is checked as the first variant that accepts its fields, and sent in an encoding that all
+    variants accept.
+
+    Raises:
+        InvalidRequestError: The operation or its model is unknown.
+    """
+    if not model or "/" in model:
+        return core.choose_variant(operation, model, given)
+    name, path, variant, chosen, encoding = core.choose_variant(operation, None, given)
+    if not chosen:
+        return core.choose_variant(operation, model, given)  # Raises.
+    variants = _variants(name)
+    fitting = [one for one in (variant, *variants) if _is_valid(name, one, given)]
+    variant = next(iter(fitting), variant)
+    accepted = [one for one in (encoding, "json", "multipart") if _all_accept(variants, one)]
+    return name, path, variant, variants[variant]["model"], next(iter(accepted), encoding)
+
+
+def _is_valid(operation: str, variant: str, given: dict[str, Any]) -> bool:
+    try:
+        core.check(operation, variant, given)
+    except InvalidRequestError:
+        return False
+    return True
+
+
+def _all_accept(variants: Mapping[str, Any], encoding: str) -> bool:
+    return all(encoding in one["accepts"] for one in variants.values())
 
 
 def messages_of(messages: Any) -> Any:
@@ -155,13 +191,19 @@ class _Shape(NamedTuple):
 
 
 @cache
-def _shape(operation: str, variant: str) -> _Shape:
+def _variants(operation: str) -> dict[str, Any]:
+    """Return the variants of an operation by ID."""
     # Parsed directly: importing `polymux.contract` takes a third of a process's first request.
     with IMPORTING:
         import json
 
     (described,) = json.loads(core.describe(operation))
-    found = next(one for one in described["variants"] if one.get("id", "") == variant)
+    return {one.get("id", ""): one for one in described["variants"]}
+
+
+@cache
+def _shape(operation: str, variant: str) -> _Shape:
+    found = _variants(operation)[variant]
     fields = found["fields"]
     return _Shape(
         known=frozenset(name for one in fields for name in (one["name"], *one.get("aliases", ()))),

@@ -168,7 +168,7 @@ class AsyncLocal(LocalBase, AsyncOperations):
         try:
             async with scope:
                 work = await intake.read(
-                    lambda: calls.work_of(operation, values, arguments, intake)
+                    lambda: calls.work_of(operation, values, arguments, intake, home.service.routes)
                 )
                 work = calls.with_installed_model(home.service, work, arguments.get("model"))
                 if work.streamed:

@@ -25,6 +25,7 @@ from polymux.client.request import messages_of
 from polymux.engines.media.backend import refuse_addresses
 from polymux.engines.process.in_process import InProcessBackend
 from polymux.errors import (
+    BadRequestError,
     InvalidRequestError,
     NoBackendError,
     NoMatchError,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from polymux.runtime.settings import EngineSettings
     from polymux.service.backend import Backend
     from polymux.service.job_table import Job
+    from polymux.service.routes import Routes
     from polymux.songs.song_index import SongIndex
 
 _CAP_BYTES = 100 << 30
@@ -366,7 +368,11 @@ def _songs(
 
 
 def work_of(
-    operation: str, values: Mapping[str, Any], arguments: CallArguments, intake: Intake
+    operation: str,
+    values: Mapping[str, Any],
+    arguments: CallArguments,
+    intake: Intake,
+    routes: Routes,
 ) -> OperationRequest:
     """Convert a call to a request. Discard the files in `intake` at the end of the request.
 
@@ -375,7 +381,12 @@ def work_of(
         InputError: A file cannot be read.
     """
 
-    operation, model = contract.operation(operation).name, arguments.get("model")
+    operation = contract.operation(operation).name
+    try:
+        choice = routes.choose_model(operation, arguments.get("model"))
+    except BadRequestError as error:
+        raise InvalidRequestError(str(error)) from None
+    model = choice.selector
     given = core.present(dict(values))
     if "messages" in given:
         given["messages"] = messages_of(given["messages"])
@@ -392,7 +403,7 @@ def work_of(
     for field in files & given.keys():
         given[field] = upload_of(given[field], intake)
     checked = contract.CheckedRequest(name, variant, model or chosen, given, ())
-    return OperationRequest.of(checked, LOCAL)
+    return choice.applied(OperationRequest.of(checked, LOCAL))
 
 
 def with_installed_model(

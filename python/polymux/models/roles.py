@@ -76,11 +76,31 @@ def needed_roles(operation: str, variant: str, values: Mapping[str, object]) -> 
         ('video:576w',)
     """
     wanted = _NEEDED.get((operation, variant if operation.endswith("_image") else ""), ())
-    named = {name: _stem(str(value)) for name, value in values.items() if name.endswith("_model")}
+    named = {name: stem_of(str(value)) for name, value in values.items() if name.endswith("_model")}
     return tuple(one.format_map(named) for one in wanted)
 
 
-def _stem(name: str) -> str:
+def request_of(role: str) -> tuple[str, str, dict[str, str]] | None:
+    """Return operation, variant and fields of the requests that a role's model runs.
+
+    None for models that only accompany others. A field has the name of a checkpoint without its
+    extension and hash.
+
+    Example:
+        >>> from polymux.models.roles import request_of
+        >>> request_of("video:576w"), request_of("picture:safety")
+        (('generate_video', '', {'video_model': '576w'}), None)
+    """
+    for (operation, variant), (form, *_) in _NEEDED.items():
+        start, _, field = form.partition("{")
+        if role == form:
+            return operation, variant, {}
+        if field and role.startswith(start) and role != _CONTROL:
+            return operation, variant, {field.removesuffix("}"): role.removeprefix(start)}
+    return None
+
+
+def stem_of(name: str) -> str:
     """Return a checkpoint's name from a request without its extension and hash."""
     return name.partition(" ")[0].removesuffix(".safetensors")
 

@@ -35,10 +35,12 @@ class Chosen(NamedTuple):
     Attributes:
         options: Options of the engine; models are paths.
         problem: Why it cannot be loaded, with a remedy; empty if it can.
+        model: Name of the installed model that the options load; empty for other files and roles.
     """
 
     options: dict[str, Any]
     problem: str = ""
+    model: str = ""
 
 
 def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None = None) -> Chosen:
@@ -70,7 +72,7 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
         return Chosen(dict(options), problem)
     own = {name: one for name, one in options.items() if name != "model"}
     named = {"aliases": [found.name]} if family == "chat" else {}
-    return Chosen({**named, **found.engine_options(), **own})
+    return Chosen({**named, **found.engine_options(), **own}, model=found.name)
 
 
 def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chosen:

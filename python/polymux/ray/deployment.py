@@ -255,8 +255,8 @@ async def _taken(
             getattr(sink, method)(*arguments)
         case Piece(number, data):
             await _write(number, data, sink, drafts)
-        case Done(output, version, metrics):
-            return OperationResult(_made(output, drafts), version, dict(metrics))
+        case Done(output, version, metrics, engine_model):
+            return OperationResult(_made(output, drafts), version, dict(metrics), engine_model)
         case Refused(error):
             raise restored(error)
         case _:

@@ -75,6 +75,7 @@ class Done(NamedTuple):
     output: Any
     version: str
     metrics: dict[str, float]
+    engine_model: str
 
 
 class Refused(NamedTuple):

@@ -113,11 +113,11 @@ class EngineReplica:
         if work.streamed:
             async for chunk in self._backend.stream(work, sink):
                 events.put_nowait(chunk)
-            return Done(None, "", {}), []
+            return Done(None, "", {}, ""), []
         product = await self._backend.run(work, sink)
         made: list[Path] = []
         output = _listed(product.output, made)
-        return Done(output, product.version, product.metrics), made
+        return Done(output, product.version, product.metrics, product.engine_model), made
 
 
 class _Sink(ProgressSink):

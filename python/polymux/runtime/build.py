@@ -11,6 +11,7 @@ from polymux._util.text import sentences
 from polymux.downloads import downloader as downloads
 from polymux.downloads.backend import DownloadBackend
 from polymux.downloads.url_inputs import UrlFetcher, addressed
+from polymux.engines.base import MODEL_NAME
 from polymux.engines.media.backend import MediaBackend
 from polymux.engines.process.sandbox import python_paths
 from polymux.engines.process.supervisor import EngineBackend, Supervision
@@ -133,8 +134,8 @@ def installed_engines() -> dict[str, EngineSettings]:
             engines[family] = EngineSettings(family)
             continue
         engines[family] = EngineSettings(family, {"model": first.name})
-        # Chat requests select a model by name; other requests cannot.
-        for one in others if family == "chat" else ():
+        # Requests select a model by its name; the first one runs those that do not.
+        for one in others:
             engines[f"{family}-{one.name}"] = EngineSettings(family, {"model": one.name})
     return engines
 
@@ -173,11 +174,13 @@ class _Builder:
     ) -> Backend:
         if engine.family == "media":
             return media
-        options, problem = chosen(engine.family, engine.options)
+        options, problem, model = chosen(engine.family, engine.options)
         spec = ENGINES.get(engine.family)
         if problem:
             names = [str(options.get("model") or name), name] if engine.family == "chat" else None
             return UnavailableBackend(name, operations_of(engine), problem, names)
+        if model:
+            options = {**options, MODEL_NAME: model}
         made = self._engine(name, replace(engine, options=options))
         if spec is None or not spec.backend:
             return made

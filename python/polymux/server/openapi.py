@@ -5,22 +5,41 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from polymux import contract
 from polymux._native.version import __version__
 from polymux.server.auth.api_keys import LARGEST_QUOTA, known_scopes
 from polymux.server.routes.api_keys import KEYS, MAX_NAME_CHARACTERS, QUOTAS
 
+if TYPE_CHECKING:
+    from polymux.service.routes import Routes
+
 _FOLDER = Path(__file__).parent
 
 
-def openapi(base_url: str) -> dict[str, Any]:
-    """The OpenAPI document of a server.
+def openapi(base_url: str, routes: Routes | None = None) -> dict[str, Any]:
+    """The OpenAPI document of a server, with the installed models that requests can select.
 
     A body schema cannot depend on the query parameter ``model``. So a body matches any of the
     operation's schemas, and ``x-polymux-variants`` lists which belongs to which model.
     """
-    return _document() | {"servers": [{"url": base_url}]}
+    document = _document() | {"servers": [{"url": base_url}]}
+    paths = dict(document["paths"])
+    for operation in contract.operations():
+        named = [] if routes is None else list(routes.named_models(operation.name))
+        if named:
+            post = paths[operation.path]["post"]
+            parameters = [_with_models(one, named) for one in post["parameters"]]
+            paths[operation.path] = {"post": {**post, "parameters": parameters}}
+    return document | {"paths": paths}
+
+
+def _with_models(parameter: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    if parameter["name"] != "model":
+        return parameter
+    schema = parameter["schema"]
+    return {**parameter, "schema": {**schema, "enum": [*schema["enum"], *names]}}
 
 
 @cache

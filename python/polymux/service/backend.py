@@ -11,11 +11,16 @@ from polymux.service.errors import status_error
 from polymux.service.model import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from polymux.service.chunks import Chunk
-    from polymux.service.model import OperationRequest, OperationResult, ProgressSink
+    from polymux.service.model import (
+        ModelChoice,
+        OperationRequest,
+        OperationResult,
+        ProgressSink,
+    )
     from polymux.service.routes import Routes
     from polymux.service.store import Store
 
@@ -120,6 +125,13 @@ class Backend(ABC):
         """Return names of chat models if `models` is None. Default: unknown."""
         return ()
 
+    def named_models(self, operation: str) -> Mapping[str, ModelChoice]:  # noqa: ARG002 - optional
+        """Return the models by whose names requests select this backend. Default: none.
+
+        Chats use `models` instead.
+        """
+        return {}
+
     @abstractmethod
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         """Run the whole request."""
@@ -188,6 +200,9 @@ class DelegatingBackend(Backend):
 
     async def listed_models(self) -> tuple[str, ...]:
         return await self._inner.listed_models()
+
+    def named_models(self, operation: str) -> Mapping[str, ModelChoice]:
+        return self._inner.named_models(operation)
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         return await self._inner.run(work, sink)

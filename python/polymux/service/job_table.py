@@ -394,7 +394,8 @@ def digest_of(work: OperationRequest) -> str:
     Includes names and contents of files; the names matter because results are named after them.
     Blocks while it reads files.
     """
-    fields: dict[str, Any] = {"operation": work.operation, "model": work.model}
+    model = work.engine_model or work.model
+    fields: dict[str, Any] = {"operation": work.operation, "model": model}
     if work.asked is not None:
         fields["asked"] = work.asked
     return hash_of_fields(fields | {name: work.values[name] for name in work.given})

@@ -6,10 +6,12 @@ import base64
 import secrets
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
-from polymux.service.errors import engine_failed
+from polymux._util.text import shown
+from polymux.service.errors import bad_request, engine_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +67,42 @@ class Upload:
     size_bytes: int
 
 
+class ModelChoice(NamedTuple):
+    """The model that a request selects.
+
+    Attributes:
+        selector: A model of the contract; None if the request has none.
+        name: Name of the installed model that must run the request; empty for any.
+        values: Fields that select this model in its engine.
+    """
+
+    selector: str | None
+    name: str = ""
+    values: Mapping[str, Any] = MappingProxyType({})
+
+    def applied(self, work: OperationRequest) -> OperationRequest:
+        """Return the request for this model.
+
+        Raises:
+            BadRequestError: The request has another value in a field that selects the model.
+        """
+        for field_name, value in self.values.items():
+            if field_name in work.given and work.values[field_name] != value:
+                raise bad_request(
+                    f"{field_name}={shown(work.values[field_name])}: must be {shown(value)} for "
+                    f"model={self.name}. Omit this field",
+                    field_name,
+                )
+        if not self.name:
+            return work
+        return replace(
+            work,
+            values={**work.values, **self.values},
+            given=work.given | self.values.keys(),
+            engine_model=self.name,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class OperationRequest:
     """A request that was checked against the contract.
@@ -73,6 +111,7 @@ class OperationRequest:
         operation: Such as ``"transcribe"``.
         variant: Id of the variant; empty if the operation has only one.
         model: The model selector, or empty.
+        engine_model: Name of the installed model that must run it; empty for any.
         values: Wire name to value including the contract's defaults; files are `Upload`.
         given: Names of the fields in the request.
         warnings: Ignored parts of the request.

@@ -6,9 +6,10 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
-from polymux._util.text import sentences
+from polymux import contract, errors
+from polymux._util.text import did_you_mean, sentences, shown
 from polymux.service.errors import status_error, unknown_model
+from polymux.service.model import ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -152,10 +153,42 @@ class Routes:
         model = _selector(work)
         if work.operation == "chat" and model == _FIRST_MODEL:
             return True
+        if work.engine_model:
+            named = self.backends[route.backend].named_models(work.operation)
+            if work.engine_model not in named:
+                return False
         if route.models:
             return model in route.models
         own = self.backends[route.backend].models
         return work.operation != "chat" or own is None or model in own
+
+    def named_models(self, operation: str) -> dict[str, ModelChoice]:
+        """Return the installed models that requests of an operation can select by their names."""
+        found: dict[str, ModelChoice] = {}
+        for route in self._routes.get(operation, ()):
+            for name, choice in self.backends[route.backend].named_models(operation).items():
+                found.setdefault(name, choice)
+        return found
+
+    def choose_model(self, operation: str, model: str | None) -> ModelChoice:
+        """Return the choice of a request's model: of the contract, or the name of an installed one.
+
+        Raises:
+            BadRequestError: The model is unknown (code ``model_not_found``).
+        """
+        known = [one.model for one in contract.operation(operation).variants if one.model]
+        if model is None or not known or model.partition(":")[0] in known:
+            return ModelChoice(model)
+        named = self.named_models(operation)
+        if model in named:
+            return named[model]
+        raise status_error(
+            errors.BadRequestError,
+            f"{operation}: unknown model {shown(model)} (known: {', '.join([*known, *named])})"
+            f"{did_you_mean(model, [*named])}",
+            code="model_not_found",
+            param="model",
+        )
 
     def chat_models(self) -> list[str]:
         """Return the names of chat models in the order of their backends."""

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from polymux import errors
-from polymux.client.methods.results import JOBS
+from polymux.client.methods.results import JOBS, RESULTS
 from polymux.service.admission import Admission, Bounds, Reservation
 from polymux.service.chunks import collect_stream, counts_of, plain_of
 from polymux.service.errors import all_failed, draining, is_of_upstream, status_error
@@ -231,6 +231,8 @@ class Service:
                 product = await backend.run(opened, sink)
             if isinstance(product.output, dict):
                 counts |= counts_of(product.output)
+                if product.engine_model and RESULTS.get(work.operation) != "Prediction":
+                    product.output.setdefault("engine_model", product.engine_model)
             return product
 
     async def _do(

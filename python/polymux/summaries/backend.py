@@ -43,8 +43,8 @@ class SummaryBackend(Backend):
         self.max_concurrency = pages.settings.max_concurrency
         self._pages = pages
         self._options = options
-        #: Summaries by hash of transcript and options, least recently added first.
-        self._known: OrderedDict[bytes, str] = OrderedDict()
+        #: Summaries and their models by hash of transcript and options, least recently added first.
+        self._known: OrderedDict[bytes, tuple[str, str]] = OrderedDict()
 
     def bind(self, service: ServiceAccess) -> None:
         self._service = service
@@ -110,7 +110,7 @@ class SummaryBackend(Backend):
         sink.report(_LISTENING)
         chapters = [Chapter(start_s, title) for start_s, title in found.chapters]
         text = await self._summary(work, sink, found.title, speech, chapters)
-        return OperationResult({"response": text})
+        return OperationResult({"response": text}, engine_model=sink.engine_model)
 
     async def _speech(
         self, found: Downloaded, work: OperationRequest, sink: ProgressSink
@@ -140,13 +140,14 @@ class SummaryBackend(Backend):
         known = self._known.get(key)
         if known is not None:
             sink.log("using the cached summary of this video")
-            return known
+            text, sink.engine_model = known
+            return text
         cut: list[str] = []
         text = await self._written(work, sink, writer, parts, cut)
         if cut:
             sink.warn("the chat model ran out of tokens, so the summary is incomplete")
             return text
-        self._known[key] = text
+        self._known[key] = text, sink.engine_model
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return text
@@ -198,6 +199,7 @@ class SummaryBackend(Backend):
         self, values: dict[str, Any], work: OperationRequest, sink: ProgressSink, cut: list[str]
     ) -> str:
         product = await self._asked("chat", values, work, sink.part(0, 0))
+        sink.engine_model = product.engine_model
         choice = product.output["choices"][0]
         text = spoken(str(choice["message"].get("content") or ""))
         if not text:

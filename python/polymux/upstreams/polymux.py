@@ -161,7 +161,7 @@ class PolymuxUpstream(UpstreamBackend):
             raise failed(self.name, "its response is not a prediction")
         if answer.status == _ACCEPTED:
             value = await self._followed(work, value, sink)
-        elif RESULTS[work.operation] != "Prediction":
+        else:
             # The job has already ended, and this is the operation's own answer.
             _forward_warnings(answer.headers, sink)
             if RESULTS[work.operation] != "Prediction":
@@ -238,7 +238,9 @@ class PolymuxUpstream(UpstreamBackend):
             output = {"response": output, **more}
         version = value.get("version")
         version = version if isinstance(version, str) else "hidden"
-        return OperationResult(output, version, numbers_of(value.get("metrics")))
+        model = value.get("engine_model")
+        model = model if isinstance(model, str) else ""
+        return OperationResult(output, version, numbers_of(value.get("metrics")), model)
 
     async def _kept(self, value: Any, sink: ProgressSink, made: list[OutputFile]) -> Any:
         """Replace the URLs in an output by downloaded files."""

@@ -98,7 +98,10 @@ def _model(one: Operation) -> str:
         return docstrings.model(one)
     *others, last = [f"{variant.model} (variant {variant.id})" for variant in one.variants]
     default = docstrings.model(one).partition(docstrings.DEFAULT)[2]
-    return f"Model to use: {', '.join(others)} or {last}. Default: {default}"
+    return (
+        f"Model to use: {', '.join(others)}, {last}, or the name of an installed model. Default: "
+        f"{default}"
+    )
 
 
 def _in_terminal(operation: Operation, text: str) -> str:

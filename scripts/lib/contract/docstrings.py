@@ -96,14 +96,18 @@ def of_asynchronous_method(operation: Operation) -> str:
 def model(operation: Operation) -> str:
     """Describe the parameter `model`."""
     if len(operation.variants) == 1:
-        return f"Model to use. Default: ``{operation.variants[0].model}``."
+        default = operation.variants[0].model
+        return f"Model to use; the name of an installed model is allowed. Default: ``{default}``."
     chosen = [
         f"variant {variant.id} with {' or '.join(f'`{name}`' for name in variant.chosen_by)}"
         for variant in operation.variants
         if variant.chosen_by
     ]
     otherwise = f"variant {operation.variants[0].id}"
-    return f"Model to use; it selects the variant. Default: {', '.join(chosen)}, else {otherwise}."
+    return (
+        "Model to use; it selects the variant. The name of an installed model is allowed. Default: "
+        f"{', '.join(chosen)}, else {otherwise}."
+    )
 
 
 def _argument(operation: Operation, one: Field) -> list[str]:

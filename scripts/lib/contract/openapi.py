@@ -58,7 +58,10 @@ class _Document:
             self._data: dict[str, Any] = tomllib.load(file)
 
     def whole(self) -> dict[str, Any]:
-        """Return the document. The server adds its version, its URL and the limits of keys."""
+        """Return the document.
+
+        The server adds its version, its URL, its installed models and the limits of keys.
+        """
         paths = {
             f"/api/v1/{one.path}": {"post": self._operation(one)}
             for one in self._contract.operations

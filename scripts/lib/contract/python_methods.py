@@ -109,7 +109,10 @@ class _Method:
         if len(one.variants) == 1:
             return [self._signature(one.variants[0], result)]
         overloads = [self._signature(variant, result) for variant in one.variants]
-        return [*overloads, self._signature(None, result)]
+        whole = self._signature(None, result)
+        # The fields of an installed model depend on the server.
+        installed = whole.replace("        model: str | None = None,", "        model: str,")
+        return [*overloads, installed, whole]
 
     def _signature(self, variant: Variant | None, result: str, stream: str = "") -> str:
         lines = ["    async def " if self.asynchronous else "    def "]

@@ -7,6 +7,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import polymux
 import pytest
 from support.lazy_imports import openai
 from support.openai_compat import ScriptedModels, of, of_asyncio, real_speech
@@ -62,6 +63,12 @@ def test_real_speech(real: PolymuxServer, talk: Path) -> None:
         assert len(words) == len(both.text.split())
         for before, after in zip(both.words or (), (both.words or ())[1:], strict=False):
             assert before.start <= before.end <= after.start + 0.01
+        # The engine's model also has its own name.
+        with polymux.Client(real.url, real.key) as own:
+            name = own.transcribe(talk).engine_model
+        assert heard(client, talk, model=name).text == both.text
+        with pytest.raises(openai.NotFoundError, match=name):
+            heard(client, talk, model="other")
         segments = both.segments or []
         assert "".join(one.text for one in segments).strip() == both.text
         assert len(segments) == both.text.count(".")

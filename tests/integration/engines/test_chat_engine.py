@@ -132,7 +132,10 @@ def test_seeds_of_any_size_repeat(chat_client: polymux.Client) -> None:
 def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Client) -> None:
     own = model_path().stem
     for wanted, called in ((None, own), ("default", own), (own, own), ("chat", "chat")):
-        assert chat_client.chat("Hi", model=wanted, max_completion_tokens=1).model == called
+        answer = chat_client.chat("Hi", model=wanted, max_completion_tokens=1)
+        assert (answer.model, answer.engine_model) == (called, own)
+    streamed = list(chat_client.chat("Hi", model="chat", max_completion_tokens=3, stream=True))
+    assert [one.engine_model for one in streamed if one.engine_model] == [own]
     for unknown in ("gpt-9", "../../etc/passwd", "x" * 256, f"{own}.gguf"):
         with pytest.raises(BadRequestError) as refused:
             chat_client.chat("Hi", model=unknown)
@@ -147,7 +150,9 @@ def test_models_have_names(chat_server: PolymuxServer, chat_client: polymux.Clie
 
 def test_freellm(chat_client: polymux.Client) -> None:
     for name in ("gpt-4o", "gpt-3.5-turbo", "gpt-4"):
-        assert chat_client.free_chat("Say hello.", model=name).text
+        answer = chat_client.free_chat("Say hello.", model=name)
+        assert answer.text
+        assert answer.engine_model == model_path().stem
     ask = [{"role": "user", "content": "Say hello."}]
     assert "".join(chat_client.free_chat(ask, stream=True).texts())
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PAGE = ("The quick brown", "fox jumps over", "the lazy dog", "river bank 1924")
 ESRGAN = "nightmareai/real-esrgan"
+LANCZOS = Image.Resampling.LANCZOS
+NETWORK, LARGER = "realesr-animevideov3-x2", "realesr-animevideov3-x4"
 LEFT = ("The left column has", "several lines of text", "that belong together",
         "and are read first", "before the other one")  # fmt: skip
 RIGHT = ("On the right stands", "what comes after it", "when a person reads",
@@ -149,7 +151,8 @@ def test_what_is_no_picture(client: polymux.Client) -> None:
         with pytest.raises(polymux.APIStatusError, match=words) as refused:
             client.read_text(("page.png", data))
         assert refused.value.status in statuses, data[:20]
-    assert client.read_text(encoded(Image.new("RGB", (90, 90), "white"))).text == ""
+    blank = client.read_text(encoded(Image.new("RGB", (90, 90), "white")))
+    assert (blank.text, blank.engine_model) == ("", "rapidocr")
     with pytest.raises(polymux.APIStatusError) as refused:
         client.read_text(encoded(page()), lang="xyz")
     assert (refused.value.status, refused.value.param) == (400, "lang")
@@ -222,6 +225,71 @@ def test_modes_sizes_and_factors(
     larger = upscaled(client, encoded(picture), scale)
     assert larger.size == expected
     assert ("A" in larger.mode) == ("A" in mode)
+
+
+def test_a_network_runs_again_until_the_factor_is_reached(client: polymux.Client) -> None:
+    """By 4 it runs twice, and by 3 its result is reduced. The logs and the result name it."""
+    picture = page().resize((120, 95), Image.Resampling.BICUBIC).convert("RGB")
+    once = upscaled(client, encoded(picture))
+    twice = upscaled(client, encoded(once))
+    for scale in (4, 3):
+        made = client.upscale_image(encoded(picture), model=ESRGAN, scale=scale)
+        larger = Image.open(io.BytesIO(made.images[0].read()))
+        assert larger.size == (120 * scale, 95 * scale)
+        to_once, to_twice = (
+            numpy.abs(numpy.asarray(larger, numpy.int32) - one.resize(larger.size, LANCZOS)).mean()
+            for one in (once, twice)
+        )
+        assert to_twice < to_once / 4
+        assert (made.engine_model, made.model) == (NETWORK, ESRGAN)
+        assert NETWORK in made.logs
+        assert made.warnings is None
+        assert "polymux-warnings" not in made.headers
+    assert "Lanczos" in made.logs
+
+
+def test_passes_that_would_be_too_large_are_reported() -> None:
+    """The second pass would have 4 times the pixels of the result."""
+    options = {"model": str(upscaler()), "max_pixels": 30_000}
+    picture = encoded(Image.new("RGB", (60, 40), "white"))
+    with polymux.Local(engines={"up": EngineSettings("upscale", options, threads=1)}) as local:
+        made = local.upscale_image(picture, model=ESRGAN, scale=2.5)
+        assert Image.open(io.BytesIO(made.images[0].read())).size == (150, 100)
+        [warning] = made.warnings or ()
+        assert warning in made.logs
+        assert made.headers["polymux-warnings"] == f'"{warning}"'
+
+
+def test_requests_select_a_network_by_its_name(tmp_path: Path) -> None:
+    """By the name in the models directory, or that of its file, on a server and locally."""
+    engines = {
+        name: EngineSettings("upscale", {"model": str(upscaler(name))}, threads=1)
+        for name in (NETWORK, LARGER)
+    }
+    picture = encoded(Image.new("RGB", (20, 16), "white"))
+
+    def check(session: polymux.Client | polymux.Local) -> None:
+        for name, factor in ((LARGER, 4), (NETWORK, 2)):
+            made = session.upscale_image(picture, model=name, scale=factor)
+            assert made.images[0].read()
+            assert (made.engine_model, made.model) == (name, ESRGAN)
+            assert made.logs.count(name) == 1
+        with pytest.raises((polymux.APIStatusError, polymux.InvalidRequestError)) as unknown:
+            session.upscale_image(picture, model="realesr-animevideov3")
+        for name in (NETWORK, LARGER, ESRGAN):
+            assert name in str(unknown.value)
+
+    with polymux.Local(engines=engines) as local:
+        check(local)
+    with (
+        PolymuxServer(tmp_path / "s", engines=engines) as server,
+        polymux.Client(server.url, server.key) as client,
+    ):
+        check(client)
+        document = server.ask("GET", "/openapi.json").json()
+        parameters = document["paths"]["/api/v1/modelhost/imageupscale"]["post"]["parameters"]
+        (model,) = [one["schema"]["enum"] for one in parameters if one["name"] == "model"]
+        assert {NETWORK, LARGER, ESRGAN} < set(model)
 
 
 def test_colours_of_16_bits_keep_them(client: polymux.Client) -> None:

@@ -66,6 +66,11 @@ def test_speech_is_written_down(client: polymux.Client, talk: Path) -> None:
     assert "language en" in made.logs
     assert made.version is not None
     assert len(made.version) == 64
+    # The model is selected by the name under which results show it.
+    assert made.engine_model
+    assert client.transcribe(talk, model=made.engine_model).engine_model == made.engine_model
+    with pytest.raises(polymux.BadRequestError, match=made.engine_model):
+        client.transcribe(talk, model="other")
     assert made.metrics is not None
     assert 3 < made.metrics["audio_seconds"] < 30
 

@@ -171,7 +171,7 @@ def test_a_whole_answer_to_who_wanted_pieces(server: PolymuxServer, bad: Misbeha
 def test_freellm_is_a_text(server: PolymuxServer, bad: MisbehavingServer) -> None:
     bad.script(whole())
     answer = server.json(FREE, {"messages": MESSAGES, "timeout": 9, "shuffle": True, "top_k": 1})
-    assert answer.json() == {"response": "Hello"}
+    assert answer.json() == {"response": "Hello", "engine_model": "their-model"}
     assert asked_of(bad) == {"model": "their-vision", "messages": MESSAGES, "top_k": 1}
     sent = [chunk(""), chunk("Hel"), chunk("lo"), chunk(None, "stop")]
     bad.script(steps.event_stream(), steps.send(b"".join(map(event, sent))), steps.close())

@@ -54,7 +54,7 @@ def loaded(folder: Path) -> TesseractEngine:
     program.write_text(PROGRAM)
     program.chmod(0o755)
     engine = TesseractEngine()
-    assert engine.load({"program": str(program)}) == {"languages": ["eng"]}
+    assert engine.load({"program": str(program)}) == {"model": "tesseract", "languages": ["eng"]}
     return engine
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines import registry
-from polymux.errors import InvalidRequestError
+from polymux.errors import BadRequestError, InvalidRequestError
 from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
 from polymux.runtime.build import backends_of, installed_engines
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.server.settings.settings import ServerSettings
+from polymux.service.model import OperationRequest
+from polymux.service.routes import Routes
 from support.models import GGUF
 from support.repositories import pipeline, safetensors, write
 
@@ -54,14 +56,14 @@ def test_a_name_becomes_a_path(folder: ModelsFolder, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/models/m.gguf", "~/m.gguf", "./b", "models/b", 5])
 def test_paths_are_left_to_the_engine(folder: ModelsFolder, path: object) -> None:
-    assert selection.chosen("chat", {"model": path}) == ({"model": path}, "")
+    assert selection.chosen("chat", {"model": path}) == ({"model": path}, "", "")
 
 
 def test_a_file_of_the_current_folder_comes_second(
     folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert selection.chosen("chat", {"model": "m.gguf"}) == ({"model": "m.gguf"}, "")
+    assert selection.chosen("chat", {"model": "m.gguf"}) == ({"model": "m.gguf"}, "", "")
     Path("b").write_bytes(b"a stranger's")
     assert selection.chosen("chat", {"model": "b"}).options["model"].startswith(str(folder.path))
 
@@ -156,6 +158,40 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     assert models["music"]["path"] == str(mine)
     with pytest.raises(InvalidRequestError, match="'picture:Z'"):
         selection.chosen("diffusion", {"models": {"picture:Z": "mine"}})
+
+
+def test_requests_name_the_models_of_roles(folder: ModelsFolder, tmp_path: Path) -> None:
+    """A name stands for the variant and the fields of its role, unless they differ."""
+    for name in ("riffusion-model-v1", "juggernaut-reborn", "control-v11f1e-sd15-tile", "potat1"):
+        painter(folder, tmp_path, name)
+    mine = painter(folder, tmp_path, "mine")
+    options = {"models": {"picture:C": str(mine), "picture:safety": "mine"}}
+    settings = ServerSettings(
+        store=StoreSettings(tmp_path / "store"),
+        engines={"art": EngineSettings("diffusion", options)},
+        download=DownloadSettings(enabled=False),
+    )
+    routes = Routes(backends_of(settings))
+
+    def asked(operation: str, model: str, **values: str) -> OperationRequest:
+        choice = routes.choose_model(operation, model)
+        assert choice.selector is not None
+        work = OperationRequest(operation, "", choice.selector, values, frozenset(values))
+        return choice.applied(work)
+
+    assert asked("generate_image", mine.name).model.startswith("playgroundai/")
+    assert asked("generate_music", "riffusion-model-v1").model == "riffusion/riffusion"
+    assert asked("generate_video", "potat1").values["video_model"] == "potat1"
+    detail = asked("upscale_image", "juggernaut-reborn")
+    assert detail.values["sd_model"] == "juggernaut_reborn.safetensors [338b85bc4f]"
+    assert asked("generate_video", "potat1", video_model="potat1").engine_model == "potat1"
+    for operation, model, values in (
+        ("generate_video", "potat1", {"video_model": "xl"}),
+        ("upscale_image", "control-v11f1e-sd15-tile", {}),
+        ("generate_music", "potat1", {}),
+    ):
+        with pytest.raises(BadRequestError):
+            asked(operation, model, **values)
 
 
 def test_what_can_be_done_with_what_is_there(

@@ -463,6 +463,37 @@ class Operations(Caller):
         wait: bool = True,
     ) -> Prediction: ...
 
+    @overload
+    def generate_image(
+        self,
+        prompt: str,
+        *,
+        model: str,
+        width: int | None = None,
+        height: int | None = None,
+        scheduler: GenerateImageAScheduler | GenerateImageBScheduler | GenerateImageCScheduler | None = None,
+        num_outputs: int | None = None,
+        guidance_scale: float | None = None,
+        negative_prompt: str | None = None,
+        num_inference_steps: int | None = None,
+        seed: int | None = None,
+        disable_safety_checker: bool | None = None,
+        prompt_strength: float | None = None,
+        lora_scale: float | None = None,
+        apply_watermark: bool | None = None,
+        image: Upload | None = None,
+        mask: Upload | None = None,
+        refine: Literal["no_refiner", "expert_ensemble_refiner", "base_image_refiner"] | None = None,
+        high_noise_frac: float | None = None,
+        refine_steps: int | None = None,
+        replicate_weights: str | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Prediction: ...
+
     def generate_image(
         self,
         prompt: str,
@@ -503,8 +534,8 @@ class Operations(Caller):
 
         Args:
             prompt: Description of the image.
-            model: Model to use; it selects the variant. Default: variant B with `image` or `mask`,
-                else variant A.
+            model: Model to use; it selects the variant. The name of an installed model is allowed.
+                Default: variant B with `image` or `mask`, else variant A.
             width: Width of the image. Variant A: 256 to 1280 px, a multiple of 8 (default:
                 ``1024``). The model works best at 1024 or 1280. Variants B and C: 256 to 2048 px, a
                 multiple of 8 (default: ``1024``). Ignored for an input image without a mask: the
@@ -647,6 +678,43 @@ class Operations(Caller):
         wait: bool = True,
     ) -> Prediction: ...
 
+    @overload
+    def upscale_image(
+        self,
+        image: Upload,
+        *,
+        model: str,
+        prompt: str | None = None,
+        negative_prompt: str | None = None,
+        scale_factor: float | None = None,
+        dynamic: float | None = None,
+        creativity: float | None = None,
+        resemblance: float | None = None,
+        tiling_width: int | None = None,
+        tiling_height: int | None = None,
+        sd_model: Literal["epicrealism_naturalSinRC1VAE.safetensors [84d76a0328]", "juggernaut_reborn.safetensors [338b85bc4f]", "flat2DAnimerge_v45Sharp.safetensors"] | None = None,
+        scheduler: UpscaleImageAScheduler | None = None,
+        num_inference_steps: int | None = None,
+        downscaling: bool | None = None,
+        downscaling_resolution: int | None = None,
+        sharpen: float | None = None,
+        output_format: Literal["webp", "jpg", "png"] | None = None,
+        seed: int | None = None,
+        multistep_factor: float | None = None,
+        lora_links: str | None = None,
+        custom_sd_model: str | None = None,
+        mask: Upload | None = None,
+        handfix: Literal["disabled", "hands_only", "image_and_hands"] | None = None,
+        pattern: bool | None = None,
+        scale: float | None = None,
+        face_enhance: bool | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        timeout: float | Timeout | None = None,
+        on_upload: Callable[[int, int | None], object] | None = None,
+        on_progress: Callable[[Prediction], object] | None = None,
+        wait: bool = True,
+    ) -> Prediction: ...
+
     def upscale_image(
         self,
         image: Upload,
@@ -690,8 +758,8 @@ class Operations(Caller):
 
         Args:
             image: Image to upscale.
-            model: Model to use; it selects the variant. Default: variant B with `scale` or
-                `face_enhance`, else variant A.
+            model: Model to use; it selects the variant. The name of an installed model is allowed.
+                Default: variant B with `scale` or `face_enhance`, else variant A.
             prompt: Description of the detail to add. It may contain LoRA tags, such as
                 `<lora:more_details:0.5>`. Variant A only. Default: ``'masterpiece, best quality,
                 highres, <lora:more_details:0.5> <lora:SDXLrender_v2.0:1>'``.
@@ -815,7 +883,8 @@ class Operations(Caller):
 
         Args:
             source: Recording to transcribe: any audio or video file.
-            model: Model to use. Default: ``turian/insanely-fast-whisper-with-video``.
+            model: Model to use; the name of an installed model is allowed. Default:
+                ``turian/insanely-fast-whisper-with-video``.
             url: URL of an audio or video file, or of an online video's page, instead of a file.
             task: Task: `transcribe` keeps the spoken language, `translate` translates to English.
                 Default: ``'transcribe'``.
@@ -892,7 +961,8 @@ class Operations(Caller):
 
         Args:
             prompt: Description of the video.
-            model: Model to use. Default: ``anotherjesse/zeroscope-v2-xl``.
+            model: Model to use; the name of an installed model is allowed. Default:
+                ``anotherjesse/zeroscope-v2-xl``.
             negative_prompt: Description of content to avoid. Default: ``'blurred, noisy, washed
                 out, distorted, broken'``.
             init_weight: How closely the output resembles the input video: 1 keeps the video
@@ -978,7 +1048,8 @@ class Operations(Caller):
 
         Args:
             prompt_a: Description of the music.
-            model: Model to use. Default: ``riffusion/riffusion``.
+            model: Model to use; the name of an installed model is allowed. Default:
+                ``riffusion/riffusion``.
             denoising: How strongly the seed spectrogram is changed; 0 keeps it unchanged. 0 to 1
                 (default: ``0.75``).
             prompt_b: Second prompt, which is mixed with the first.

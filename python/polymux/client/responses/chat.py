@@ -173,6 +173,8 @@ class ChatCompletion(Response):
         object: ``"chat.completion"``.
         created: Time of creation, in seconds since 1970.
         model: Model that generated the answer.
+        engine_model: Name of the server's installed model that did the work; None for upstreams,
+            which name theirs in `model`.
         choices: The answers, at least one.
         usage: Token counts and times; None if the server does not send them.
         system_fingerprint: Fingerprint of the configuration that the model ran with.
@@ -193,6 +195,7 @@ class ChatCompletion(Response):
     object: str | None = member("a string")
     created: int | None = member("an integer")
     model: str | None = member("a string")
+    engine_model: str | None = member("a string")
     system_fingerprint: str | None = member("a string")
     service_tier: str | None = member("a string")
     x_groq: dict[str, Any] | None = member("an object")

@@ -86,6 +86,8 @@ class Prediction(Response):
         status: ``"starting"``, ``"processing"``, ``"succeeded"``, ``"failed"``, ``"canceled"`` or
             ``"aborted"``.
         model: Model as ``owner/name``.
+        engine_model: Name of the model that did the work: of an installed model, or of an
+            upstream's model; None if unknown.
         version: Version of the model: 64 hexadecimal digits, or a name.
         input: Fields of the request, with files as URLs.
         output: Output of the job as received; None before it exists.
@@ -114,6 +116,7 @@ class Prediction(Response):
     id: str | None = member("a string")
     status: str = member("a string", required=True)
     model: str | None = member("a string")
+    engine_model: str | None = member("a string")
     version: str | None = member("a string")
     input: dict[str, Any] | None = member("an object")
     output: Any = member("anything")

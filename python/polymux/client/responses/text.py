@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from polymux._util.html_repr import markdown, preformatted
-from polymux.client.responses._base import Response, error_of, joined, keep, parsed, wrong
+from polymux.client.responses._base import (
+    Response,
+    error_of,
+    joined,
+    keep,
+    member,
+    parsed,
+    wrong,
+)
 from polymux.errors import DecodeError
 
 
@@ -17,6 +25,7 @@ class _OneText(Response):
     _names: ClassVar[tuple[str, ...]]
 
     text: str
+    engine_model: str | None = member("a string")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -35,6 +44,8 @@ class TextResponse(_OneText):
 
     Attributes:
         text: The text from the member ``response``; an array of strings is joined.
+        engine_model: Name of the model that did the work: of an installed model, or of an
+            upstream's model; None if unknown.
 
     Example:
         >>> import polymux
@@ -56,6 +67,7 @@ class OcrText(_OneText):
     Attributes:
         text: The text with line breaks; empty if there is none. From the member ``text`` or
             ``response``.
+        engine_model: Name of the model or program that read the text; None if unknown.
 
     Example:
         >>> import polymux

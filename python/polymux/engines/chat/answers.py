@@ -102,6 +102,8 @@ class Conversation:
         #: Request ID as in Groq's API, in addition to the response's ID.
         self._request = f"req_{secrets.token_hex(13)}"
         self._began = False
+        #: Name of the engine's model, for the first chunk.
+        self.engine_model = ""
         self._last: dict[str, Any] | None = None
         #: Index of the first response that is being generated.
         self.first = 0
@@ -175,7 +177,7 @@ class Conversation:
         if self._free:
             text = "".join((one.get("delta") or {}).get("content") or "" for one in choices)
             if text:
-                self._chunk({"response": text})
+                self._chunk({"response": text} | self._opening())
             return
         # Usage is sent at the end if requested. Progress of the prompt is not sent to clients.
         if not choices or (chunk.get("prompt_progress") and not any(map(_has_output, choices))):
@@ -190,13 +192,19 @@ class Conversation:
         if self._with_usage:
             made["usage"] = None
         if not self._began:
-            self._began = True
-            made["x_groq"] = {"id": self._request}
+            made |= self._opening() | {"x_groq": {"id": self._request}}
         self._let_go()
         if any(one["finish_reason"] for one in converted):
             self._last = made  # Wait for the usage, which is added to it.
         else:
             self._chunk(made)
+
+    def _opening(self) -> dict[str, str]:
+        """Return the model's name for the first chunk; empty for the others."""
+        if self._began:
+            return {}
+        self._began = True
+        return {"engine_model": self.engine_model} if self.engine_model else {}
 
     def _let_go(self, more: dict[str, Any] | None = None) -> None:
         """Send the delayed last chunk."""

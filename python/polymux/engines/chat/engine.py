@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.base import Engine, Output, context_tokens, hash_of, missing_package, threads
+from polymux.engines.base import (
+    Engine,
+    Output,
+    context_tokens,
+    hash_of,
+    missing_package,
+    model_name,
+    threads,
+)
 from polymux.engines.chat.answers import Conversation, Pace, of_library, refused
 from polymux.engines.chat.calls import RequiredCalls
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
@@ -184,13 +192,14 @@ class ChatEngine(Engine):
             raise engine_failed(f"cannot load chat model {path.name!r}: {error}") from None
         self._door.shut()
         self._version = hash_of(path)
+        self._engine_model = model_name(options, path.stem)
         facts = _facts(path)
         self._knows_tools = knows_tools(facts)
         self._control = control_pattern(control_tokens(facts))
         names = options.get("aliases") or [path.stem]
         self._names = [str(one) for one in names]
         return {
-            "model": path.name,
+            "model": self._engine_model,
             "version": self._version,
             "pictures": self._has_eyes,
             "device": "gpu" if self._on_gpu else "cpu",
@@ -226,6 +235,7 @@ class ChatEngine(Engine):
         conversation = Conversation(
             request, sink, token, self._called(request), schemas, count * longest, self._pace, calls
         )
+        conversation.engine_model = self._engine_model
         body = self._body(request, sink, calls)
         # The library generates at most `max_concurrency` responses at once; the others follow.
         for first in range(0, count, self.max_concurrency):

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
+from polymux import contract, errors
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
@@ -22,14 +22,15 @@ from polymux.engines.media.backend import (
 )
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import registry
-from polymux.models.roles import assign_models, needed_roles
+from polymux.models.roles import assign_models, needed_roles, request_of, stem_of
 from polymux.service.errors import status_error
-from polymux.service.model import Estimate, buffered_sink, unseen_sink
+from polymux.service.model import Estimate, ModelChoice, buffered_sink, unseen_sink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from polymux.contract import Variant
     from polymux.downloads.url_inputs import UrlFetcher
     from polymux.engines.registry import BackendContext
     from polymux.models.roles import ModelAssignment
@@ -99,6 +100,19 @@ class DiffusionBackend(MediaDelegatingBackend):
                 raise status_error(errors.NoBackendError, problem, param=param)
         refuse_unable(work, _UNABLE)
         self._inner.refuse(work)
+
+    def named_models(self, operation: str) -> Mapping[str, ModelChoice]:
+        """Return the models that are assigned to roles of the operation."""
+        found: dict[str, ModelChoice] = {}
+        for role, model in self._cast.models.items():
+            request = request_of(role)
+            if request is None or request[0] != operation:
+                continue
+            variants = contract.operation(operation).variants
+            shape = next(one for one in variants if request[1] in (one.id, ""))
+            values = {name: _choice(shape, name, stem) for name, stem in request[2].items()}
+            found.setdefault(model["name"], ModelChoice(shape.model, model["name"], values))
+        return found
 
     def _problem(self, role: str) -> str:
         """Return why a role's model is not available, with a remedy; empty if it is."""
@@ -214,6 +228,12 @@ class DiffusionBackend(MediaDelegatingBackend):
 
 
 _FILES = (*_PICTURES, _VIDEO)
+
+
+def _choice(shape: Variant, name: str, stem: str) -> str:
+    """Return the value of a field that names a checkpoint."""
+    choices = next(one.choices for one in shape.fields if one.name == name) or ()
+    return next(str(one) for one in choices if stem_of(str(one)) == stem)
 
 
 def _given(

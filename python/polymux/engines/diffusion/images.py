@@ -113,7 +113,8 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
             "no image passed the safety check. Change the prompt",
             code="content_filtered",
         )
-    return Output(files, manager.slot(plan.role).version, steps.metrics)
+    slot = manager.slot(plan.role)
+    return Output(files, slot.version, steps.metrics, slot.name)
 
 
 def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:

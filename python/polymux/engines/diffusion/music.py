@@ -81,7 +81,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         "audio": _played(picture, seed, sink, token),
         "spectrogram": _jpeg(picture, sink),
     }
-    return Output(files, slot.version, metrics)
+    return Output(files, slot.version, metrics, slot.name)
 
 
 def _alpha(values: Mapping[str, Any]) -> float:

@@ -115,7 +115,8 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         name = f"video-{number + 1}.mp4"
         files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
     metrics = steps.metrics | {"frames": float(plan.frames)}
-    return Output(files, manager.slot(plan.role).version, metrics)
+    slot = manager.slot(plan.role)
+    return Output(files, slot.version, metrics, slot.name)
 
 
 def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import stat
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
+from polymux import contract, errors
 from polymux._util.text import sentences
 from polymux.engines import estimates
+from polymux.engines.base import model_name
 from polymux.engines.media.engine import DECODE_AUDIO, LOAD_PICTURES
 from polymux.engines.process.supervisor import EngineBackend
 from polymux.engines.upscale import MAX_PIXELS
 from polymux.models.selection import remedy
 from polymux.service.backend import Backend, DelegatingBackend
 from polymux.service.errors import engine_failed, status_error
-from polymux.service.model import Upload, buffered_sink
+from polymux.service.model import ModelChoice, Upload, buffered_sink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,6 +110,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
         step: str,
         measure: Measure,
         variant: str = "",
+        model: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(engine, media)
@@ -115,6 +118,7 @@ class PreprocessingBackend(MediaDelegatingBackend):
         self._step = step
         self._measure = measure
         self._variant = variant
+        self._model = model
         self._options = dict(options or {})
 
     def refuse(self, work: OperationRequest) -> None:
@@ -129,6 +133,12 @@ class PreprocessingBackend(MediaDelegatingBackend):
         refuse_addresses(work, self._field)
         refuse_unable(work, _UNABLE)
         self._inner.refuse(work)
+
+    def named_models(self, operation: str) -> Mapping[str, ModelChoice]:
+        """Return the engine's model."""
+        variants = contract.operation(operation).variants
+        selector = next(one.model for one in variants if one.id == self._variant)
+        return {self._model: ModelChoice(selector, self._model)} if self._model else {}
 
     async def estimate(self, work: OperationRequest) -> Estimate:
         return await self._measure.estimate(work, self._field, self._media.run)
@@ -202,10 +212,18 @@ def refuse_unable(work: OperationRequest, unable: Mapping[str, tuple[Any, str]])
 
 
 def speech_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
-    measure = estimates.sound(_SPEECH_S)
     return PreprocessingBackend(
-        engine, context.media, field="audio", step=DECODE_AUDIO, measure=measure
+        engine,
+        context.media,
+        field="audio",
+        step=DECODE_AUDIO,
+        measure=estimates.sound(_SPEECH_S),
+        model=model_name(context.options, _file_of(context).name),
     )
+
+
+def _file_of(context: BackendContext) -> Path:
+    return Path(str(context.options.get("model", "")))
 
 
 def ocr_backend(engine: Backend, context: BackendContext) -> PreprocessingBackend:
@@ -232,6 +250,7 @@ def upscale_backend(engine: Backend, context: BackendContext) -> PreprocessingBa
         step=LOAD_PICTURES,
         measure=estimates.enlarged(_MEGAPIXEL_S, factor, max_pixels),
         variant="B",
+        model=model_name(context.options, _file_of(context).stem),
         options={"pages": 1, "mode": "any"},
     )
 

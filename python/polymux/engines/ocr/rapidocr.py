@@ -78,7 +78,7 @@ class RapidOcrEngine(Engine):
                     }
                 )
             )
-        return {"languages": list(_LANGUAGES)}
+        return {"model": "rapidocr", "languages": list(_LANGUAGES)}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         wanted = [one for one in str(request.values.get("lang") or "").split("+") if one]

@@ -74,7 +74,7 @@ class TesseractEngine(Engine):
         #: The language "osd" only detects the orientation of a page.
         self._finds_turns = _ORIENTATION in found
         self._languages = sorted(found - {_ORIENTATION})
-        return {"languages": self._languages}
+        return {"model": "tesseract", "languages": self._languages}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         wanted = str(request.values.get("lang") or self._default)

@@ -288,6 +288,7 @@ def _described(output: Output) -> dict[str, Any]:
         "value": _plain(output.value),
         "version": output.version,
         "metrics": dict(output.metrics),
+        "model": output.model,
     }
 
 

@@ -77,7 +77,8 @@ class InProcessBackend(Backend):
         finally:
             if doing.cancelled() or doing.exception() is not None or token.cancelled:
                 own.discard()
-        return OperationResult(own.made(output.value), output.version, dict(output.metrics))
+        made, metrics = own.made(output.value), dict(output.metrics)
+        return OperationResult(made, output.version, metrics, output.model)
 
     @staticmethod
     def _work(engine: Engine, request: Request, sink: EngineSink, token: Token) -> Any:

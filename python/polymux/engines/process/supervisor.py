@@ -276,6 +276,7 @@ class EngineBackend(Backend):
             async with self._suspect if is_suspect else nullcontext():
                 process = await self._ready(work.caller.id)
                 sink.version = process.facts.get("version")
+                sink.engine_model = str(process.facts.get("model", ""))
                 engine_task = EngineTask(self.name, self._supervision, process, sink)
                 ended = False
                 try:

@@ -192,7 +192,9 @@ class EngineTask:
             return data
         elif frame.kind == "done":
             value = decode_result(header["value"], {os.fspath(one.path): one for one in drafts})
-            return OperationResult(value, str(header["version"]), dict(header["metrics"]))
+            version, metrics = str(header["version"]), dict(header["metrics"])
+            model = header.get("model") or self._process.facts.get("model", "")
+            return OperationResult(value, version, metrics, str(model))
         elif frame.kind == "failed":
             if not 400 <= header["error"]["status"] < 600:
                 raise ValueError(f"status {header['error']['status']}")

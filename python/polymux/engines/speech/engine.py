@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux.engines.base import Engine, Output, hash_of, missing_package, threads
+from polymux.engines.base import Engine, Output, hash_of, missing_package, model_name, threads
 from polymux.engines.speech.silence import SilenceTrimmer
 from polymux.media.languages import code_of
 from polymux.service.errors import status_error
@@ -64,7 +64,7 @@ class SpeechEngine(Engine):
         self._beam = int(options.get("beam", 5))
         self._max_concurrency = int(options.get("batch", _CPU_BATCH))
         self._version = hash_of(folder / "model.bin")
-        return {"model": folder.name, "version": self._version}
+        return {"model": model_name(options, folder.name), "version": self._version}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
         samples = _samples(request.values["samples"], sink)

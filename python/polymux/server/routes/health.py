@@ -80,7 +80,7 @@ class OpenApi(Endpoint):
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
-        return openapi(self.state.settings.base_url)
+        return openapi(self.state.settings.base_url, self.state.service.routes)
 
 
 class Docs(Endpoint):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from polymux import contract, errors
-from polymux._util.text import display_name, shown
+from polymux._util.text import display_name
 from polymux.client.methods.results import RESULTS
 from polymux.server.auth.gate import check_body
 from polymux.server.http import body as bodies
@@ -18,7 +18,7 @@ from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.predictions import described_job, link
 from polymux.server.routes.sse import send_stream
 from polymux.service import job_table
-from polymux.service.errors import bad_request, draining, status_error
+from polymux.service.errors import bad_request, draining
 from polymux.service.model import OperationRequest, OperationResult, Upload, buffered_sink
 from polymux.service.service import is_job
 from polymux.service.warnings import warnings_fields
@@ -92,7 +92,9 @@ class OperationEndpoint(Endpoint):
 
     async def handle(self, asked: RequestContext) -> None:
         encoding = self.encoding_of(asked.access)
-        model = self._known_model(_model_of(asked.scope["query_string"]))
+        named = _model_of(asked.scope["query_string"])
+        choice = self.state.service.routes.choose_model(self.name, named)
+        model = choice.selector
         with ExitStack() as files:
             if encoding == "json":
                 checked = await self._read_json(asked, model)
@@ -103,6 +105,7 @@ class OperationEndpoint(Endpoint):
                 fields = await self.read_fields(asked, files)
                 checked = contract.read_form(self.name, fields, model=model)
             work = OperationRequest.of(checked, asked.access.caller, asked.access.request_id)
+            work = choice.applied(work)
             if work.streamed:
                 await send_stream(self.state, work, asked)
             elif not is_job(self.name):
@@ -110,19 +113,7 @@ class OperationEndpoint(Endpoint):
             else:
                 wait_s, stays = _preference(asked.access, self.state.settings.limits.wait_s)
                 job = await self.job_of(work, asked, files, wait_s, stays=stays)
-                return await self._answer(job, asked)
-        return None
-
-    def _known_model(self, model: str | None) -> str | None:
-        """Return the selector if the operation has it."""
-        variants = self.operation.variants
-        if model is None or not variants[0].model:
-            return model
-        if model.partition(":")[0] in [one.model for one in variants]:
-            return model
-        there = ", ".join(str(one.model) for one in variants)
-        message = f"{self.name}: unknown model {shown(model)} (known: {there})"
-        raise status_error(errors.BadRequestError, message, code="model_not_found", param="model")
+                await self._answer(job, asked)
 
     async def _call(self, work: OperationRequest, asked: RequestContext) -> None:
         sink = buffered_sink(self.state.service.store.media.draft)

@@ -150,8 +150,9 @@ class OpenAIUpstream(UpstreamBackend):
         took_s = asyncio.get_running_loop().time() - began
         whole = completion(self.name, value, took_s, work.operation)
         if work.operation == "chat":
-            return OperationResult(whole)
-        return OperationResult({"response": text_of(self.name, whole)})
+            return OperationResult(whole)  # It names the upstream's model itself.
+        model = str(whole.get("model") or self._model_of(work))
+        return OperationResult({"response": text_of(self.name, whole)}, engine_model=model)
 
     async def _chat_body(self, work: OperationRequest) -> dict[str, Any]:
         model = self._model_of(work)
@@ -169,7 +170,8 @@ class OpenAIUpstream(UpstreamBackend):
         )
         value = self._server.parsed(answer)
         output = transcript(self.name, value, work, sink)
-        return OperationResult(output, metrics=seconds_of(value))
+        model = self._model_of(work)
+        return OperationResult(output, metrics=seconds_of(value), engine_model=model)
 
     async def _generate_image(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
         body = image_request(
@@ -182,7 +184,8 @@ class OpenAIUpstream(UpstreamBackend):
         value = await self._server.ask_json(
             work.operation, "POST", "/images/generations", body, usual=SLOW
         )
-        return OperationResult(await images(self._server, value, work, sink, self._policy))
+        made = await images(self._server, value, work, sink, self._policy)
+        return OperationResult(made, engine_model=self._model_of(work))
 
     def _model_of(self, work: OperationRequest) -> str:
         """Return the upstream's model name; `refuse` has rejected requests without one."""

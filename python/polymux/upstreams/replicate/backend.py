@@ -151,7 +151,8 @@ class ReplicateUpstream(UpstreamBackend):
         used_version = ended.get("version")
         if isinstance(used_version, str) and _VERSION.fullmatch(used_version):
             version = used_version
-        return OperationResult(output, version or "hidden", _numbers(ended.get("metrics")))
+        metrics = _numbers(ended.get("metrics"))
+        return OperationResult(output, version or "hidden", metrics, target.model)
 
     async def close(self) -> None:
         """Close the connections after the cleanup requests of canceled work."""

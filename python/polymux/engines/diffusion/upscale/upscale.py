@@ -77,7 +77,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     made = work.done(numpy.asarray(picture))
     file = images.produced(made, values, plan, slot.name, sink)
     metrics = {"width": float(plan.size[0]), "height": float(plan.size[1])} | work.steps.metrics
-    return Output([file], slot.version, metrics)
+    return Output([file], slot.version, metrics, slot.name)
 
 
 class _Work:

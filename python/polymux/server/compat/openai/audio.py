@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux import contract
 from polymux._util.text import shown
 from polymux.client.responses import Prediction
-from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
+from polymux.server.compat.openai.errors import OpenAiEndpoint, selector, with_selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.compat.openai.transcripts import FORMS, Transcript
 from polymux.server.routes.operations import OperationEndpoint, job_fields
@@ -60,8 +60,10 @@ class Transcriptions(OpenAiEndpoint, OperationEndpoint):
         self.encoding_of(access)
         with ExitStack() as files:
             fields = await self.read_fields(asked, files)
+            fields, choice = with_selector(self.state.service.routes, self.name, fields)
             wanted = wanted_transcript(fields, translates=self.translates)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
+            work = choice.applied(work)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
             failure = job.failure

@@ -9,11 +9,13 @@ from polymux._util.text import shown
 from polymux.server.http.responses import error_headers, send_json
 from polymux.server.routes.endpoint import Endpoint, NotFound
 from polymux.service.errors import status_error
+from polymux.service.model import ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from polymux.server.http.responses import Fields, Send
+    from polymux.service.routes import Routes
 
 #: OpenAI's names of our error codes, which OpenAI clients check for.
 _CODES = {"unauthorized": "invalid_api_key", "rate_limited": "rate_limit_exceeded"}
@@ -54,6 +56,28 @@ class OpenAiEndpoint(Endpoint):
 
 class OpenAiNotFound(OpenAiEndpoint, NotFound):
     """Responds to unknown paths under ``/v1``."""
+
+
+def with_selector(
+    routes: Routes, operation: str, fields: list[tuple[str, Any]]
+) -> tuple[list[tuple[str, Any]], ModelChoice]:
+    """Replace the name of an installed model in a request by the model's selector.
+
+    Returns:
+        The fields and the choice. Other names stay unchanged, and choose no installed model.
+
+    Raises:
+        NotFoundError: The model is unknown.
+    """
+    named, known = routes.named_models(operation), model_names(operation)
+    given = dict(fields).get("model")
+    if not isinstance(given, str) or given in ("", FIRST_MODEL) or given in known:
+        return fields, ModelChoice(None)
+    if given not in named:
+        raise _unknown(given, [*known, *named])
+    choice = named[given]
+    changed = [(name, choice.selector if name == "model" else one) for name, one in fields]
+    return changed, choice
 
 
 def selector(operation: str, name: str | None, default: str) -> str:

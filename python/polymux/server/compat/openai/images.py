@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract, errors
 from polymux._util.text import shown
-from polymux.server.compat.openai.errors import OpenAiEndpoint, selector
+from polymux.server.compat.openai.errors import OpenAiEndpoint, selector, with_selector
 from polymux.server.compat.openai.fields import GivenFields, checked
 from polymux.server.http import body as bodies
 from polymux.server.routes.operations import OperationEndpoint, job_fields
@@ -63,8 +63,10 @@ class ImageGenerations(OpenAiEndpoint, OperationEndpoint):
                 limits, longest = self.state.settings.limits, self.max_json_bytes
                 body = await bodies.whole_object(asked.receive, longest, limits, self.name)
                 fields = list(body.items())
+            fields, choice = with_selector(self.state.service.routes, self.name, fields)
             wanted = wanted_images(fields, edits=self.edits)
             work = OperationRequest.of(wanted.request, access.caller, access.request_id)
+            work = choice.applied(work)
             job = await self.job_of(work, asked, files)
         if job.status != "succeeded":
             await self.tell(asked.send, job.failure, access.request_id, job_fields(job))
