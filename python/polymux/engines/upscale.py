@@ -121,7 +121,7 @@ class UpscaleEngine(Engine):
         size = max(1, round(width * scale)), max(1, round(height * scale))
         count = passes(self._factor, scale, width * height, self._max_pixels)
         largest = max(size[0] * size[1], width * height * self._factor**2)
-        if count == 0 or largest > self._max_pixels:
+        if largest > self._max_pixels:  # Also if not even one pass is possible.
             raise status_error(
                 errors.RequestTooLargeError,
                 f"scale={scale:g}: output too large (got {largest / 1e6:.0f} megapixels, allowed "
