@@ -43,7 +43,8 @@ def body_schema(
 ) -> dict[str, Any]:
     """Return the schema of a body.
 
-    A form has no null. Without `rules`, only the description of a form has the rules between fields.
+    A form has no null. Without `rules`, only the description of a form has the rules between its
+    fields.
     """
     bodies = _Bodies(contract, form=form, titles=titles, rules=rules)
     schema = bodies.object(variant.fields, variant.rules)
