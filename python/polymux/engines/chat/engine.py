@@ -32,6 +32,7 @@ from polymux.engines.chat.answers import Conversation, Pace, of_library, refused
 from polymux.engines.chat.calls import RequiredCalls
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.chat.json_schema import ChatSchemas, for_grammar
+from polymux.engines.chat.openmp import OpenMpThreads
 from polymux.engines.chat.requests import (
     check_tools,
     control_pattern,
@@ -168,10 +169,12 @@ class ChatEngine(Engine):
         Raises:
             NoBackendError: The package or the file is missing.
         """
+        self._threads = OpenMpThreads(threads())
         try:
             import xllamacpp
         except ImportError:
             raise missing_package("chat", "xllamacpp", "chat") from None
+        self._threads.attach(xllamacpp.xllamacpp.__file__)
         path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():
             raise status_error(
@@ -246,9 +249,14 @@ class ChatEngine(Engine):
         return Output(conversation.finished(), self._version, conversation.metrics())
 
     def _ask(self, body: dict[str, Any], conversation: Conversation, token: Token) -> None:
+        def take(chunks: Any) -> bool:
+            self._threads.adapt()
+            return conversation.take(chunks)
+
         token.check()
+        self._threads.adapt()
         try:
-            response = self._server.handle_chat_completions(body, conversation.take)
+            response = self._server.handle_chat_completions(body, take)
         except (ValueError, RuntimeError) as error:
             raise refused(str(error), conversation.schema_param) from None
         token.check()

@@ -1,0 +1,1 @@
+"""Chat beside other processes."""

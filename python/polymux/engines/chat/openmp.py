@@ -1,0 +1,80 @@
+"""The number of OpenMP threads that llama.cpp uses, adapted to the load of the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from pathlib import Path
+
+from polymux._native import _core
+
+_INTERVAL_S = 0.2
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class OpenMpThreads:
+    """Limits the threads to the processors that other processes leave free.
+
+    The threads wait for each other many times per token. If one of them shares its processor, all
+    wait: on two processors, of which one is busy, two threads are half as fast as one.
+
+    Args:
+        most: Maximum number of threads, for which the library is configured.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._processors = os.sched_getaffinity(0)
+        self._openmp = _loaded() if most > 1 else None
+        self._sample = self._sampled()
+
+    def attach(self, module_file: str) -> None:
+        """Connect with the OpenMP of the library in `module_file`, which must be loaded now."""
+        if self._openmp is None:
+            return
+        try:
+            parallel = ctypes.CDLL(module_file).GOMP_parallel
+        except AttributeError:
+            self._openmp = None  # A build without GCC's OpenMP, which does not call ours either.
+        else:
+            self._openmp.polymux_openmp_forward(parallel)
+
+    def adapt(self) -> None:
+        """Set the number of threads for the next tokens. Call it often, from any thread."""
+        if self._openmp is None or not self._lock.acquire(blocking=False):
+            return
+        try:
+            before, now = self._sample, self._sampled()
+            passed_s = now[0] - before[0]
+            if passed_s < _INTERVAL_S:
+                return
+            self._sample = now
+            others = (now[1] - before[1] - (now[2] - before[2])) / passed_s
+            free = round(len(self._processors) - others)
+            self._openmp.polymux_openmp_limit(max(1, min(free, self._most)))
+        finally:
+            self._lock.release()
+
+    def _sampled(self) -> tuple[float, float, float]:
+        """Return the time, and the CPU seconds of all processes and of this one."""
+        names = {f"cpu{one}" for one in self._processors}
+        ticks = 0
+        for line in Path("/proc/stat").read_text("ascii").splitlines():
+            name, *values = line.split()
+            if name in names:
+                user, nice, system, _, _, interrupts, soft_interrupts, stolen = values[:8]
+                parts = (user, nice, system, interrupts, soft_interrupts, stolen)
+                ticks += sum(map(int, parts))
+        return time.monotonic(), ticks / _TICKS_PER_S, time.process_time()
+
+
+def _loaded() -> ctypes.CDLL | None:
+    """Load our GOMP_parallel, which libraries that are loaded later call."""
+    try:
+        library = Path(_core.__file__).with_name("_openmp.so")
+        return ctypes.CDLL(os.fspath(library), ctypes.RTLD_GLOBAL)
+    except OSError:
+        return None
