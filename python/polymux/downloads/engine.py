@@ -72,9 +72,10 @@ _NO_CONNECTION = re.compile(
 _INTERNAL = re.compile(r"--\w|yt-dlp|://|caused by|extract|ffmpeg|\w\(|[\[\]{}<>]", re.IGNORECASE)
 _ASK = "Check the URL in a browser"
 #: Pattern of yt-dlp's message, and the error class, status, code and message that replace it.
+#: `{got}` is the status with which the site answered, if any.
 _REASONS = (
     (_GONE, errors.NotFoundError, 404, "gone",
-     f"the media was not found: the site says that it is private, deleted or missing. {_ASK}"),
+     "the media was not found: the site says that it is private, deleted or missing{got}. " + _ASK),
     (_LOCKED, errors.UnprocessableEntityError, 422, "encrypted",
      "the media is copy-protected (DRM), which is not supported. Use another source"),
     (_OF_NO_WEB, errors.BadRequestError, 400, "url_refused",
@@ -82,7 +83,7 @@ _REASONS = (
     (_NO_MEDIA, errors.APIStatusError, 415, "unsupported_media",
      f"the page contains no supported media. {_ASK}, or use the URL of a media file"),
     (_LOGIN, errors.InternalServerError, 502, "upstream_failed",
-     "the site requires a login or an age check. The server's administrator can configure "
+     "the site requires a login or an age check{got}. The server's administrator can configure "
      "`cookies` in [download]"),
     (_REGION, errors.InternalServerError, 502, "upstream_failed",
      "the site does not offer the media in the country of the server. The server's administrator "
@@ -406,14 +407,15 @@ def _failure(error: Any) -> errors.PolymuxError:
         inner = inner.__cause__ or inner.__context__
     text = _COLOURS.sub("", str(error))
     _tell_operator(text)
+    refused = _STATUS.search(text)
+    got = f" (got status {refused[1]})" if refused else ""
     for pattern, kind, status, code, message in _REASONS:
         if pattern.search(text):
+            message = message.format(got=got)
             return status_error(kind, message, code=code, status=status, param="url")
-    refused = _STATUS.search(text)
-    if refused is not None:
+    if refused:
         return site_failed(
-            f"the site refused the download (got status {refused[1]}). Try again later, or use "
-            "another source"
+            f"the site refused the download{got}. Try again later, or use another source"
         )
     words = _words_of_site(first)
     if words:
