@@ -21,7 +21,7 @@ def contender(name: str, side: str, threads: int, others: int) -> Variant:
 def case(title: str, others: int) -> Case:
     than = TWO if others == 0 else ONE
     most = 1.05 if others == 0 else 1.2
-    goal = Goal(f"{title}: time over {than}", most, than, SECONDS, at_most=True)
+    goal = Goal(f"time over {than}", most, than, SECONDS, at_most=True)
     contenders = (
         contender(OURS, "ours", 2, others),
         contender(ONE, "plain", 1, others),

@@ -72,6 +72,7 @@ def test_values_are_sent_as_the_server_reads_them() -> None:
     [("upscale_image", {"image": SOUND, "scale": 3}, "B"), ("upscale_image", {"image": SOUND}, "A"),
      ("generate_image", {"prompt": "x"}, "A"),
      ("generate_image", {"prompt": "x", "refine_steps": 3}, "B"),
+     ("generate_image", {"prompt": "x", "image": b"PNG"}, "B"),
      ("generate_image", {"prompt": "x", "guidance_scale": 0.5, "num_inference_steps": 90}, "C")],
 )  # fmt: skip
 def test_a_server_s_model_may_be_named(

@@ -151,7 +151,7 @@ def choose_variant(
 def _is_valid(operation: str, variant: str, given: dict[str, Any]) -> bool:
     try:
         core.check(operation, variant, given)
-    except InvalidRequestError:
+    except (InvalidRequestError, TypeError):  # No file is valid in the JSON of another variant.
         return False
     return True
 

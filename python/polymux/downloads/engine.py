@@ -397,6 +397,10 @@ def _failure(error: Any) -> errors.PolymuxError:
     Clients do not see yt-dlp's message, which contains names of its modules and advice for people
     who run it themselves.
     """
+    if isinstance(error, errors.PolymuxError):
+        return error
+    if isinstance(error, OSError):  # Such as a full disk.
+        return site_failed(f"a downloaded file could not be written: {error.strerror or 'failed'}")
     info = getattr(error, "exc_info", None)
     first = inner = info[1] if isinstance(info, tuple) else None
     while inner is not None:
@@ -407,6 +411,8 @@ def _failure(error: Any) -> errors.PolymuxError:
         inner = inner.__cause__ or inner.__context__
     text = _COLOURS.sub("", str(error))
     _tell_operator(text)
+    # The client chooses the URL, of which yt-dlp's message has a part before the reason.
+    text = text.replace(f" {getattr(first, 'video_id', None)}: ", " ", 1)
     refused = _STATUS.search(text)
     got = f" (got status {refused[1]})" if refused else ""
     for pattern, kind, status, code, message in _REASONS:
@@ -417,11 +423,11 @@ def _failure(error: Any) -> errors.PolymuxError:
         return site_failed(
             f"the site refused the download{got}. Try again later, or use another source"
         )
+    if _NO_CONNECTION.search(text):
+        return site_failed(f"cannot connect to the site, or the connection timed out. {_ASK}")
     words = _words_of_site(first)
     if words:
         return site_failed(f"the site did not provide the media (it says {shown(words)}). {_ASK}")
-    if _NO_CONNECTION.search(text):
-        return site_failed(f"cannot connect to the site, or the connection timed out. {_ASK}")
     return site_failed(
         f"the site's page cannot be read: it may have changed. {_ASK}. If it plays there, the "
         "server's administrator can update yt-dlp"

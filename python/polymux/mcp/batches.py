@@ -66,7 +66,7 @@ def checked(
 
     Args:
         batch: The items.
-        running: Ids of requests in earlier batches. Default: none.
+        running: Ids of requests in earlier batches, as `key_of` returns them. Default: none.
     """
     messages: list[types.JSONRPCMessage] = []
     failed: list[types.JSONRPCError] = []
@@ -81,12 +81,20 @@ def checked(
             if message.method == _INITIALIZE:
                 failed.append(invalid("batch: must not contain initialize. Send it separately"))
                 continue
-            if message.id in ids or message.id in running:
+            key = key_of(message.id)
+            if key in ids or key in running:
                 failed.append(invalid("batch: contains an id that another request has"))
                 continue
-            ids.add(message.id)
+            ids.add(key)
         messages.append(message)
     return messages, failed
+
+
+def key_of(request_id: types.RequestId) -> types.RequestId:
+    """Return what the SDK finds a request by: the ids 7 and "7" are the same."""
+    from mcp.shared.dispatcher import coerce_request_id
+
+    return coerce_request_id(request_id)
 
 
 def invalid(message: str, code: int = types.INVALID_REQUEST) -> types.JSONRPCError:

@@ -163,7 +163,7 @@ class _Answers:
         messages, failed = batches.checked(batch, self._waiting)
         answers: list[types.JSONRPCMessage] = [*failed]
         requests = [one for one in messages if isinstance(one, types.JSONRPCRequest)]
-        self._waiting.update((one.id, answers) for one in requests)
+        self._waiting.update((batches.key_of(one.id), answers) for one in requests)
         await self._end(answers)
         return [one.model_dump_json(by_alias=True, exclude_unset=True) for one in messages]
 
@@ -182,21 +182,28 @@ class _Answers:
             and message.params
         ):
             number = message.params.get("requestId")
-            if isinstance(number, int | str) and number in self._waiting:
-                await self._end(self._waiting.pop(number))
+            if isinstance(number, bool) or not isinstance(number, int | str):
+                return
+            answers = self._waiting.pop(batches.key_of(number), None)
+            if answers is not None:
+                await self._end(answers)
 
     async def send(self, item: SessionMessage) -> None:
-        message = item.message
+        answers = self._batch_of(item.message)
+        if answers is None:
+            await self.stream.send(item)
+        else:
+            answers.append(item.message)
+            await self._end(answers)
+
+    def _batch_of(self, message: types.JSONRPCMessage) -> list[types.JSONRPCMessage] | None:
+        """Return the answers of the batch that waits for this one."""
         if (
             isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
             and message.id is not None
-            and message.id in self._waiting
         ):
-            answers = self._waiting.pop(message.id)
-            answers.append(message)
-            await self._end(answers)
-        else:
-            await self.stream.send(item)
+            return self._waiting.pop(batches.key_of(message.id), None)
+        return None
 
     async def _end(self, answers: list[types.JSONRPCMessage]) -> None:
         """Send the answers to a batch if none is missing."""

@@ -199,7 +199,9 @@ class SummaryBackend(Backend):
         self, values: dict[str, Any], work: OperationRequest, sink: ProgressSink, cut: list[str]
     ) -> str:
         product = await self._asked("chat", values, work, sink.part(0, 0))
-        sink.engine_model = product.engine_model
+        # Answers of upstreams name the model themselves.
+        named = product.engine_model or product.output.get("engine_model")
+        sink.engine_model = str(named or product.output.get("model") or "")
         choice = product.output["choices"][0]
         text = spoken(str(choice["message"].get("content") or ""))
         if not text:

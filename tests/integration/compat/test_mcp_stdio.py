@@ -255,14 +255,15 @@ def test_a_batch(folder: Path) -> None:
     assert [error_code(one) for one in rest if not isinstance(one, list)] == [(None, -32600)] * 2
 
 
-def test_a_canceled_request_of_a_batch(folder: Path) -> None:
-    """It gets no answer, and the others get theirs."""
+@pytest.mark.parametrize("number", [2, "2"])
+def test_a_canceled_request_of_a_batch(folder: Path, number: int | str) -> None:
+    """It gets no answer, and the others get theirs. A number may be written as a string."""
     (folder / "long.wav").write_bytes(wav(600.0))
     call = {"name": "convert_to_mp3", "arguments": {"file": "long.wav"}}
     lines = [
         handshake("2025-03-26"),
         batch(message("tools/call", call, 2), message("ping", number=3)),
-        message("notifications/cancelled", {"requestId": 2}, None),
+        message("notifications/cancelled", {"requestId": number}, None),
     ]
     _, answers = answers_to(folder, lines, 2)
     assert [one["id"] for one in answers] == [3]

@@ -214,6 +214,14 @@ def test_a_file_without_a_name(server: PolymuxServer, box: HashingBox, kind: str
     assert box.backend.hashes[-1] == hash_of(data)
 
 
+def test_an_empty_file_without_a_name(server: PolymuxServer) -> None:
+    """It means that no file was chosen, so the request is valid; this server has no engine."""
+    head = b"--bbbb\r\nContent-Disposition: form-data; name=mask\r\nContent-Type: image/png\r\n\r\n"
+    body, _ = form(("prompt", "x"), boundary="bbbb")
+    path = "/api/v1/modelhost/imagegeneration?model=lorenzomarines/astra"
+    assert send(server, head + b"\r\n" + body, path=path).json()["code"] == "no_backend"
+
+
 def test_a_file_without_a_name_and_a_type(server: PolymuxServer) -> None:
     """The error says how to send it."""
     head = b"--bbbb\r\nContent-Disposition: form-data; name=file\r\n\r\n"

@@ -70,6 +70,25 @@ def test_no_word_of_yt_dlp_reaches_clients(
     assert words[:20] in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("page", ["gift-certificate", "login", "redirect", "private"])
+def test_the_name_of_the_page_is_no_reason(page: str) -> None:
+    errors = [
+        _failure(DownloadError(f"ERROR: {inner}", (ExtractorError, inner, None)))
+        for inner in (
+            ExtractorError("HTTP Error 503: Service Unavailable", video_id=name, ie="site")
+            for name in (page, "a1")
+        )
+    ]
+    assert str(errors[0]) == str(errors[1])
+
+
+def test_a_timeout_is_not_said_by_the_site() -> None:
+    words = "Unable to download webpage: The read operation timed out"
+    inner = ExtractorError(words, expected=True, video_id="a1", ie="site")
+    error = _failure(DownloadError(f"ERROR: {inner}", (ExtractorError, inner, None)))
+    assert words not in str(error)
+
+
 def test_words_of_any_length_and_kind() -> None:
     error = failure_of("[site] a1: \x1b[31m" + "no\u202e" * 1000)
     assert len(str(error)) < 400

@@ -29,7 +29,12 @@ class OpenMpThreads:
         self._lock = threading.Lock()
         self._processors = os.sched_getaffinity(0)
         self._openmp = _loaded() if most > 1 else None
-        self._sample = self._sampled()
+        self._sample = (0.0, 0.0, 0.0)
+        if self._openmp is not None:
+            try:
+                self._sample = self._sampled()
+            except (OSError, ValueError):  # No /proc, or another format.
+                self._openmp = None
 
     def attach(self, module_file: str) -> None:
         """Connect with the OpenMP of the library in `module_file`, which must be loaded now."""
@@ -47,11 +52,11 @@ class OpenMpThreads:
         if self._openmp is None or not self._lock.acquire(blocking=False):
             return
         try:
-            before, now = self._sample, self._sampled()
-            passed_s = now[0] - before[0]
-            if passed_s < _INTERVAL_S:
+            before = self._sample
+            if time.monotonic() - before[0] < _INTERVAL_S:
                 return
-            self._sample = now
+            now = self._sample = self._sampled()
+            passed_s = now[0] - before[0]
             others = (now[1] - before[1] - (now[2] - before[2])) / passed_s
             free = round(len(self._processors) - others)
             self._openmp.polymux_openmp_limit(max(1, min(free, self._most)))

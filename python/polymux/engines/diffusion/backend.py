@@ -102,8 +102,12 @@ class DiffusionBackend(MediaDelegatingBackend):
         self._inner.refuse(work)
 
     def named_models(self, operation: str) -> Mapping[str, ModelChoice]:
-        """Return the models that are assigned to roles of the operation."""
+        """Return the models that are assigned to roles of the operation.
+
+        The name of a model with several roles selects the variant with most fields.
+        """
         found: dict[str, ModelChoice] = {}
+        counts: dict[str, int] = {}
         for role, model in self._cast.models.items():
             request = request_of(role)
             if request is None or request[0] != operation:
@@ -111,7 +115,10 @@ class DiffusionBackend(MediaDelegatingBackend):
             variants = contract.operation(operation).variants
             shape = next(one for one in variants if request[1] in (one.id, ""))
             values = {name: _choice(shape, name, stem) for name, stem in request[2].items()}
-            found.setdefault(model["name"], ModelChoice(shape.model, model["name"], values))
+            called = model["name"]
+            if len(shape.fields) > counts.get(called, 0):
+                found[called] = ModelChoice(shape.model, called, values)
+                counts[called] = len(shape.fields)
         return found
 
     def _problem(self, role: str) -> str:

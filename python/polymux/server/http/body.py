@@ -255,6 +255,7 @@ class _FormReader:
         self._text_bytes = 0
         self._field = ""
         self._upload: _Spooled | None = None
+        self._is_named = False
         self._waiting: list[tuple[_Spooled, bytes | None]] = []
         self.waiting_bytes = 0
 
@@ -341,6 +342,7 @@ class _FormReader:
             self._text = bytearray()
             return
         # A file part needs no file name (RFC 7578, 4.2).
+        self._is_named = "filename" in options
         given = options.get("filename", self._field.encode())
         name = _without_folders(given.decode("utf-8", "backslashreplace"))
         if len(self.form.drafts) >= _MAX_FILES:
@@ -376,9 +378,9 @@ class _FormReader:
         elif self._upload is not None:
             upload = self._upload
             self._waiting.append((upload, None))
-            made = Upload(
-                upload.draft.path, upload.file_name, upload.content_type, upload.size_bytes
-            )
+            # Without a file name, an empty part means that no file was chosen.
+            name = upload.file_name if self._is_named or upload.size_bytes else ""
+            made = Upload(upload.draft.path, name, upload.content_type, upload.size_bytes)
             self.form.fields.append((self._field, made))
             self._upload = None
 
