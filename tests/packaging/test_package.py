@@ -177,7 +177,7 @@ def test_installed_library_defines_its_own_names_alone(prefix: Path) -> None:
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_shared_libraries(tone: Path, tmp_path: Path, is_whole: bool) -> None:
     """They export the names of polymux alone, and a project needs no other package to link them."""
-    settings = ["BUILD_SHARED_LIBS=ON"]
+    settings = ["BUILD_SHARED_LIBS=ON", "CMAKE_UNITY_BUILD=ON"]
     if not is_whole:
         settings += ["POLYMUX_MEDIA=OFF", "POLYMUX_TRANSPORT=OFF"]
     shared = installed_prefix(f"test-shared-{'whole' if is_whole else 'core'}", *settings)
