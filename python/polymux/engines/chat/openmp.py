@@ -20,7 +20,7 @@ class OpenMpThreads:
     The threads wait for each other many times per token. If one of them shares its processor, all
     wait: on two processors, of which one is busy, two threads are half as fast as one.
 
-    The process must not load another library with an OpenMP of its own, such as torch.
+    The process must not load another library that uses another OpenMP, such as torch.
 
     Args:
         most: Maximum number of threads, for which the library is configured.
