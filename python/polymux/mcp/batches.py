@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
+from mcp.shared.dispatcher import coerce_request_id
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -92,8 +93,6 @@ def checked(
 
 def key_of(request_id: types.RequestId) -> types.RequestId:
     """Return what the SDK finds a request by: the ids 7 and "7" are the same."""
-    from mcp.shared.dispatcher import coerce_request_id
-
     return coerce_request_id(request_id)
 
 

@@ -35,13 +35,17 @@ def test_an_answer_has_one_id_and_one_time(tmp_path: Path) -> None:
     assert {(one["id"], one["created"]) for one in sink.chunks} == {("c0", 1000)}
 
 
-def test_a_schema_must_not_hold_up_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Unless the model is as slow without a schema."""
-    now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the engine's clocks in seconds, as the only item. Tests change it."""
+    time_s = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time_s[0], process_time=lambda: time_s[0])
     monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
+    return time_s
+
+
+def test_a_schema_must_not_hold_up_the_engine(tmp_path: Path, now: list[float]) -> None:
+    """Unless the model is as slow without a schema."""
     form = {"type": "json_object", "schema": {"type": "object"}}
 
     def taken(prompt_s: float, token_s: float, values: dict[str, object]) -> list[bool]:
@@ -79,12 +83,7 @@ def test_text_becomes_calls(size: int) -> None:
     assert list(found) == given
 
 
-def test_a_required_call_must_not_hold_up_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
-    monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
+def test_a_required_call_must_not_hold_up_the_engine(tmp_path: Path, now: list[float]) -> None:
     values = {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}
     request = Request("chat", "", "m", values, frozenset(values))
     calls, sink = RequiredCalls.of(request), HeardSink(tmp_path)
@@ -97,11 +96,8 @@ def test_a_required_call_must_not_hold_up_the_engine(
     assert caught.value.param == "tools"
 
 
-def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_answer_tells_how_far_it_is(tmp_path: Path, now: list[float]) -> None:
     """Progress comes once a second until the first text, and not for a streamed answer."""
-    now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0])
-    monkeypatch.setattr("polymux.engines.chat.answers.time", clock)
     progress = {}
     for stream in (False, True):
         sink = HeardSink(tmp_path)

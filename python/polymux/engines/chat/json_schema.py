@@ -488,7 +488,7 @@ def for_grammar(value: Any, *, root: str = "#", is_named: bool = False) -> Any:
 
     Args:
         value: A schema, or an object or list that contains schemas.
-        root: Where the schema will be, for its references.
+        root: Reference to the place of the schema, which its own references begin with.
         is_named: Whether the object maps names chosen by the client to schemas.
 
     Example:
