@@ -174,7 +174,7 @@ class ChatEngine(Engine):
             import xllamacpp
         except ImportError:
             raise missing_package("chat", "xllamacpp", "chat") from None
-        self._threads.attach(xllamacpp.xllamacpp.__file__)
+        self._threads.attach(xllamacpp)
         path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():
             raise status_error(

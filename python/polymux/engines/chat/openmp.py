@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from polymux._native import _core
 
@@ -38,12 +39,12 @@ class OpenMpThreads:
             except (OSError, ValueError):  # No /proc, or another format.
                 self._openmp = None
 
-    def attach(self, module_file: str) -> None:
-        """Connect with the OpenMP of the library in `module_file`, which must be loaded now."""
+    def attach(self, xllamacpp: Any) -> None:
+        """Connect with the OpenMP that the package `xllamacpp` has loaded."""
         if self._openmp is None:
             return
         try:
-            parallel = ctypes.CDLL(module_file).GOMP_parallel
+            parallel = ctypes.CDLL(xllamacpp.xllamacpp.__file__).GOMP_parallel
         except AttributeError:
             self._openmp = None  # A build without GCC's OpenMP, which does not call ours either.
         else:
