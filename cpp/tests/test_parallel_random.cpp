@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <numbers>
 #include <random>
 #include <span>
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "media/mp3/lame_library.h"
 #include "media/mp3/segment_plan.hpp"
 #include "parallel_support.hpp"
 #include "polymux/media/mp3/frame.hpp"
@@ -312,6 +314,37 @@ std::vector<std::string> frames_of_ffmpeg(const Conversion& conversion,
     return frames;
 }
 
+std::string encoded_by(const polymux_lame& build, const Conversion& conversion) {
+    const EncoderSettings& settings = conversion.settings;
+    polymux_lame_settings lame{.sample_rate_hz = settings.sample_rate_hz,
+                               .channels = settings.channels,
+                               .rate_control = polymux_lame_cbr,
+                               .bitrate_kbps = settings.bitrate_bps / 1000,
+                               .vbr_quality = static_cast<float>(settings.vbr_quality),
+                               .quality = settings.preset == Preset::fast ? 7 : 4};
+    if (settings.rate_control == RateControl::abr) lame.rate_control = polymux_lame_abr;
+    if (settings.rate_control == RateControl::vbr) lame.rate_control = polymux_lame_vbr;
+    const std::unique_ptr<lame_global_struct, int (*)(lame_global_struct*)> encoder(
+        build.create(&lame), build.destroy);
+    REQUIRE(encoder);
+    std::string bytes;
+    std::vector<unsigned char> room(1U << 16U);
+    const auto take = [&](int count) {
+        REQUIRE(count >= 0);
+        bytes.append(room.begin(), room.begin() + count);
+    };
+    const auto& left = conversion.pcm.planes.front();
+    const auto& right = conversion.pcm.planes.back();
+    const std::size_t step = 1152;
+    for (std::size_t begin = 0; begin < left.size(); begin += step) {
+        take(build.encode_s16(encoder.get(), left.data() + begin, right.data() + begin,
+                              static_cast<int>(std::min(step, left.size() - begin)), room.data(),
+                              static_cast<int>(room.size())));
+    }
+    take(build.flush(encoder.get(), room.data(), static_cast<int>(room.size())));
+    return bytes;
+}
+
 struct Counts {
     int files = 0;
     int parallel = 0;
@@ -352,6 +385,19 @@ TEST_CASE("random conversions equal those of one encoder") {
                             << " repairs, " << counts.reported << " reported as not identical");
     }
 }
+
+#ifdef POLYMUX_LAME_AVX2
+TEST_CASE("both builds of LAME code the same") {
+    REQUIRE(__builtin_cpu_supports("avx2"));
+    const std::uint64_t seed = first_seed();
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        const Conversion conversion = random_conversion(seed + i);
+        CAPTURE(seed + i);
+        CHECK(encoded_by(polymux_lame_avx2, conversion) ==
+              encoded_by(polymux_lame_baseline, conversion));
+    }
+}
+#endif
 
 TEST_CASE("random conversions equal those of the ffmpeg program") {
     const std::uint64_t count = number_from("POLYMUX_MP3_PROGRAM_CASES", 20);

@@ -175,6 +175,36 @@ FLOAT   pow43[PRECALC_SIZE];
 /* initialized in first call to iteration_init */
 #ifdef TAKEHIRO_IEEE754_HACK
 FLOAT   adj43asm[PRECALC_SIZE];
+#ifdef __AVX2__
+#include "lines_avx2.h" /* polymux */
+FLOAT   least_of_index[max_index + 1];
+
+/* As quantize_lines_xrpow in takehiro.c. */
+static int
+quantized(FLOAT x, int rounded)
+{
+    union {
+        float   f;
+        int     i;
+    } fi;
+    fi.f = (double) x + 65536 * 128 + adj43asm[rounded];
+    return fi.i - 0x4b000000;
+}
+
+void
+init_least_of_index(void)
+{
+    int     i;
+    for (i = 1; i <= max_index; i++) {
+        FLOAT   least = i - 0.5 - adj43asm[i];
+        while (quantized(least, i) < i)
+            least = nextafterf(least, i + 1);
+        while (quantized(nextafterf(least, 0), i) == i)
+            least = nextafterf(least, 0);
+        least_of_index[i] = least;
+    }
+}
+#endif
 #else
 FLOAT   adj43[PRECALC_SIZE];
 #endif
@@ -356,6 +386,9 @@ iteration_init(lame_internal_flags * gfc)
         adj43asm[0] = 0.0;
         for (i = 1; i < PRECALC_SIZE; i++)
             adj43asm[i] = i - 0.5 - pow(0.5 * (pow43[i - 1] + pow43[i]), 0.75);
+#ifdef __AVX2__ /* polymux */
+        init_least_of_index();
+#endif
 #else
         for (i = 0; i < PRECALC_SIZE - 1; i++)
             adj43[i] = (i + 1) - pow(0.5 * (pow43[i] + pow43[i + 1]), 0.75);

@@ -32,6 +32,9 @@
 #include "encoder.h"
 #include "util.h"
 #include "quantize_pvt.h"
+#ifdef __AVX2__
+#include "lines_avx2.h" /* polymux */
+#endif
 #include "tables.h"
 
 
@@ -142,7 +145,7 @@ typedef union {
 
 
 static void
-quantize_lines_xrpow(unsigned int l, FLOAT istep, const FLOAT * xp, int *pi)
+quantize_few_lines_xrpow(unsigned int l, FLOAT istep, const FLOAT * xp, int *pi)
 {
     fi_union *fi;
     unsigned int remaining;
@@ -197,6 +200,25 @@ quantize_lines_xrpow(unsigned int l, FLOAT istep, const FLOAT * xp, int *pi)
         fi[1].i -= MAGIC_INT;
     }
 
+}
+
+static void
+quantize_lines_xrpow(unsigned int l, FLOAT istep, const FLOAT * xp, int *pi)
+{
+#ifdef __AVX2__ /* polymux */
+    for (; l >= 8; l -= 8) {
+        __m256i quantized;
+        __m256 const x = _mm256_mul_ps(_mm256_set1_ps(istep), _mm256_loadu_ps(xp));
+        if (quantize_eight_lines(x, &quantized))
+            _mm256_storeu_si256((__m256i *) pi, quantized);
+        else
+            quantize_few_lines_xrpow(8, istep, xp, pi);
+        pi += 8;
+        xp += 8;
+    }
+#endif
+    if (l > 0)
+        quantize_few_lines_xrpow(l, istep, xp, pi);
 }
 
 
@@ -425,6 +447,10 @@ ix_max(const int *ix, const int *end)
 {
     int     max1 = 0, max2 = 0;
 
+#ifdef __AVX2__ /* polymux */
+    if (end - ix >= 8)
+        return max_of_integers(ix, end);
+#endif
     do {
         int const x1 = *ix++;
         int const x2 = *ix++;

@@ -33,6 +33,9 @@
 #include "util.h"
 #include "vbrquantize.h"
 #include "quantize_pvt.h"
+#ifdef __AVX2__
+#include "lines_avx2.h" /* polymux */
+#endif
 
 
 
@@ -215,7 +218,8 @@ k_34_4(DOUBLEX x[4], int l3[4])
  */
 
 static  FLOAT
-calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, unsigned int bw, uint8_t sf)
+calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin,
+                   unsigned int bw, uint8_t sf)
 {
     DOUBLEX x[4];
     int     l3[4];
@@ -226,6 +230,19 @@ calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, unsigned int bw, uint8_
     unsigned int i = bw >> 2u;
     unsigned int const remaining = (bw & 0x03u);
 
+#ifdef __AVX2__ /* polymux */
+    while (i > 0) {
+        int const count = i > 1 ? 8 : 4;
+        if (!add_noise_of_lines(xr, xr34, count, sfpow, sfpow34, &xfsf))
+            break;
+        /* The caller only asks whether the sum is larger, and the rest is not negative. */
+        if (l3_xmin < xfsf)
+            return xfsf;
+        i -= count / 4;
+        xr += count;
+        xr34 += count;
+    }
+#endif
     while (i-- > 0) {
         x[0] = sfpow34 * xr34[0];
         x[1] = sfpow34 * xr34[1];
@@ -280,7 +297,7 @@ tri_calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin, unsi
 {
     if (did_it[sf].valid == 0) {
         did_it[sf].valid = 1;
-        did_it[sf].value = calc_sfb_noise_x34(xr, xr34, bw, sf);
+        did_it[sf].value = calc_sfb_noise_x34(xr, xr34, l3_xmin, bw, sf);
     }
     if (l3_xmin < did_it[sf].value) {
         return 1;
@@ -289,7 +306,7 @@ tri_calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin, unsi
         uint8_t const sf_x = sf + 1;
         if (did_it[sf_x].valid == 0) {
             did_it[sf_x].valid = 1;
-            did_it[sf_x].value = calc_sfb_noise_x34(xr, xr34, bw, sf_x);
+            did_it[sf_x].value = calc_sfb_noise_x34(xr, xr34, l3_xmin, bw, sf_x);
         }
         if (l3_xmin < did_it[sf_x].value) {
             return 1;
@@ -299,7 +316,7 @@ tri_calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin, unsi
         uint8_t const sf_x = sf - 1;
         if (did_it[sf_x].valid == 0) {
             did_it[sf_x].valid = 1;
-            did_it[sf_x].value = calc_sfb_noise_x34(xr, xr34, bw, sf_x);
+            did_it[sf_x].value = calc_sfb_noise_x34(xr, xr34, l3_xmin, bw, sf_x);
         }
         if (l3_xmin < did_it[sf_x].value) {
             return 1;

@@ -1,0 +1,93 @@
+/*
+ *      Quantization of eight lines at a time, with AVX2
+ *
+ * This file is not part of LAME 3.100. polymux adds it, under the same license: the GNU Library
+ * General Public License, version 2 or later (see COPYING).
+ *
+ * All results are equal to those of the scalar code, to the bit.
+ */
+#ifndef POLYMUX_LINES_AVX2_H
+#define POLYMUX_LINES_AVX2_H
+
+#include <immintrin.h>
+
+#include "quantize_pvt.h"
+
+/*
+ * The scalar code rounds a line x to the nearest integer r, adds adj43asm[r], and rounds again, in
+ * double precision. The result is r - 1 if x is less than a certain float, otherwise r.
+ * least_of_index[r] is this float. The table has as many elements as two registers, because most
+ * lines are small.
+ */
+enum { max_index = 15 };
+extern FLOAT least_of_index[max_index + 1];
+void    init_least_of_index(void);
+
+/* Returns the elements `index` of a table of 16 floats. */
+inline static __m256
+look_up(const FLOAT * table, __m256i index)
+{
+    __m256 const low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), index);
+    __m256 const high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), index);
+    /* blendv looks at the sign. */
+    __m256i const bit_3 = _mm256_slli_epi32(index, 28);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(bit_3));
+}
+
+/* Quantizes eight lines that are not negative. Returns 0 if one is too large for the table. */
+inline static int
+quantize_eight_lines(__m256 x, __m256i * quantized)
+{
+    /* The sum with 2^23 has no fraction, and the integer in its lowest bits. */
+    __m256 const rounder = _mm256_set1_ps(8388608.0f);
+    __m256i const r = _mm256_sub_epi32(_mm256_castps_si256(_mm256_add_ps(x, rounder)),
+                                       _mm256_castps_si256(rounder));
+    __m256i const too_large = _mm256_cmpgt_epi32(r, _mm256_set1_epi32(max_index));
+    __m256 const is_less = _mm256_cmp_ps(x, look_up(least_of_index, r), _CMP_LT_OQ);
+    *quantized = _mm256_add_epi32(r, _mm256_castps_si256(is_less));
+    return _mm256_testz_si256(too_large, too_large);
+}
+
+/* Returns the maximum of at least eight integers. */
+inline static int
+max_of_integers(const int *begin, const int *end)
+{
+    __m256i max = _mm256_loadu_si256((__m256i const *) (end - 8));
+    __m128i four, two;
+    for (; end - begin > 8; begin += 8)
+        max = _mm256_max_epi32(max, _mm256_loadu_si256((__m256i const *) begin));
+    four = _mm_max_epi32(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1));
+    two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+/*
+ * Adds the noise of 4 or 8 lines to *noise, in the order of the scalar code. Returns 0 if a line is
+ * too large for the table, without adding.
+ */
+inline static int
+add_noise_of_lines(const FLOAT * xr, const FLOAT * xr34, int count, FLOAT sfpow, FLOAT sfpow34,
+                   FLOAT * noise)
+{
+    static const int mask[12] = { -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0 };
+    __m256i const lines = _mm256_loadu_si256((__m256i const *) (mask + 8 - count));
+    __m256 const x34 = _mm256_mul_ps(_mm256_set1_ps(sfpow34), _mm256_maskload_ps(xr34, lines));
+    __m256 const x = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_maskload_ps(xr, lines));
+    __m256i quantized;
+    __m256  error;
+    __m256d first, second, pairs;
+    __m128d sums;
+    if (!quantize_eight_lines(x34, &quantized))
+        return 0;
+    error = _mm256_sub_ps(x, _mm256_mul_ps(_mm256_set1_ps(sfpow), look_up(pow43, quantized)));
+    first = _mm256_cvtps_pd(_mm256_castps256_ps128(error));
+    second = _mm256_cvtps_pd(_mm256_extractf128_ps(error, 1));
+    pairs = _mm256_hadd_pd(_mm256_mul_pd(first, first), _mm256_mul_pd(second, second));
+    sums = _mm_add_pd(_mm256_castpd256_pd128(pairs), _mm256_extractf128_pd(pairs, 1));
+    *noise += _mm_cvtsd_f64(sums);
+    /* Lines that were not loaded have no noise. */
+    *noise += _mm_cvtsd_f64(_mm_unpackhi_pd(sums, sums));
+    return 1;
+}
+
+#endif
