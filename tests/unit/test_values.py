@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 from array import array
@@ -51,6 +52,29 @@ def test_report() -> None:
     file = polymux.MediaFile(report, Path("talk.mp3"))
     assert repr(file).startswith("MediaFile(path='talk.mp3', duration_s=")
     assert len(repr(file)) < 100
+
+
+def test_results_are_immutable_and_work_with_dataclasses() -> None:
+    report = results.report_from_native(REPORT)
+    assert dataclasses.asdict(report)["warnings"][0]["position_s"] == 1.5
+    changed = dataclasses.replace(report, channels=1)
+    assert (changed.channels, changed.codec) == (1, report.codec)
+    assert changed != report
+    assert hash(dataclasses.replace(changed, channels=2)) == hash(report)
+    assert dataclasses.fields(polymux.Limits)[1].name == "streams"
+    match polymux.Progress(1.0, None, 3, 4.0):
+        case polymux.Progress(position, None, written, _):
+            assert (position, written) == (1.0, 3)
+    with pytest.raises(AttributeError):
+        report.channels = 1  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        del report.channels
+    for wrong in ((), (1.0, 2.0, 3), (1.0, None, 3, 4.0, 5.0)):
+        with pytest.raises(TypeError):
+            polymux.Progress(*wrong)
+    for names in ({"position_s": 1.0}, {"unknown": 1}):
+        with pytest.raises(TypeError):
+            polymux.Progress(1.0, None, 3, 4.0, **names)
 
 
 def test_media_info() -> None:

@@ -9,12 +9,12 @@ import os
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import notice
+from polymux._util.frozen import Record
 from polymux._util.text import clock, display_name, size
 from polymux.cli import errors, server
 from polymux.cli.errors import ExitCode
@@ -60,8 +60,7 @@ _HERE_ONLY = (
 _EXISTS = "already exists. Use --overwrite to replace it, or --skip-existing to skip the input"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """One input.
 
     Attributes:

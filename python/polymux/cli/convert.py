@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -271,7 +270,7 @@ def limits_of(options: argparse.Namespace) -> Limits | None:
     """
     if not options.input_limit:
         return None
-    known = {item.name for item in fields(Limits)}
+    known = frozenset(Limits.names())
     values: dict[str, Any] = {}
     for name, text in options.input_limit:
         if name not in known:

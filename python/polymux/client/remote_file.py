@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from polymux.client.options import Timeout
     from polymux.fetch.fetcher import Fetched, FetchLimits, FetchPolicy
     from polymux.media.inputs import WritableFile
-    from polymux.media.results import ConversionReport
 
 __all__ = ["RemoteFile"]
 
@@ -83,27 +82,8 @@ class RemoteFile(MediaFile):
 
         `verified` applies to the certificate of `host` only. Other hosts are always verified.
         """
-        for name, value in (
-            ("path", None),
-            ("data", None),
-            ("url", url),
-            ("_host", host),
-            ("_certificates", certificates),
-            ("_verified", verified),
-        ):
-            object.__setattr__(self, name, value)
-
-    @property
-    def report(self) -> ConversionReport:
-        """Not available; only local conversions have a report.
-
-        Raises:
-            AttributeError: Always.
-        """
-        raise AttributeError(
-            "report: not available for a file on a server. Only files of polymux.convert_to_mp3 "
-            "have it"
-        )
+        super().__init__(None)
+        self._set(url=url, _host=host, _certificates=certificates, _verified=verified)
 
     @property
     def size_bytes(self) -> int:

@@ -32,35 +32,15 @@ class LocalFile(MediaFile):
         b'text'
     """
 
-    __slots__ = ("_content_type", "_report")
+    __slots__ = ("_content_type",)
     path: Path
     _content_type: str
-    _report: ConversionReport | None
 
     def __init__(
         self, path: Path, content_type: str, report: ConversionReport | None = None
     ) -> None:
-        for name, value in (
-            ("path", path),
-            ("data", None),
-            ("_report", report),
-            ("_content_type", content_type),
-        ):
-            object.__setattr__(self, name, value)
-
-    @property
-    def report(self) -> ConversionReport:
-        """The conversion's report.
-
-        Raises:
-            AttributeError: There is no report.
-        """
-        if self._report is None:
-            raise AttributeError(
-                "report: not available for a file of polymux.Local. Only files of "
-                "polymux.convert_to_mp3 have it"
-            )
-        return self._report
+        super().__init__(report, path)
+        self._set(_content_type=content_type)
 
     @property
     def size_bytes(self) -> int:

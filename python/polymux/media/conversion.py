@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polymux._native import media
+from polymux._util.frozen import Record
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError, OutputFailedError, OutputRefusedError
 from polymux.media.inputs import (
@@ -63,8 +63,7 @@ def media_file(finished: dict[str, Any], destination: Destination) -> MediaFile:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Record):
     """A conversion that has started and was not collected yet."""
 
     source: Source

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polymux._util.frozen import Frozen, Record
 from polymux._util.html_repr import embedded, escaped
 from polymux._util.text import clock, display_name, short_repr, size
 from polymux.errors import AnswerTooLargeError, InvalidRequestError
@@ -26,8 +26,7 @@ _INLINE_PLAYER_BYTES = 10_000_000
 _PIECE_BYTES = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class MediaFile:
+class MediaFile(Frozen):
     """A finished file: an MP3 made by this process, or a file made by a server or `polymux.Local`.
 
     All of them have the same interface. The content of an MP3 made by this process is on disk, in
@@ -35,7 +34,8 @@ class MediaFile:
 
     Attributes:
         report: Report of the conversion: duration, frames, warnings, elapsed time. Raises
-            AttributeError for files of a server or of `polymux.Local`.
+            AttributeError for files of a server, and for files of `polymux.Local` that are not the
+            result of a conversion.
         path: Path of the file; None if the destination was not a path.
         data: The complete file if it was made in memory, else None. Use `read` to get the bytes in
             either case.
@@ -49,9 +49,28 @@ class MediaFile:
         'song.mp3'
     """
 
-    report: ConversionReport
-    path: Path | None = None
-    data: bytes | None = None
+    __slots__ = ("_report", "data", "path")
+    path: Path | None
+    data: bytes | None
+    _report: ConversionReport | None
+
+    def __init__(
+        self, report: ConversionReport | None, path: Path | None = None, data: bytes | None = None
+    ) -> None:
+        self._set(_report=report, path=path, data=data)
+
+    @property
+    def report(self) -> ConversionReport:
+        """The conversion's report.
+
+        Raises:
+            AttributeError: The file has none.
+        """
+        if self._report is None:
+            raise AttributeError(
+                "report: not available for this file. Only files of polymux.convert_to_mp3 have it"
+            )
+        return self._report
 
     def __repr__(self) -> str:
         place = {} if self.path is None else {"path": self.path}
@@ -232,8 +251,7 @@ def refuse_asynchronous(name: str, callback: object) -> None:
         raise TypeError(f"{name}: asynchronous functions are not supported. Use a plain function")
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionOutcome:
+class ConversionOutcome(Record):
     """The result of one source of `polymux.convert_many`: either a file or an error.
 
     Attributes:

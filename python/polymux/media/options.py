@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import operator
 import re
-import shutil
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from polymux._native import media
 from polymux._util.deprecation import notice
+from polymux._util.frozen import Record
 from polymux._util.text import shown
 from polymux.errors import InvalidRequestError, MissingDependencyError
 
@@ -48,8 +47,7 @@ _CLOCK = re.compile(r"(?:(?:(\d{1,6}):)?([0-5]?\d):)?([0-5]?\d(?:\.\d{0,9})?)", 
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{0,9})?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """Limits on one input file.
 
     The defaults suit trusted files. A server uses lower limits.
@@ -156,11 +154,17 @@ def _reference(verify: object) -> str:
         raise InvalidRequestError(
             f"verify: invalid value (got {shown(text)}, allowed 'sequential' or 'ffmpeg')"
         )
-    if text == "ffmpeg" and shutil.which("ffmpeg") is None:
+    if text == "ffmpeg" and not _has_ffmpeg():
         raise MissingDependencyError(
             "verify: cannot find the ffmpeg program. Install FFmpeg, or verify with 'sequential'"
         )
     return text
+
+
+def _has_ffmpeg() -> bool:
+    from shutil import which
+
+    return which("ffmpeg") is not None
 
 
 def native_limits(limits: Limits | None) -> _media.Limits:
@@ -177,8 +181,8 @@ def native_limits(limits: Limits | None) -> _media.Limits:
         raise TypeError(
             f"limits: invalid type (got {type(limits).__name__}, allowed polymux.Limits or None)"
         )
-    for item in fields(limits):
-        name, value = item.name, getattr(limits, item.name)
+    for name in Limits.names():
+        value = getattr(limits, name)
         if name == "duration_s":
             native.duration_s = number(f"limits.{name}", value)
         else:

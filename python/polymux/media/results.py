@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from polymux._util.frozen import Record
 from polymux._util.html_repr import (
     MAX_EMBEDDED_BYTES,
     HtmlReprMixin,
@@ -30,21 +30,14 @@ def _plain(value: object) -> Any:
     return to_dict() if to_dict is not None else value
 
 
-def _fields_of(value: Any) -> dict[str, Any]:
-    return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-
-
-class _Described(HtmlReprMixin):
+class _Described(Record, HtmlReprMixin):
     """Base class of results that can be converted to JSON and shown in notebooks."""
-
-    __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values. A cover's image bytes are omitted."""
-        return _fields_of(self)
+        return {name: _plain(value) for name, value in self._values().items()}
 
 
-@dataclass(frozen=True, slots=True)
 class ConversionWarning(_Described):
     """A warning of a conversion that succeeded.
 
@@ -61,8 +54,7 @@ class ConversionWarning(_Described):
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionReport:
+class ConversionReport(_Described):
     """Statistics and warnings of one conversion.
 
     Attributes:
@@ -138,7 +130,7 @@ class ConversionReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and `speed` as JSON-compatible values."""
-        return _fields_of(self) | {"speed": self.speed}
+        return super().to_dict() | {"speed": self.speed}
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
@@ -159,7 +151,6 @@ class ConversionReport:
         return table(rows)
 
 
-@dataclass(frozen=True, slots=True)
 class StreamInfo(_Described):
     """One stream of a container, as described by its headers.
 
@@ -207,7 +198,6 @@ class StreamInfo(_Described):
         return short_repr(self, *names, index=self.index, type=self.type, codec=self.codec)
 
 
-@dataclass(frozen=True, slots=True)
 class Chapter(_Described):
     """One chapter of a media file.
 
@@ -227,8 +217,7 @@ class Chapter(_Described):
         return self.tags.get("title", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Cover:
+class Cover(Record):
     """An embedded cover image with its unchanged bytes.
 
     Attributes:
@@ -241,11 +230,14 @@ class Cover:
     mime_type: str
     description: str
     picture_type: int
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        return short_repr(self, "mime_type", "description", "picture_type", size=len(self.data))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-compatible values, with ``size_bytes`` instead of the bytes."""
-        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = self._values()
         del plain["data"]
         return plain | {"size_bytes": len(self.data)}
 
@@ -254,7 +246,6 @@ class Cover:
         return image(self.mime_type, self.data)
 
 
-@dataclass(frozen=True, slots=True)
 class MediaInfo(_Described):
     """Description of a media file, read from its headers.
 
@@ -320,8 +311,7 @@ class MediaInfo(_Described):
         return f"<div><b>{', '.join(facts)}</b>{streams}{tags if self.tags else ''}{picture}</div>"
 
 
-@dataclass(frozen=True, slots=True)
-class PcmAudio:
+class PcmAudio(Record):
     """Decoded audio: 32-bit floats, interleaved, nominally in [-1, 1].
 
     Attributes:
@@ -388,7 +378,7 @@ class PcmAudio:
 
 def report_from_native(native: dict[str, Any]) -> ConversionReport:
     """Convert the native module's dictionary to a report, ignoring unknown keys."""
-    values = {item.name: native[item.name] for item in fields(ConversionReport)}
+    values = {name: native[name] for name in ConversionReport.names()}
     values["warnings"] = tuple(ConversionWarning(**warning) for warning in native["warnings"])
     return ConversionReport(**values)
 
@@ -434,8 +424,7 @@ def pcm_audio_from_native(native: dict[str, Any]) -> PcmAudio:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Progress(HtmlReprMixin):
+class Progress(Record, HtmlReprMixin):
     """Progress of a conversion at one moment.
 
     Attributes:
