@@ -59,6 +59,10 @@ static const FLOAT costab[TRI_SIZE * 2] = {
     9.999811752826011e-01, 6.135884649154475e-03
 };
 
+#ifdef __AVX2__
+#include "fht_avx2.h" /* polymux */
+#endif
+
 static void
 fht(FLOAT * fz, int n)
 {
@@ -103,7 +107,13 @@ fht(FLOAT * fz, int n)
         } while (fi < fn);
         c1 = tri[0];
         s1 = tri[1];
-        for (i = 1; i < kx; i++) {
+        i = 1;
+#ifdef __AVX2__ /* polymux */
+        i = fht_stage(fz, fn, k1, (int) (tri - costab) / 2);
+        c1 = factor_c1[(tri - costab) / 2][i];
+        s1 = factor_s1[(tri - costab) / 2][i];
+#endif
+        for (; i < kx; i++) {
             FLOAT   c2, s2;
             c2 = 1 - (2 * s1) * s1;
             s2 = (2 * s1) * c1;
@@ -318,6 +328,9 @@ init_fft(lame_internal_flags * const gfc)
     for (i = 0; i < BLKSIZE_s / 2; i++)
         gfc->cd_psy->window_s[i] = 0.5 * (1.0 - cos(2.0 * PI * (i + 0.5) / BLKSIZE_s));
 
+#ifdef __AVX2__ /* polymux */
+    init_factors();
+#endif
     gfc->fft_fht = fht;
 #ifdef HAVE_NASM
     if (gfc->CPU_features.AMD_3DNow) {

@@ -46,6 +46,7 @@
 #include "version.h"
 #include "VbrTag.h"
 #include "tables.h"
+#include "newmdct.h" /* polymux */
 
 
 #if defined(__FreeBSD__) && !defined(__alpha__)
@@ -1276,6 +1277,9 @@ lame_init_params(lame_global_flags * gfp)
     (void) lame_init_bitstream(gfp);
 
     iteration_init(gfc);
+#ifdef __AVX2__ /* polymux */
+    init_window();
+#endif
     (void) psymodel_init(gfp);
 
     cfg->buffer_constraint = get_max_frame_buffer_size_by_constraint(cfg, gfp->strict_ISO);

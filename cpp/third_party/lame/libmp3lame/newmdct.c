@@ -426,6 +426,10 @@ static const int order[] = {
 };
 
 
+#ifdef __AVX2__
+#include "window_avx2.h" /* polymux */
+#endif
+
 /* returns sum_j=0^31 a[j]*cos(PI*j*(k+1/2)/32), 0<=k<32 */
 inline static void
 window_subband(const sample_t * x1, FLOAT a[SBLIMIT])
@@ -435,7 +439,16 @@ window_subband(const sample_t * x1, FLOAT a[SBLIMIT])
 
     const sample_t *x2 = &x1[238 - 14 - 286];
 
-    for (i = -15; i < 0; i++) {
+    i = -15;
+#ifdef __AVX2__ /* polymux: row 7 is computed twice */
+    window_eight_rows(x1, x2, a, 0);
+    window_eight_rows(x1, x2, a, 7);
+    wp += 15 * 18;
+    x1 -= 15;
+    x2 += 15;
+    i = 0;
+#endif
+    for (; i < 0; i++) {
         FLOAT   w, s, t;
 
         w = wp[-10];

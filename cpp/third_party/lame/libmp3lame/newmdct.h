@@ -24,4 +24,8 @@
 
 void    mdct_sub48(lame_internal_flags * gfc, const sample_t * w0, const sample_t * w1);
 
+#ifdef __AVX2__ /* polymux */
+void    init_window(void);
+#endif
+
 #endif /* LAME_NEWMDCT_H */
