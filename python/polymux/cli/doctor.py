@@ -20,7 +20,7 @@ from polymux.cli.errors import ExitCode, invalid_configuration
 from polymux.cli.terminal import GREEN, RED, YELLOW, write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
-from polymux.engines.registry import ENGINES
+from polymux.engines.registry import ENGINES, system_remedy
 from polymux.errors import InvalidRequestError, MissingDependencyError
 from polymux.models import health as generation_health
 from polymux.models import registry
@@ -185,7 +185,7 @@ def _engines(problems: dict[str, str]) -> dict[str, Any]:
             "ok": spec.is_installed and not problems[name],
             "does": spec.title,
             "problem": problems[name] or None,
-            "remedy": spec.remedy,
+            "remedy": system_remedy(problems[name]) or spec.remedy,
         } | _models_of(name)
     return found
 

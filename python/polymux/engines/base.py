@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.deprecation import RenamedAttribute
+from polymux.engines.registry import system_remedy
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -175,9 +176,17 @@ _DEFAULT_CONTEXT = 4096
 MODEL_NAME = "model_name"
 
 
-def missing_package(what: str, package: str, extra: str) -> errors.NoBackendError:
-    message = f"{what}: the package {package} is not installed. Run pip install 'polymux[{extra}]'"
-    return status_error(errors.NoBackendError, message)
+def missing_package(
+    what: str, package: str, extra: str, error: ImportError | None = None
+) -> errors.NoBackendError:
+    """Create the API error for a package whose import fails, by default because it is missing."""
+    if error is None or isinstance(error, ModuleNotFoundError):
+        message = f"{what}: the package {package} is not installed"
+        remedy = f"pip install 'polymux[{extra}]'"
+    else:
+        message = f"{what}: the package {package} cannot be loaded: {error}"
+        remedy = system_remedy(str(error)) or f"pip install --force-reinstall 'polymux[{extra}]'"
+    return status_error(errors.NoBackendError, f"{message}. Run {remedy}")
 
 
 def threads() -> int:

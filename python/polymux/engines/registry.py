@@ -31,6 +31,8 @@ FLAG, TABLE = Rule("bool"), Rule("Mapping")
 COUNT, WHOLE = Rule("int", min=1), Rule("int", min=-(1 << 31), must="an integer")
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+#: Shared libraries that Python packages expect in the system, and their packages in Debian.
+_SYSTEM_LIBRARIES = {"libgomp.so.1": "libgomp1"}
 
 
 class EngineSpec(NamedTuple):
@@ -229,6 +231,20 @@ ENGINES = {
         backend="polymux.engines.media.backend:ocr_backend",
     ),
 }  # fmt: skip
+
+
+def system_remedy(problem: str) -> str:
+    """Return the command for Debian and Ubuntu that installs a missing shared library.
+
+    Args:
+        problem: The message of an import error, which begins with the library's name.
+
+    Returns:
+        The command; empty if the message is about something else.
+    """
+    library = problem.removeprefix("ImportError: ").partition(":")[0]
+    package = _SYSTEM_LIBRARIES.get(library)
+    return f"apt install {package}" if package else ""
 
 
 def loaded(reference: str) -> Any:

@@ -85,8 +85,8 @@ class UpscaleEngine(Engine):
         """
         try:
             import ncnn
-        except ImportError:
-            raise missing_package("upscaling", "ncnn", "upscale") from None
+        except ImportError as error:
+            raise missing_package("upscaling", "ncnn", "upscale", error) from None
         path = Path(str(options.get("model", ""))).expanduser()
         weights = path.with_suffix(".bin")
         if not path.is_file() or not weights.is_file():

@@ -172,8 +172,8 @@ class ChatEngine(Engine):
         self._threads = OpenMpThreads(threads())
         try:
             import xllamacpp
-        except ImportError:
-            raise missing_package("chat", "xllamacpp", "chat") from None
+        except ImportError as error:
+            raise missing_package("chat", "xllamacpp", "chat", error) from None
         self._threads.attach(xllamacpp)
         path = Path(str(options.get("model", ""))).expanduser()
         if not path.is_file():

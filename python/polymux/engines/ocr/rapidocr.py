@@ -61,8 +61,8 @@ class RapidOcrEngine(Engine):
         """
         try:
             from rapidocr import RapidOCR
-        except ImportError:
-            raise missing_package("OCR", "rapidocr", "ocr") from None
+        except ImportError as error:
+            raise missing_package("OCR", "rapidocr", "ocr", error) from None
         self.max_concurrency = int(options.get("max_concurrency", 1))
         # An object of the library runs one request at a time.
         for _ in range(self.max_concurrency):

@@ -40,8 +40,8 @@ class SpeechEngine(Engine):
         """
         try:
             import faster_whisper
-        except ImportError:
-            raise missing_package("speech", "faster-whisper", "speech") from None
+        except ImportError as error:
+            raise missing_package("speech", "faster-whisper", "speech", error) from None
         folder = Path(str(options.get("model", ""))).expanduser()
         missing = [name for name in _NEEDED if not (folder / name).is_file()]
         if missing:
