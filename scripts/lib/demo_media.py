@@ -1,7 +1,10 @@
 """Media for the demos, made on this machine by espeak-ng, ffmpeg and Pillow."""
 
+import math
 import subprocess
 import sys
+import wave
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +91,23 @@ def make_video(path: Path) -> None:
         *("-c:a", "aac", "-b:a", "160k", "-metadata", "title=polymux demo", partial),
     )
     partial.replace(path)
+
+
+def make_music(path: Path) -> None:
+    """Three minutes of plucked notes as WAV, made by Python alone."""
+    print(f"making {path.relative_to(ROOT)}")
+    rate_hz, length = 44_100, 11_025
+    notes = []
+    for pitch in range(12):
+        step = 2 * math.pi * 220 * 2 ** (pitch / 12) / rate_hz
+        values = (12_000 * math.sin(step * n) * math.exp(-n / 3_000) for n in range(length))
+        notes.append(array("h", map(int, values)).tobytes())
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate_hz)
+        for number in range(SECONDS * rate_hz // length):
+            file.writeframes(notes[number * 7 % 12])
 
 
 def make_all(folder: Path) -> Media:
