@@ -14,8 +14,10 @@ import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import kubernetes_validate
 import polymux
 import pytest
+import yaml
 from polymux.service.store import Store
 from servers.certificates import Authority
 from support import programs
@@ -194,30 +196,61 @@ def instructions(text: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_container_file() -> None:
-    """It is not built here: that would fetch an image."""
-    steps = instructions((DEPLOY / "Containerfile").read_text())
+@pytest.mark.parametrize("name", ["Containerfile", "Containerfile.cuda"])
+def test_a_container_file(name: str) -> None:
+    """It is not built here: scripts/check-container does that."""
+    steps = instructions((DEPLOY / name).read_text())
+    # A build chooses the base image, with its architecture and digest.
+    assert steps[0][0] == "ARG"
+    assert steps[0][1].startswith("BASE=")
     named = dict(steps)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {*named["ARG"].partition("=")[2].split(",")} <= {*project["optional-dependencies"]}
     assert named["USER"].isdigit()
     assert int(named["USER"]) > 0
-    assert json.loads(named["CMD"])[:2] == ["serve", "--config"]
-    # Not by a shell, which would get the signals.
-    assert isinstance(json.loads(named["ENTRYPOINT"]), list)
-    assert isinstance(json.loads(named["HEALTHCHECK"].partition("CMD ")[2]), list)
-    for name, rest in steps:
-        if name == "FROM":
-            assert re.match(r"[\w./-]+:(?!latest)[\w.-]+( AS \w+)?$", rest), rest
-        if name == "COPY" and not rest.startswith("--from="):
+    for step, rest in steps:
+        if step == "FROM":
+            assert re.match(r"\$\{BASE\}( AS \w+)?$", rest), rest
+        if step == "COPY" and not rest.startswith(("--from=", "dist/")):
             assert all((ROOT / one).exists() for one in rest.split()[:-1]), rest
         if "apt-get install" in rest:
             assert {"-y", "--no-install-recommends", "update"} <= {*rest.split()}
             assert "rm -rf /var/lib/apt/lists/*" in rest
-        if "pip install" in rest:
-            assert "--no-cache-dir" in rest
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    assert {".git", ".venv", "build"} <= {*ignored}
+        for command in re.findall(r"pip install [^&]*", rest):
+            assert "--no-cache-dir" in command
+            assert "--require-hashes" in command or "--no-index" in command
+
+
+def test_the_command_of_the_container() -> None:
+    steps = dict(instructions((DEPLOY / "Containerfile").read_text()))
+    assert json.loads(steps["CMD"])[:2] == ["serve", "--config"]
+    # Not by a shell, which would get the signals.
+    assert isinstance(json.loads(steps["ENTRYPOINT"]), list)
+    assert isinstance(json.loads(steps["HEALTHCHECK"].partition("CMD ")[2]), list)
+
+
+def test_the_kubernetes_manifests(tmp_path: Path) -> None:
+    """The settings are valid, and the patch for a GPU gives a valid Deployment."""
+    documents = [*yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())]
+    by_kind = {one["kind"]: one for one in documents}
+    settings = tmp_path / "polymux.toml"
+    settings.write_text(by_kind["ConfigMap"]["data"]["polymux.toml"])
+    call("config", "check", settings, cwd=tmp_path)
+
+    deployment = by_kind["Deployment"]
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    grace_s = tomllib.loads(settings.read_text())["shutdown_timeout_s"]
+    assert pod["terminationGracePeriodSeconds"] > grace_s
+    assert {one["name"] for one in container["volumeMounts"]} == {
+        one["name"] for one in pod["volumes"]
+    }
+    patch = yaml.safe_load((DEPLOY / "kubernetes-gpu.yaml").read_text())["spec"]["template"]["spec"]
+    (changes,) = patch.pop("containers")
+    pod |= patch
+    assert changes["name"] == container["name"]
+    for name, amounts in changes.pop("resources").items():
+        container["resources"][name] |= amounts
+    container |= changes
+    kubernetes_validate.validate(deployment, "1.37", strict=True)
 
 
 def test_the_health_check_of_the_container(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ NO_COMMANDS = {
     ("deploy/web-ui.md", "default-src"): "the page's policy; test_webui.py holds it",
     ("explanation/architecture.md", "Python: python/polymux"): "a drawing of the layers",
     ("explanation/parallel-mp3.md", "encoder 0"): "a drawing of segments",
+    ("get-started/macos-and-windows.md", "polymux supports"): "what pip says there",
     ("guides/notebooks.md", "%"): "cells of a notebook",
     ("guides/python-client.md", "base_url ="): "the client's settings, which no server checks",
     ("integrations/mcp.md", "{"): "settings of other programs",
@@ -37,10 +38,14 @@ NO_COMMANDS = {
 OTHERS = {
     ".": "changes the environment of a shell",
     "cmake": "a build of minutes; tests build the same by installed_prefix",
+    "docker": "builds and runs containers; what it runs of ours is parsed",
+    "gh": "needs a published release",
+    "git": "publishes a release",
     "cp": "copies a file of the demo, which tests do not run here",
     "install": "changes the system",
     "pip": "installs packages; their extras are looked up",
     "pipx": "installs packages; test_package.py does so from the wheel",
+    "kubectl": "needs a cluster; what it runs of ours is parsed",
     "podman": "builds and runs containers; what it runs of ours is parsed",
     "printf": "feeds a benchmark of two files that are not here",
     "python": "loads weights of gigabytes",
@@ -53,7 +58,7 @@ OTHERS = {
     "uvx": "makes an environment; what it runs of ours is parsed",
 }
 #: Words that lead to a command of ours: the next that is called polymux begins it.
-LEADING = ("runuser", "uvx", "podman run")
+LEADING = ("runuser", "uvx", "podman run", "docker compose", "kubectl exec")
 
 
 def blocks() -> list[tuple[str, str]]:
@@ -75,7 +80,10 @@ def ours(words: list[str]) -> list[str] | None:
     """What our command is given in a line; None where it is another's alone."""
     if " ".join(words).startswith(LEADING):
         # The first of these names is a user or a volume, the last begins what is run.
-        at = max((n for n, one in enumerate(words) if Path(one).name == "polymux"), default=None)
+        names = (Path(one).name for one in words)
+        at = max(
+            (n for n, one in enumerate(names) if one in ("polymux", "polymux:cuda")), default=None
+        )
         return None if at is None else words[at + 1 :]
     return words[1:] if Path(words[0]).name == "polymux" else None
 
