@@ -62,20 +62,18 @@ def engines() -> None:
     print(done.stdout)
     expect(done.returncode == 0, "polymux doctor failed")
     expect("broken" not in done.stdout, "polymux doctor reports a broken part")
-    for name in (
-        "chat",
-        "speech",
-        "upscale",
-        "rapidocr",
-        *(["diffusion"] if find_spec("torch") else []),
-    ):
+    for name in ("chat", "speech", "upscale", "rapidocr"):
         expect(f"ok       engine {name}" in done.stdout, f"engine {name} is missing")
 
 
 def cuda() -> None:
     """The libraries load. Without a GPU and its driver, nothing can run on them."""
     import torch
+    from diffusers import DiffusionPipeline
+    from imwatermark import WatermarkEncoder
+    from transformers import CLIPTextModel
 
+    print(DiffusionPipeline.__name__, CLIPTextModel.__name__, WatermarkEncoder.__name__)
     expect(torch.version.cuda, "torch is not a CUDA build")
     expect(torch.backends.cudnn.version(), "torch does not find cuDNN")
     for library in ("libcublas.so.12", "libcublasLt.so.12"):
