@@ -43,6 +43,12 @@ void raise(const Error& error) {
     raise_object(make_exception(error), {});
 }
 
+void translate_exceptions() {
+#ifndef __GLIBCXX__
+    py::register_local_exception_translator(&py::detail::translate_exception);
+#endif
+}
+
 Result<void> PythonCalls::call(const std::function<void()>& body) {
     if (failed()) {
         return callback_error();

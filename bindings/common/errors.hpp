@@ -24,6 +24,11 @@ py::object make_exception(const Error& error);
 /// Raises an exception object unchanged, with `traceback` as its only history.
 [[noreturn]] void raise_object(py::handle exception, py::handle traceback);
 
+/// Every module calls it at initialization, so that it translates the exceptions that it throws.
+/// pybind11 lets the first module do that for all. Only with GCC's C++ library does that module
+/// recognize the exceptions of another one.
+void translate_exceptions();
+
 /// Returns the value, or raises the error. GIL held.
 template <typename T>
 T value_or_raise(Result<T> result) {

@@ -3,6 +3,7 @@
 #include "chat_chunk.hpp"
 #include "chat_stream.hpp"
 #include "contract.hpp"
+#include "errors.hpp"
 #include "event_splitter.hpp"
 #include "fetch.hpp"
 #include "interpreter.hpp"
@@ -32,6 +33,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     register_multipart(module);
     register_transport(module);
     watch_interpreter_exit();
+    translate_exceptions();
     forbid_uninitialized(module);
 }
 

@@ -1,5 +1,6 @@
 // polymux._native._media: the media core for Python.
 #include "conversion.hpp"
+#include "errors.hpp"
 #include "interpreter.hpp"
 #include "job.hpp"
 #include "options.hpp"
@@ -52,6 +53,7 @@ PYBIND11_MODULE(_media_of_main, module, py::mod_gil_not_used()) {
     register_title_match(module);
     register_video(module);
     watch_interpreter_exit();
+    translate_exceptions();
     register_exit_handler();
     forbid_uninitialized(module);
 }

@@ -37,13 +37,19 @@ sigset_t signals_of_others() noexcept {
 
 // A forced unwind has no exception object: the C++ ABI defines the reference to it as null.
 __attribute__((no_sanitize("null"))) void run(const Task& task) {
+    // Tasks must not throw, but one that does must not end the process.
     try {
         task();
+#ifdef __GLIBCXX__
     } catch (const abi::__forced_unwind&) {
         // The task called pthread_exit, as some interpreters do to end threads that outlive them.
         throw;
     } catch (...) {
-        // Tasks must not throw, but one that does must not end the process.
+#else
+    } catch (const std::exception&) {
+        // Other C++ libraries have no class of forced unwinds, and cannot continue one that
+        // catch (...) stopped.
+#endif
     }
 }
 

@@ -28,8 +28,13 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 constexpr std::array<std::uint32_t, 256> table = make_table();
 
 #if defined(__x86_64__)
-[[gnu::target("sse4.2")]] std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes,
-                                                              std::uint32_t before) noexcept {
+#if defined(__clang__)
+#define POLYMUX_CRC32 [[gnu::target("sse4.2,crc32")]]
+#else  // Part of SSE 4.2, without a name in older versions of GCC.
+#define POLYMUX_CRC32 [[gnu::target("sse4.2")]]
+#endif
+POLYMUX_CRC32 std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes,
+                                                  std::uint32_t before) noexcept {
     std::uint64_t rest = ~before;
     std::size_t index = 0;
     for (; index + sizeof(std::uint64_t) <= bytes.size(); index += sizeof(std::uint64_t)) {
