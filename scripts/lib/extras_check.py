@@ -181,10 +181,18 @@ def mcp(_: Path) -> str:
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/list"},
     ]
-    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
-    answers = [json.loads(line) for line in _run("mcp", given=lines).splitlines()]
-    (tools,) = (one["result"]["tools"] for one in answers if one.get("id") == 2)
-    assert tools, answers
+    with subprocess.Popen(
+        [*PROGRAM, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for one in asked:
+            print(json.dumps({"jsonrpc": "2.0", **one}), file=process.stdin, flush=True)
+        # The end of standard input ends the server, so it stays open until the answer is there.
+        answers = (json.loads(line) for line in process.stdout)
+        tools = next(one["result"]["tools"] for one in answers if one.get("id") == 2)
+        process.stdin.close()
+    assert tools
     return f"{len(tools)} tools, such as {tools[0]['name']}"
 
 
