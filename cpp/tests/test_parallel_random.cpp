@@ -388,7 +388,10 @@ TEST_CASE("random conversions equal those of one encoder") {
 
 #ifdef POLYMUX_LAME_AVX2
 TEST_CASE("both builds of LAME code the same") {
-    REQUIRE(__builtin_cpu_supports("avx2"));
+    if (!__builtin_cpu_supports("avx2")) {
+        MESSAGE("skipped: this processor has no AVX2");
+        return;
+    }
     const std::uint64_t seed = first_seed();
     for (std::uint64_t i = 0; i < 60; ++i) {
         const Conversion conversion = random_conversion(seed + i);

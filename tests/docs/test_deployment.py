@@ -235,6 +235,15 @@ def test_the_kubernetes_manifests(tmp_path: Path) -> None:
     settings.write_text(by_kind["ConfigMap"]["data"]["polymux.toml"])
     call("config", "check", settings, cwd=tmp_path)
 
+    # Kubernetes otherwise changes the modes of the key file.
+    pods = [*documents, *yaml.safe_load_all((DEPLOY / "kubernetes-key.yaml").read_text())]
+    contexts = [
+        one["spec"]["template"]["spec"]["securityContext"]
+        for one in pods
+        if "template" in one.get("spec", {})
+    ]
+    assert [one["fsGroupChangePolicy"] for one in contexts] == ["OnRootMismatch"] * 2
+
     deployment = by_kind["Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import pickle
+import pprint
+import typing
 from array import array
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,15 @@ def test_results_are_immutable_and_work_with_dataclasses() -> None:
     assert changed != report
     assert hash(dataclasses.replace(changed, channels=2)) == hash(report)
     assert dataclasses.fields(polymux.Limits)[1].name == "streams"
+    assert list(inspect.signature(polymux.Progress).parameters) == list(polymux.Progress.names())
+    assert "ConversionReport" in pprint.pformat([report], width=20)
+    assert "channels" in typing.get_type_hints(polymux.Limits)
+
+    @dataclasses.dataclass(frozen=True)
+    class Stricter(polymux.Limits):
+        spare: int = 1
+
+    assert Stricter(streams=2) == Stricter(streams=2)
     match polymux.Progress(1.0, None, 3, 4.0):
         case polymux.Progress(position, None, written, _):
             assert (position, written) == (1.0, 3)

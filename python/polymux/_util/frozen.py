@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, dataclass_transform
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from typing import Self
 
 
 class Frozen:
@@ -57,19 +58,40 @@ class Frozen:
         return _restored, (type(self), self._values())
 
 
-class _DataclassFields:
-    """The fields that the functions of `dataclasses` expect, made when they are asked for."""
+@cache
+def _dataclass(kind: type[Record]) -> Any:
+    """Return a dataclass with the fields of a record."""
+    from dataclasses import field, make_dataclass
 
-    def __get__(self, record: Record | None, kind: type[Record]) -> dict[str, Any]:
-        from dataclasses import field, make_dataclass
+    types = {name: one for base in kind.__mro__[::-1] for name, one in _annotations(base).items()}
+    fields = [
+        (name, types[name], field(default=getattr(kind, name)) if hasattr(kind, name) else field())
+        for name in kind.names()
+    ]
+    return make_dataclass(kind.__name__, fields, frozen=True, repr=False)
 
-        found = [
-            (name, Any, field(default=getattr(kind, name)) if hasattr(kind, name) else field())
-            for name in kind.names()
-        ]
-        made: Any = make_dataclass(kind.__name__, found)
-        fields: dict[str, Any] = made.__dataclass_fields__
-        return fields
+
+def _annotations(kind: type) -> dict[str, Any]:
+    return kind.__annotations__ if issubclass(kind, Record) else {}
+
+
+class _OfDataclass:
+    """An attribute of the dataclass, which is made on first access."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, record: Record | None, kind: Any) -> Any:
+        return getattr(_dataclass(kind), self._name)
+
+
+class _Signature:
+    """The signature that `inspect.signature` shows, unless the class has its own `__init__`."""
+
+    def __get__(self, record: Record | None, kind: Any) -> Any:
+        from inspect import signature
+
+        return signature(_dataclass(kind)) if kind.__init__ is Record.__init__ else None
 
 
 @dataclass_transform(frozen_default=True)
@@ -81,7 +103,9 @@ class Record(Frozen):
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
-    __dataclass_fields__: ClassVar[Any] = _DataclassFields()
+    __dataclass_fields__: ClassVar[Any] = _OfDataclass("__dataclass_fields__")
+    __dataclass_params__: ClassVar[Any] = _OfDataclass("__dataclass_params__")
+    __signature__: ClassVar[Any] = _Signature()
 
     def __init_subclass__(cls) -> None:
         public = (name for name in cls.__annotations__ if name[0] != "_")
@@ -103,6 +127,9 @@ class Record(Frozen):
     def names(cls) -> tuple[str, ...]:
         """Return the names of the attributes."""
         return cls._names
+
+    def __replace__(self, /, **changes: object) -> Self:
+        return type(self)(**{**self._values(), **changes})
 
     def _values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names}

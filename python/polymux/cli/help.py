@@ -63,8 +63,10 @@ def _parser_of(words: list[str]) -> Parser:
         known = {name: one for names, one, _ in commands_of(found) for name in names}
         if word not in known:
             hint = did_you_mean(word, known)
+            group = found.prog.partition(" ")[2]
             raise InvalidRequestError(
-                f"{found.prog}: unknown command {shown(word)}{hint or '. See polymux --help'}"
+                f"{group}{': ' if group else ''}unknown command {shown(word)}"
+                f"{hint or '. See polymux --help'}"
             )
         found = known[word]
     found.fill()

@@ -184,8 +184,12 @@ def missing_package(
         message = f"{what}: the package {package} is not installed"
         remedy = f"pip install 'polymux[{extra}]'"
     else:
-        message = f"{what}: the package {package} cannot be loaded: {error}"
-        remedy = system_remedy(str(error)) or f"pip install --force-reinstall 'polymux[{extra}]'"
+        # The rest of an import error may contain paths.
+        library = str(error).partition(":")[0]
+        remedy = system_remedy(str(error))
+        problem = f": the system library {library} is missing" if remedy else ""
+        message = f"{what}: the package {package} cannot be loaded{problem}"
+        remedy = remedy or "polymux doctor, which shows the reason"
     return status_error(errors.NoBackendError, f"{message}. Run {remedy}")
 
 
