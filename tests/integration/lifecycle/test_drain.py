@@ -207,8 +207,9 @@ def test_uploads_under_way(tmp_path: Path) -> None:
 
 def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
     """The client retries and sends the whole file (P13)."""
-    # Large enough that half of it is reported before all of it is sent.
-    data = sound(60, 3)
+    # Large enough that half of it is reported before all of it is sent, and that its conversion
+    # takes longer than the server waits for it.
+    data = sound(180, 3)
     source = tmp_path / "a.wav"
     source.write_bytes(data)
     half, stopped = threading.Event(), threading.Event()
@@ -218,7 +219,7 @@ def test_a_restart_in_the_middle_of_an_upload(tmp_path: Path) -> None:
             half.set()
             stopped.wait(60)
 
-    with ServeCommand(tmp_path, shutdown_timeout_s=0.5) as program, ThreadPoolExecutor(1) as one:
+    with ServeCommand(tmp_path, shutdown_timeout_s=0.1) as program, ThreadPoolExecutor(1) as one:
         program.start()
 
         def convert() -> bytes:
