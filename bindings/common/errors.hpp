@@ -24,7 +24,7 @@ py::object make_exception(const Error& error);
 /// Raises an exception object unchanged, with `traceback` as its only history.
 [[noreturn]] void raise_object(py::handle exception, py::handle traceback);
 
-/// Every module calls it at initialization, so that it translates the exceptions that it throws.
+/// Every module calls it at initialization, to translate the exceptions that it throws.
 /// pybind11 lets the first module do that for all. Only with GCC's C++ library does that module
 /// recognize the exceptions of another one.
 void translate_exceptions();

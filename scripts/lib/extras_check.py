@@ -105,6 +105,13 @@ def _local(family: str, options: dict[str, Any], **others: Any) -> "Iterator[pol
         yield local
 
 
+def _read_sign(engine: str, folder: Path) -> str:
+    with _local(engine, {}) as local:
+        text = local.read_text(folder / "media/sign.png").text
+    assert _words(text) == SIGN, text
+    return f"{engine} reads {text!r}"
+
+
 def batch(folder: Path) -> str:
     from pyarrow import parquet
 
@@ -166,10 +173,7 @@ def download(folder: Path) -> str:
 
 
 def images(folder: Path) -> str:
-    with _local("tesseract", {}) as local:
-        text = local.read_text(folder / "media/sign.png").text
-    assert _words(text) == SIGN, text
-    return f"tesseract reads {text!r}"
+    return _read_sign("tesseract", folder)
 
 
 def mcp(_: Path) -> str:
@@ -220,10 +224,7 @@ def notebook(folder: Path) -> str:
 
 
 def ocr(folder: Path) -> str:
-    with _local("rapidocr", {}) as local:
-        text = local.read_text(folder / "media/sign.png").text
-    assert _words(text) == SIGN, text
-    return f"RapidOCR reads {text!r}"
+    return _read_sign("rapidocr", folder)
 
 
 def ray(folder: Path) -> str:

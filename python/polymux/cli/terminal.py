@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from io import FileIO
 from typing import TYPE_CHECKING, Any
@@ -123,8 +124,6 @@ class Screen:
         """Replace the progress line."""
         if not self._draws:
             return
-        import shutil  # Takes 4 ms, and only progress on a terminal needs it.
-
         columns = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r{printable(text)[:columns]}\x1b[K")
         sys.stderr.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+import shutil
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
@@ -154,17 +155,11 @@ def _reference(verify: object) -> str:
         raise InvalidRequestError(
             f"verify: invalid value (got {shown(text)}, allowed 'sequential' or 'ffmpeg')"
         )
-    if text == "ffmpeg" and not _has_ffmpeg():
+    if text == "ffmpeg" and shutil.which("ffmpeg") is None:
         raise MissingDependencyError(
             "verify: cannot find the ffmpeg program. Install FFmpeg, or verify with 'sequential'"
         )
     return text
-
-
-def _has_ffmpeg() -> bool:
-    from shutil import which
-
-    return which("ffmpeg") is not None
 
 
 def native_limits(limits: Limits | None) -> _media.Limits:
