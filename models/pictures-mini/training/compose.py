@@ -170,6 +170,21 @@ def article(name: str) -> str:
     return ("an " if name[:1] in "aeiou" else "a ") + name
 
 
+def background_words(rng: random.Random, background: int) -> str:
+    """Return the end of a caption; a white background is named in 40 %."""
+    color = COLOR_NAMES[background]
+    if color == "white" and rng.random() >= 0.4:
+        return ""
+    return rng.choice(
+        (
+            f" on a {color} background",
+            f" on a {color} background",
+            f", {color} background",
+            f" on {color}",
+        )
+    )
+
+
 @dataclass(frozen=True)
 class Slot:
     sprite: int
@@ -210,26 +225,17 @@ class Composer:
             (20, 12, 10, 40, 4, 5, 5, 4),
         )[0]
         slots, caption = make(rng, background)
-        color = COLOR_NAMES[background]
-        if background != 11 or rng.random() < 0.4:
-            caption += rng.choice(
-                (
-                    f" on a {color} background",
-                    f" on a {color} background",
-                    f", {color} background",
-                    f" on {color}",
-                )
-            )
-        return Plan(background, tuple(slots), caption)
+        return Plan(background, tuple(slots), caption + background_words(rng, background))
 
-    def _shape_and_color(self, rng: random.Random, background: int) -> tuple[int, int]:
+    def shape_and_color(self, rng: random.Random, background: int) -> tuple[int, int]:
+        """Return a shape and a color that differs from the background and is not withheld."""
         while True:
             shape, color = rng.choice(self.shapes), rng.randrange(12)
             if color != background and (COLOR_NAMES[color], SHAPES[shape]) not in self.no_color:
                 return shape, color
 
     def _shape(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
-        shape, color = self._shape_and_color(rng, background)
+        shape, color = self.shape_and_color(rng, background)
         size = rng.choice(("", "", "small", "large"))
         place = rng.choice(tuple(PLACES)) if rng.random() < 0.6 else None
         name = f"{size} {COLOR_NAMES[color]} {SHAPES[shape]}".strip()
@@ -243,7 +249,7 @@ class Composer:
 
     def _shapes(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
         while True:
-            (shape, color), count = self._shape_and_color(rng, background), rng.randint(2, 5)
+            (shape, color), count = self.shape_and_color(rng, background), rng.randint(2, 5)
             if (count, SHAPES[shape]) not in self.no_count:
                 break
         slots = self._spread(rng, shape, count, color)
@@ -278,17 +284,18 @@ class Composer:
         return slots, f"{article(names[0])} {words} {article(names[1])}"
 
     def _two_shapes(self, rng: random.Random, background: int) -> tuple[list[Slot], str]:
-        one = self._shape_and_color(rng, background)
-        other = self._shape_and_color(rng, background)
+        one = self.shape_and_color(rng, background)
+        other = self.shape_and_color(rng, background)
         names = [f"{COLOR_NAMES[color]} {SHAPES[shape]}" for shape, color in (one, other)]
         return self._pair(rng, one, other, (names[0], names[1]))
 
-    def _noun(self, rng: random.Random, sprite: Sprite) -> str:
+    def noun(self, rng: random.Random, sprite: Sprite) -> str:
+        """Return a name for a sprite: in a fifth of all cases another than its main one."""
         return rng.choice(sprite.keys) if sprite.keys and rng.random() < 0.2 else sprite.name
 
     def _thing(self, rng: random.Random, _background: int) -> tuple[list[Slot], str]:
         thing = rng.choice(self.things)
-        name = self._noun(rng, self.sprites[thing])
+        name = self.noun(rng, self.sprites[thing])
         if self.sprites[thing].source == "emoji":
             form = rng.choice(("{a}", "{a}", "{n}", "{n} emoji", "an emoji of {a}"))
         else:
@@ -329,13 +336,16 @@ class Composer:
 
 
 def packed(plans: list[Plan]) -> dict[str, np.ndarray]:
-    """Return plans as arrays without captions, for `Painter.paint`."""
-    places = np.zeros((len(plans), SLOTS, 3), np.float32)
+    """Return plans as arrays without captions, for `Painter.paint`.
+
+    A place is scale, x, y and the angle in radians, clockwise.
+    """
+    places = np.zeros((len(plans), SLOTS, 4), np.float32)
     sprites = np.full((len(plans), SLOTS), -1, np.int32)
     colors = np.full((len(plans), SLOTS), -1, np.int32)
     for row, plan in enumerate(plans):
         for column, slot in enumerate(plan.slots):
-            places[row, column] = slot.scale, slot.x, slot.y
+            places[row, column, :3] = slot.scale, slot.x, slot.y
             sprites[row, column], colors[row, column] = slot.sprite, slot.color
     backgrounds = np.array([plan.background for plan in plans], np.int32)
     return {"places": places, "sprites": sprites, "colors": colors, "backgrounds": backgrounds}

@@ -27,7 +27,7 @@ class Painter:
 
     @torch.no_grad()
     def paint(self, plans: dict[str, np.ndarray]) -> Tensor:
-        """Return uint8 [N, 3, side, side] from the arrays of `compose.packed`."""
+        """Return uint8 [N, 3, side, side] from the arrays of `compose.packed` or `clips.packed`."""
         places, sprites, colors, backgrounds = (
             torch.as_tensor(plans[key]).to(self.device)
             for key in ("places", "sprites", "colors", "backgrounds")
@@ -39,12 +39,15 @@ class Painter:
         )
         for column in range(sprites.shape[1]):
             for level, (low, high) in enumerate(((0.6, 9.0), (0.3, 0.6), (0.0, 0.3))):
-                scale, x, y = places[:, column].unbind(1)
+                scale = places[:, column, 0]
                 rows = ((sprites[:, column] >= 0) & (scale >= low) & (scale < high)).nonzero()[:, 0]
                 if len(rows):
-                    picked = (scale[rows], x[rows], y[rows])
                     canvas[rows] = self._over(
-                        canvas[rows], level, sprites[rows, column], colors[rows, column], *picked
+                        canvas[rows],
+                        level,
+                        sprites[rows, column],
+                        colors[rows, column],
+                        places[rows, column],
                     )
         small = functional.avg_pool2d(canvas, 2)
         return (small.clamp(0, 1) * 255).round().to(torch.uint8)
@@ -55,14 +58,13 @@ class Painter:
         level: int,
         sprites: Tensor,
         colors: Tensor,
-        scale: Tensor,
-        x: Tensor,
-        y: Tensor,
+        places: Tensor,
     ) -> Tensor:
-        zero = torch.zeros_like(scale)
+        scale, x, y, angle = places.unbind(1)
+        cosine, sine = angle.cos() / scale, angle.sin() / scale
         rows = [
-            torch.stack([1 / scale, zero, -x / scale], 1),
-            torch.stack([zero, 1 / scale, -y / scale], 1),
+            torch.stack([cosine, sine, -cosine * x - sine * y], 1),
+            torch.stack([-sine, cosine, sine * x - cosine * y], 1),
         ]
         grid = functional.affine_grid(
             torch.stack(rows, 1), [len(scale), 4, *below.shape[2:]], align_corners=False

@@ -1,9 +1,10 @@
 """Writes what `train.py` reads: plans of images, token IDs of their captions, and the tokenizer.
 
-    prepare.py SPRITES WORDS OUT [--pictures 300000] [--seed 1]
+    prepare.py SPRITES WORDS OUT [--pictures 300000] [--seed 1] [--tokenizer MODEL/tokenizer]
 
 SPRITES is the folder that `sprites.py` made; WORDS is a list of English words, one per line
-(Debian's `wamerican`).
+(Debian's `wamerican`). Training that starts from a model needs that model's tokenizer; without
+`--tokenizer`, a new one is trained.
 """
 
 from __future__ import annotations
@@ -66,13 +67,18 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--pictures", type=int, default=300_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="use this tokenizer")
     options = parser.parse_args()
     bank, sprites = read_bank(options.sprites, options.words)
     composer, rng = Composer(sprites), random.Random(options.seed)
     plans = [composer.plan(rng) for _ in range(options.pictures)]
     captions = [plan.caption for plan in plans]
-    names = [word for sprite in sprites for word in (sprite.name, *sprite.keys)]
-    tokenizer = train_tokenizer(captions[:100_000] + 4 * names, options.out / "tokenizer")
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.tokenizer:
+        tokenizer = CLIPTokenizer.from_pretrained(options.tokenizer)
+    else:
+        names = [word for sprite in sprites for word in (sprite.name, *sprite.keys)]
+        tokenizer = train_tokenizer(captions[:100_000] + 4 * names, options.out / "tokenizer")
 
     def encoded(texts: str | list[str]) -> np.ndarray:
         tokens = tokenizer(texts, padding="max_length", max_length=LENGTH, truncation=True)

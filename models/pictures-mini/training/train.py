@@ -1,11 +1,14 @@
-"""Trains pictures-mini in two stages: first the VAE, then text encoder and UNet together.
+"""Trains pictures-mini and clips-mini: first the VAE, then text encoder and UNet, then all but the
+VAE with the motion layers.
 
-    train.py vae  SPRITES WORDS PREPARED OUT --seconds 100
-    train.py unet SPRITES WORDS PREPARED OUT --seconds 480
+    train.py vae   SPRITES WORDS PREPARED OUT --seconds 100
+    train.py unet  SPRITES WORDS PREPARED OUT --seconds 480
+    train.py clips SPRITES WORDS PREPARED OUT --seconds 400 --resume OUT/model
 
 The first stage writes OUT/vae.pt, the second OUT/model, a folder for diffusers'
-StableDiffusionPipeline. `--seconds` is the time of the steps alone: loading, painting and compiling
-are not included. `--resume MODEL` starts the second stage from the weights of an earlier model.
+StableDiffusionPipeline. The third trains with images and clips; it writes OUT/model again, and
+OUT/motion_adapter. `--seconds` is the time of the steps alone: loading, painting and compiling are
+not included. `--resume MODEL` starts the second stage from the weights of an earlier model.
 
 Every minute, and on SIGINT or SIGTERM, a stage writes its state to OUT/state.pt: weights, averages,
 optimizers, number of steps and seconds. The same command with `--continue` continues from there.
@@ -26,15 +29,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import (
+    AnimateDiffPipeline,
+    AutoencoderKL,
+    DDIMScheduler,
+    StableDiffusionPipeline,
+    UNet2DConditionModel,
+)
 from PIL import Image
 from torch import Tensor, nn
 from torch._dynamo import config as dynamo_config
 from torch.nn import functional
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from compose import read_bank
+from clips import FRAMES
+from compose import Composer, read_bank
 from loop import BEGIN, DEVICE, Loop, say
+from motion import MotionNet, painted_clips
 from paint import Painter
 
 if TYPE_CHECKING:
@@ -90,6 +101,18 @@ PROMPTS = [
     "a silhouette of a horse in purple",
     "a butterfly on pink",
     "an emoji of a unicorn",
+]
+CLIP_PROMPTS = [
+    "a red star moving left",
+    "a blue square moving right",
+    "a green heart moving up",
+    "an orange circle moving down on a black background",
+    "a purple diamond growing",
+    "a brown hexagon shrinking on a yellow background",
+    "a pink arrow spinning",
+    "a cat standing still",
+    "a rocket rising",
+    "a balloon moving to the left on a pink background",
 ]
 
 
@@ -166,6 +189,12 @@ def signal_to_noise_db(vae: AutoencoderKL, pictures: Tensor) -> float:
     return 10 * math.log10(4 / functional.mse_loss(made, signed(pictures)).item())
 
 
+def tokens(tokenizer: CLIPTokenizer, texts: list[str]) -> Tensor:
+    length = tokenizer.model_max_length
+    made = tokenizer(texts, padding="max_length", max_length=length, truncation=True)
+    return torch.tensor(made.input_ids)
+
+
 def new_models(tokenizer: CLIPTokenizer) -> tuple[CLIPTextModel, UNet2DConditionModel]:
     ends = tokenizer.eos_token_id
     text = CLIPTextModel(
@@ -189,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stage", choices=("vae", "unet"))
+    parser.add_argument("stage", choices=("vae", "unet", "clips"))
     for name in ("sprites", "words", "prepared", "out"):
         parser.add_argument(name, type=Path)
     parser.add_argument(
@@ -199,9 +228,16 @@ def main() -> None:
         help="time of all steps of the stage, with those of runs before --continue",
     )
     parser.add_argument("--pictures", type=int, default=300_000)
-    parser.add_argument("--batch", type=int)
+    parser.add_argument("--batch", type=int, help="images per step")
+    parser.add_argument("--clips", type=int, default=16384, help="clips to train on")
+    parser.add_argument("--clip-batch", type=int, default=12, help="clips per step")
     parser.add_argument("--rate", type=float)
-    parser.add_argument("--resume", type=Path, metavar="MODEL", help="start from this model")
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="MODEL",
+        help="start from this model; needed for clips, unless there is OUT/model",
+    )
     parser.add_argument(
         "--continue", dest="go_on", action="store_true", help="continue from OUT/state.pt"
     )
@@ -214,7 +250,7 @@ def main() -> None:
     torch.manual_seed(int(BEGIN))
     options.out.mkdir(parents=True, exist_ok=True)
 
-    bank, _ = read_bank(options.sprites, options.words)
+    bank, sprites = read_bank(options.sprites, options.words)
     painter = Painter(bank, DEVICE, SIDE)
     plans = dict(np.load(options.prepared / "plans.npz"))
     ids = plans.pop("ids")[: options.pictures]
@@ -227,7 +263,6 @@ def main() -> None:
         ]
     )
     pictures = pictures[: options.pictures]
-    del painter
     say("painted", tuple(pictures.shape))
 
     vae = AutoencoderKL(
@@ -246,6 +281,8 @@ def main() -> None:
         say("scale", vae.config.scaling_factor)
         return
 
+    if options.stage == "clips" and not options.resume:
+        options.resume = options.out / "model"
     if options.resume:
         vae = AutoencoderKL.from_pretrained(options.resume, subfolder="vae").float().to(DEVICE)
         tokenizer = CLIPTokenizer.from_pretrained(options.resume, subfolder="tokenizer")
@@ -274,23 +311,63 @@ def main() -> None:
         steps_offset=1, prediction_type="v_prediction",
     )  # fmt: skip
     alphas = scheduler.alphas_cumprod.to(DEVICE)
-    net, batch = compiled(unet), options.batch or 320
+
+    def noised(true: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
+        """Return noisy latents and the velocity, for one time per row."""
+        noise = torch.randn_like(true)
+        kept = alphas[times].view(-1, *[1] * (true.ndim - 1))
+        signal, rest = kept.sqrt(), (1 - kept).sqrt()
+        return signal * true + rest * noise, signal * noise - rest * true
+
+    def times_of(count: int) -> Tensor:
+        """Return times that are spread evenly, in random order of the intervals' ends."""
+        strata = torch.arange(count, device=DEVICE) + torch.rand(count, device=DEVICE)
+        return (strata * (1000 / count)).long().clamp(max=999)
+
+    def some_unnamed(prompts: Tensor) -> Tensor:
+        unnamed = torch.rand(len(prompts), 1, device=DEVICE) < 0.1
+        return torch.where(unnamed, empty, prompts.long())
+
+    # Compiling both networks for the third stage took more than two minutes on an H200.
+    net = unet if options.stage == "clips" else compiled(unet)
+    batch = options.batch or 320
 
     def loss() -> Tensor:
         rows = torch.randint(len(latents), (batch,), device=DEVICE)
-        unnamed = torch.rand(batch, 1, device=DEVICE) < 0.1
-        prompts = torch.where(unnamed, empty, ids_there[rows].long())
-        true = latents[rows].float()
-        strata = torch.arange(batch, device=DEVICE) + torch.rand(batch, device=DEVICE)
-        times = (strata * (1000 / batch)).long().clamp(max=999)
-        noise, kept = torch.randn_like(true), alphas[times].view(-1, 1, 1, 1)
-        noisy = kept.sqrt() * true + (1 - kept).sqrt() * noise
-        velocity = kept.sqrt() * noise - (1 - kept).sqrt() * true
+        times = times_of(batch)
+        noisy, velocity = noised(latents[rows].float(), times)
+        prompts = some_unnamed(ids_there[rows])
         with low_precision():
             made = net(noisy, times, encoder_hidden_states=text(prompts).last_hidden_state).sample
         return functional.mse_loss(made.float(), velocity)
 
-    unet, text = train("unet", [unet, text], loss, 1e-3, 0.999, options)
+    motion = None
+    if options.stage == "unet":
+        unet, text = train("unet", [unet, text], loss, 1e-3, 0.999, options)
+    else:
+        motion = MotionNet(unet)
+        if (options.resume / "motion_adapter").exists():
+            motion.load(options.resume / "motion_adapter")
+        frames, captions = painted_clips(Composer(sprites), painter, options.clips, int(BEGIN))
+        clips = torch.cat([encoded(vae, part) for part in frames]).unflatten(0, (-1, FRAMES))
+        clips *= vae.config.scaling_factor
+        del frames
+        clip_ids = tokens(tokenizer, captions).to(DEVICE)
+        say("clips", tuple(clips.shape), json.dumps(captions[:4]))
+
+        def loss_with_clips() -> Tensor:
+            rows = torch.randint(len(clips), (options.clip_batch,), device=DEVICE)
+            times = times_of(options.clip_batch)
+            noisy, velocity = noised(clips[rows].float(), times)
+            prompts = some_unnamed(clip_ids[rows])
+            with low_precision():
+                made = motion(noisy, times, text(prompts).last_hidden_state)
+            return loss() + functional.mse_loss(made.float(), velocity)
+
+        unet, text, layers = train(
+            "clips", [unet, text, motion.layers], loss_with_clips, 1e-3, 0.998, options
+        )
+        adapter = motion.save(layers, options.out / "motion_adapter")
     parts = {"vae": vae, "text_encoder": text, "unet": unet}
     halves = {
         name: copy.deepcopy(part).to("cpu", torch.float16).eval() for name, part in parts.items()
@@ -323,6 +400,31 @@ def main() -> None:
         sheet.paste(picture, (row % 8 * SIDE, row // 8 * SIDE))
     sheet.save(options.out / "sheet.png")
     say("sheet", json.dumps(prompts[:8]))
+    if motion is None:
+        return
+
+    components = {**pipeline.components, "motion_adapter": adapter.float().to(DEVICE)}
+    components.pop("safety_checker")
+    animate = AnimateDiffPipeline(**components)
+    animate.set_progress_bar_config(disable=True)
+    shown = range(0, FRAMES, 3)
+    prompts = CLIP_PROMPTS if DEVICE == "cuda" else CLIP_PROMPTS[:1]
+    sheet = Image.new("RGB", (len(shown) * SIDE, len(prompts) * SIDE))
+    for row, prompt in enumerate(prompts):
+        with low_precision():
+            (made,) = animate(
+                prompt,
+                num_frames=FRAMES,
+                height=SIDE,
+                width=SIDE,
+                num_inference_steps=25,
+                guidance_scale=4.0,
+                generator=torch.Generator().manual_seed(7),
+            ).frames
+        for column, frame in enumerate(shown):
+            sheet.paste(made[frame], (column * SIDE, row * SIDE))
+    sheet.save(options.out / "clips.png")
+    say("clips sheet")
 
 
 if __name__ == "__main__":
