@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any, TypeVar
 
-_Target = TypeVar("_Target", bound="Callable[..., Any]")
+    _Target = TypeVar("_Target", bound=Callable[..., Any])
 
 
 def notice(old: str, new: str) -> str:
@@ -47,7 +48,8 @@ def renamed_arguments(**new_names: str) -> Callable[[_Target], _Target]:
 
     def decorate(target: _Target) -> _Target:
         if not isinstance(target, type):
-            return cast("_Target", _accepting(target, new_names))
+            wrapped: Any = _accepting(target, new_names)
+            return wrapped  # type: ignore[no-any-return]
         target.__init__ = _accepting(target.__init__, new_names)  # type: ignore[misc]
         for old, new in new_names.items():
             setattr(target, old, RenamedAttribute(old, new))

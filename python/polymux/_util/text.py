@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from polymux._util.redaction import redact
 
@@ -128,17 +127,6 @@ def size(count: float) -> str:
             break
         count, unit = count / 1000, larger
     return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-
-
-#: First bytes of supported images: PNG, JPEG, TIFF, BMP, GIF, WebP, PNM. Words can start with BMP's
-#: two letters, so the reserved bytes of its header must match as well.
-PICTURE = re.compile(
-    rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|II[*+]\0|MM\0[*+]|BM.{4}\0{4}|GIF8[79]a|RIFF.{4}WEBP|"
-    rb"P[1-6][ \t\r\n]",
-    re.DOTALL,
-)
-#: Bytes that texts never contain. All media containers contain them in lengths and counts.
-NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def path_in(url: str) -> str:

@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from polymux._native.version import __version__
 from polymux._util.text import did_you_mean, printable, shown
@@ -28,8 +27,10 @@ from polymux.cli.operation_names import NAMES
 from polymux.cli.terminal import BOLD, RED, has_colors, styled, write_line
 from polymux.errors import PolymuxError
 
+TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, NoReturn
 
     from _typeshed import SupportsWrite
 
@@ -55,7 +56,7 @@ def termination_as_exception() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Command(NamedTuple):
+class _Command:
     """One command of the program.
 
     Attributes:
@@ -67,12 +68,17 @@ class _Command(NamedTuple):
         function: Function of the module that adds the arguments to argparse and sets `run`.
     """
 
-    name: str
-    help: str
-    module: str
-    group: str
-    aliases: tuple[str, ...] = ()
-    function: str = "describe"
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002 - argparse's name
+        module: str,
+        group: str,
+        aliases: tuple[str, ...] = (),
+        function: str = "describe",
+    ) -> None:
+        self.name, self.help, self.module, self.group = name, help, module, group
+        self.aliases, self.function = aliases, function
 
 
 #: Help of `--json`.
@@ -272,8 +278,9 @@ def parser(command: str | None = None) -> Parser:
     main_parser.add_argument(
         "-V", "--version", action="store_true", help="Print the version and exit"
     )
+    # Without `prog`, argparse formats the usage to get it.
     commands = main_parser.add_subparsers(
-        title="commands", metavar="COMMAND", dest="command", parser_class=Parser
+        title="commands", metavar="COMMAND", dest="command", parser_class=Parser, prog="polymux"
     )
     wanted = [one for one in _COMMANDS if command == one.name or command in one.aliases]
     for one in wanted or _COMMANDS:
@@ -323,7 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     words = with_new_command(arguments)
-    main_parser = parser(words[0] if words else None)
+    first = words[0] if words else None
+    main_parser = parser("version" if first in {"-V", "--version"} else first)
     try:
         options = main_parser.parse_args(words)
     except SystemExit:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
 
 from polymux._util.deprecation import notice
 from polymux.cli.errors import say
 
+TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 #: Maps (group, old command name) to the new name.
 _COMMANDS = {("keys", "change"): "update", ("songs", "remove"): "rm"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from polymux._util.text import printable
 from polymux.cli.terminal import RED, has_colors, styled
@@ -28,6 +27,7 @@ from polymux.errors import (
     TransportError,
 )
 
+TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
 from io import FileIO
-from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import clock, printable, size
 
+TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TextIO
+    from typing import Any, TextIO
 
     from polymux.media.results import Progress
 
@@ -72,7 +70,9 @@ def harmless(text: str) -> str:
 
 def write_json(value: Any) -> None:
     """Write one JSON value as one line of ASCII to standard output."""
-    sys.stdout.write(json.dumps(value) + "\n")
+    from json import dumps  # Most commands do not need it to start.
+
+    sys.stdout.write(dumps(value) + "\n")
     sys.stdout.flush()
 
 
@@ -124,7 +124,9 @@ class Screen:
         """Replace the progress line."""
         if not self._draws:
             return
-        columns = shutil.get_terminal_size().columns - 1
+        from shutil import get_terminal_size  # It imports every compression module.
+
+        columns = get_terminal_size().columns - 1
         sys.stderr.write(f"\r{printable(text)[:columns]}\x1b[K")
         sys.stderr.flush()
         self._drawn = True

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from polymux import errors
-from polymux._util.text import NO_TEXT, display_name
+from polymux._util.file_signatures import NO_TEXT
+from polymux._util.text import display_name
 from polymux.fetch.fetcher import FetchLimits, afetch
 from polymux.service.backend import DelegatingBackend
 from polymux.service.errors import status_error

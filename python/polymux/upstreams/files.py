@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from polymux import errors
-from polymux._util.text import NO_TEXT, PICTURE, printable, shortened
+from polymux._util.file_signatures import NO_TEXT, PICTURE
+from polymux._util.text import printable, shortened
 from polymux.client.options import NEVER, SLOW
 from polymux.engines.media.engine import write_new
 from polymux.fetch.fetcher import FetchLimits, afetch

@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
-from polymux._util.text import PICTURE
+from polymux._util.file_signatures import PICTURE
 from polymux.engines.base import Produced, missing_package
 from polymux.errors import UndecodableError, UnsupportedMediaError
 from polymux.service.errors import status_error
