@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "quantize_pvt.h"
+#include "tables.h"
 
 /*
  * The scalar code rounds a line x to the nearest integer r, adds adj43asm[r], and rounds again, in
@@ -59,6 +60,67 @@ max_of_integers(const int *begin, const int *end)
     four = _mm_max_epi32(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1));
     two = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
     return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 1)));
+}
+
+/* Returns the maximum of eight floats. */
+inline static FLOAT
+max_of_eight(__m256 eight)
+{
+    __m128  four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
+}
+
+/*
+ * Multiplies lines by a factor, and sets *max to the largest if it is larger. Returns how many lines
+ * are done: all but less than eight.
+ */
+inline static int
+amplify_lines(FLOAT * lines, int count, FLOAT factor, FLOAT * max)
+{
+    __m256  largest = _mm256_set1_ps(*max);
+    int     i;
+    for (i = 0; i + 8 <= count; i += 8) {
+        __m256 const line = _mm256_mul_ps(_mm256_loadu_ps(lines + i), _mm256_set1_ps(factor));
+        _mm256_storeu_ps(lines + i, line);
+        largest = _mm256_max_ps(line, largest);
+    }
+    *max = max_of_eight(largest);
+    return i;
+}
+
+/* Returns the number of lines up to the last that is not 0, in steps of eight, at most `count`. */
+inline static int
+lines_without_zeros(const int *lines, int count)
+{
+    while (count >= 8) {
+        __m256i const last = _mm256_loadu_si256((__m256i const *) (lines + count - 8));
+        if (!_mm256_testz_si256(last, last))
+            break;
+        count -= 8;
+    }
+    return count;
+}
+
+/*
+ * Adds the lengths of the codes of four lines at a time, from the end, up to the first four with a
+ * line above 1. Returns how many lines are left.
+ */
+inline static int
+count_lines_up_to_one(const int *lines, int count, int *bits_32, int *bits_33)
+{
+    /* Elements of t32l and t33l for four lines of which the first is the lowest bit. */
+    static const uint8_t reversed[16] = { 0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15 };
+    for (; count > 3; count -= 4) {
+        __m128i const four = _mm_loadu_si128((__m128i const *) (lines + count - 4));
+        int     p;
+        if (!_mm_testz_si128(four, _mm_set1_epi32(~1)))
+            break;
+        p = reversed[_mm_movemask_ps(_mm_castsi128_ps(_mm_slli_epi32(four, 31)))];
+        *bits_32 += t32l[p];
+        *bits_33 += t33l[p];
+    }
+    return count;
 }
 
 /*

@@ -196,7 +196,7 @@ blocktype_d[2]        block type to use for previous granule
 
 
 
-/* psycho_loudness_approx
+/* psycho_loudness_approx (polymux: now in vbrpsy_compute_fft_l)
    jd - 2001 mar 12
 in:  energy   - BLKSIZE/2 elements of frequency magnitudes ^ 2
      gfp      - uses out_samplerate, ATHtype (also needed for ATHformula)
@@ -212,20 +212,6 @@ future:  Data indicates that the shape of the equal loudness curve varies
          simply bend the existing ATH curve to achieve the desired shape.
          However, the potential gain may not be enough to justify an effort.
 */
-static  FLOAT
-psycho_loudness_approx(FLOAT const *energy, FLOAT const *eql_w)
-{
-    int     i;
-    FLOAT   loudness_power;
-
-    loudness_power = 0.0;
-    /* apply weights to power in freq. bands */
-    for (i = 0; i < BLKSIZE / 2; ++i)
-        loudness_power += energy[i] * eql_w[i];
-    loudness_power *= VO_SCALE;
-
-    return loudness_power;
-}
 
 /* mask_add optimization */
 /* init the limit values used to avoid computing log in mask_add when it is not necessary */
@@ -299,6 +285,10 @@ init_mask_add_max_values(void)
 
 
 
+
+#ifdef __AVX2__
+#include "masking_avx2.h"
+#endif
 
 /* addition of simultaneous masking   Naoki Shibata 2000/7 */
 inline static FLOAT
@@ -696,13 +686,24 @@ vbrpsy_compute_fft_l(lame_internal_flags * gfc, const sample_t * const buffer[2]
         FLOAT const im = (*wsamp_l)[BLKSIZE / 2 + j];
         fftenergy[BLKSIZE / 2 - j] = (re * re + im * im) * 0.5f;
     }
-    /* total energy */
+    /* total energy, and loudness */
+    /* polymux: a sum waits for each of its additions, so the two sums of a channel run side by side */
     {
-        FLOAT   totalenergy = 0.0f;
-        for (j = 11; j < HBLKSIZE; j++)
+        FLOAT const *const weights = gfc->ATH->eql_w;
+        FLOAT   totalenergy = 0.0f, loudness_power = 0.0f;
+        for (j = 0; j < 11; j++)
+            loudness_power += fftenergy[j] * weights[j];
+        for (j = 11; j < BLKSIZE / 2; j++) {
             totalenergy += fftenergy[j];
+            loudness_power += fftenergy[j] * weights[j];
+        }
+        totalenergy += fftenergy[BLKSIZE / 2];
 
         psv->tot_ener[chn] = totalenergy;
+        if (chn < 2) {  /*no loudness for mid/side ch */
+            gfc->ov_psy.loudness_sq[gr_out][chn] = psv->loudness_sq_save[chn];
+            psv->loudness_sq_save[chn] = loudness_power * VO_SCALE;
+        }
     }
 
     if (plt) {
@@ -743,21 +744,6 @@ vbrpsy_compute_fft_s(lame_internal_flags const *gfc, const sample_t * const buff
         FLOAT const re = (*wsamp_s)[sblock][BLKSIZE_s / 2 - j];
         FLOAT const im = (*wsamp_s)[sblock][BLKSIZE_s / 2 + j];
         fftenergy_s[sblock][BLKSIZE_s / 2 - j] = (re * re + im * im) * 0.5f;
-    }
-}
-
-
-    /*********************************************************************
-    * compute loudness approximation (used for ATH auto-level adjustment) 
-    *********************************************************************/
-static void
-vbrpsy_compute_loudness_approximation_l(lame_internal_flags * gfc, int gr_out, int chn,
-                                        const FLOAT fftenergy[HBLKSIZE])
-{
-    PsyStateVar_t *psv = &gfc->sv_psy;
-    if (chn < 2) {      /*no loudness for mid/side ch */
-        gfc->ov_psy.loudness_sq[gr_out][chn] = psv->loudness_sq_save[chn];
-        psv->loudness_sq_save[chn] = psycho_loudness_approx(fftenergy, gfc->ATH->eql_w);
     }
 }
 
@@ -841,9 +827,14 @@ vbrpsy_attack_detection(lame_internal_flags * gfc, const sample_t * const buffer
         for (i = 0; i < 9; i++) {
             FLOAT const *const pfe = pf + 576 / 9;
             FLOAT   p = 1.;
+#ifdef __AVX2__ /* polymux */
+            p = max_of_magnitudes(p, pf, pfe);
+            pf = pfe;
+#else
             for (; pf < pfe; pf++)
                 if (p < fabs(*pf))
                     p = fabs(*pf);
+#endif
             psv->last_en_subshort[chn][i] = en_subshort[i + 3] = p;
             en_short[1 + i / 3] += p;
             if (p > en_subshort[i + 3 - 2]) {
@@ -1047,6 +1038,9 @@ vbrpsy_compute_masking_s(lame_internal_flags * gfc, const FLOAT(*fftenergy_s)[HB
     FLOAT   max[CBANDS], avg[CBANDS];
     int     i, j, b;
     unsigned char mask_idx_s[CBANDS];
+#ifdef __AVX2__ /* polymux */
+    FLOAT   masking[CBANDS];
+#endif
 
     memset(max, 0, sizeof(max));
     memset(avg, 0, sizeof(avg));
@@ -1070,6 +1064,9 @@ vbrpsy_compute_masking_s(lame_internal_flags * gfc, const FLOAT(*fftenergy_s)[HB
     assert(b == gds->npart);
     assert(j == 129);
     vbrpsy_calc_mask_index_s(gfc, max, avg, mask_idx_s);
+#ifdef __AVX2__ /* polymux */
+    spread_masking(gds, eb, mask_idx_s, masking);
+#endif
     for (j = b = 0; b < gds->npart; b++) {
         int     kk = gds->s3ind[b][0];
         int const last = gds->s3ind[b][1];
@@ -1080,6 +1077,13 @@ vbrpsy_compute_masking_s(lame_internal_flags * gfc, const FLOAT(*fftenergy_s)[HB
 
         dd = mask_idx_s[kk];
         dd_n = 1;
+#ifdef __AVX2__ /* polymux */
+        ecb = masking[b];
+        while (++kk <= last) {
+            dd += mask_idx_s[kk];
+            dd_n += 1;
+        }
+#else
         ecb = gds->s3[j] * eb[kk] * tab[mask_idx_s[kk]];
         ++j, ++kk;
         while (kk <= last) {
@@ -1089,6 +1093,7 @@ vbrpsy_compute_masking_s(lame_internal_flags * gfc, const FLOAT(*fftenergy_s)[HB
             ecb = vbrpsy_mask_add(ecb, x, kk - b, delta);
             ++j, ++kk;
         }
+#endif
         dd = (1 + 2 * dd) / (2 * dd_n);
         avg_mask = tab[dd] * 0.5f;
         ecb *= avg_mask;
@@ -1150,6 +1155,9 @@ vbrpsy_compute_masking_l(lame_internal_flags * gfc, const FLOAT fftenergy[HBLKSI
     FLOAT   max[CBANDS], avg[CBANDS];
     unsigned char mask_idx_l[CBANDS + 2];
     int     k, b;
+#ifdef __AVX2__ /* polymux */
+    FLOAT   masking[CBANDS];
+#endif
 
  /*********************************************************************
     *    Calculate the energy and the tonality of each partition.
@@ -1162,6 +1170,9 @@ vbrpsy_compute_masking_l(lame_internal_flags * gfc, const FLOAT fftenergy[HBLKSI
     *      with the spreading function, s3_l[b][k]
  ********************************************************************/
     k = 0;
+#ifdef __AVX2__ /* polymux */
+    spread_masking(gdl, eb_l, mask_idx_l, masking);
+#endif
     for (b = 0; b < gdl->npart; b++) {
         FLOAT   x, ecb, avg_mask, t;
         FLOAT const masking_lower = gdl->masking_lower[b] * gfc->sv_qnt.masking_lower;
@@ -1173,6 +1184,13 @@ vbrpsy_compute_masking_l(lame_internal_flags * gfc, const FLOAT fftenergy[HBLKSI
 
         dd = mask_idx_l[kk];
         dd_n += 1;
+#ifdef __AVX2__ /* polymux */
+        ecb = masking[b];
+        while (++kk <= last) {
+            dd += mask_idx_l[kk];
+            dd_n += 1;
+        }
+#else
         ecb = gdl->s3[k] * eb_l[kk] * tab[mask_idx_l[kk]];
         ++k, ++kk;
         while (kk <= last) {
@@ -1190,6 +1208,7 @@ vbrpsy_compute_masking_l(lame_internal_flags * gfc, const FLOAT fftenergy[HBLKSI
 #endif
             ++k, ++kk;
         }
+#endif
         dd = (1 + 2 * dd) / (2 * dd_n);
         avg_mask = tab[dd] * 0.5f;
         ecb *= avg_mask;
@@ -1462,7 +1481,6 @@ L3psycho_anal_vbr(lame_internal_flags * gfc,
 
             wsamp_l = wsamp_L + ch01;
             vbrpsy_compute_fft_l(gfc, buffer, chn, gr_out, fftenergy, wsamp_l);
-            vbrpsy_compute_loudness_approximation_l(gfc, gr_out, chn, fftenergy);
             vbrpsy_compute_masking_l(gfc, fftenergy, eb[chn], thr[chn], chn);
         }
         if (cfg->mode == JOINT_STEREO) {
@@ -1824,9 +1842,11 @@ compute_bark_values(PsyConst_CB2SB_t const *gd, FLOAT sfreq, int fft_size,
 }
 
 static int
-init_s3_values(FLOAT ** p, int (*s3ind)[2], int npart,
+init_s3_values(PsyConst_CB2SB_t * gd, int npart,
                FLOAT const *bval, FLOAT const *bval_width, FLOAT const *norm)
 {
+    FLOAT **const p = &gd->s3;
+    int     (*const s3ind)[2] = gd->s3ind;
     FLOAT   s3[CBANDS][CBANDS];
     /* The s3 array is not linear in the bark scale.
      * bval[x] should be used to get the bark value.
@@ -1871,7 +1891,11 @@ init_s3_values(FLOAT ** p, int (*s3ind)[2], int npart,
         for (j = s3ind[i][0]; j <= s3ind[i][1]; j++)
             (*p)[k++] = s3[i][j];
 
+#ifdef __AVX2__ /* polymux */
+    return init_s3_columns(gd, s3);
+#else
     return 0;
+#endif
 }
 
 int
@@ -1950,7 +1974,7 @@ psymodel_init(lame_global_flags const *gfp)
         }
         norm[i] = pow(10.0, snr / 10.0);
     }
-    i = init_s3_values(&gd->l.s3, gd->l.s3ind, gd->l.npart, bval, bval_width, norm);
+    i = init_s3_values(&gd->l, gd->l.npart, bval, bval_width, norm);
     if (i)
         return i;
 
@@ -2049,7 +2073,7 @@ psymodel_init(lame_global_flags const *gfp)
         gd->s.minval[i] = pow(10.0, x / 10) * gd->s.numlines[i];
     }
 
-    i = init_s3_values(&gd->s.s3, gd->s.s3ind, gd->s.npart, bval, bval_width, norm);
+    i = init_s3_values(&gd->s, gd->s.npart, bval, bval_width, norm);
     if (i)
         return i;
 

@@ -41,6 +41,10 @@
 #include "vector/lame_intrin.h"
 #endif
 
+#ifdef __AVX2__
+#include "lines_avx2.h"
+#endif
+
 
 
 
@@ -785,7 +789,12 @@ amp_scalefac_bands(lame_internal_flags * gfc,
                 return;
         }
         cod_info->scalefac[sfb]++;
-        for (l = -width; l < 0; l++) {
+#ifdef __AVX2__ /* polymux */
+        l = -width + amplify_lines(xrpow + j - width, width, ifqstep34, &cod_info->xrpow_max);
+#else
+        l = -width;
+#endif
+        for (; l < 0; l++) {
             xrpow[j + l] *= ifqstep34;
             if (xrpow[j + l] > cod_info->xrpow_max)
                 cod_info->xrpow_max = xrpow[j + l];

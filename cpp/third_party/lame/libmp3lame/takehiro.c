@@ -692,6 +692,9 @@ noquant_count_bits(lame_internal_flags const *const gfc,
         prev_noise->sfb_count1 = 0;
 
     /* Determine count1 region */
+#ifdef __AVX2__ /* polymux */
+    i = lines_without_zeros(ix, i);
+#endif
     for (; i > 1; i -= 2)
         if (ix[i - 1] | ix[i - 2])
             break;
@@ -699,6 +702,9 @@ noquant_count_bits(lame_internal_flags const *const gfc,
 
     /* Determines the number of bits to encode the quadruples. */
     a1 = a2 = 0;
+#ifdef __AVX2__ /* polymux */
+    i = count_lines_up_to_one(ix, i, &a1, &a2);
+#else
     for (; i > 3; i -= 4) {
         int x4 = ix[i-4];
         int x3 = ix[i-3];
@@ -713,6 +719,7 @@ noquant_count_bits(lame_internal_flags const *const gfc,
         a1 += t32l[p];
         a2 += t33l[p];
     }
+#endif
 
     bits = a1;
     gi->count1table_select = 0;

@@ -102,6 +102,8 @@ free_global_data(lame_internal_flags * gfc)
             /* XXX allocated in psymodel_init() */
             free(gfc->cd_psy->s.s3);
         }
+        free(gfc->cd_psy->l.s3_columns); /* polymux */
+        free(gfc->cd_psy->s.s3_columns);
         free(gfc->cd_psy);
         gfc->cd_psy = 0;
     }

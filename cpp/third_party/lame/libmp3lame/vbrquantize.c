@@ -291,6 +291,26 @@ struct calc_noise_cache {
 typedef struct calc_noise_cache calc_noise_cache_t;
 
 
+/*
+ * polymux: returns 1 if no quantization of the band with the scalefactors sf - 1 to sf + 1 can have
+ * more noise than l3_xmin. find_lowest_scalefac() returned sf_min for the band, which is less than sf.
+ *
+ * A quantized line r belongs to lines from r - 0.5 to less than r + 0.6. So its error is at most 0.6
+ * times the distance of two neighbors in pow43 above the largest line; 0.8 covers all rounding.
+ */
+static int
+noise_must_be_low(FLOAT l3_xmin, unsigned int bw, uint8_t sf, uint8_t sf_min)
+{
+    FLOAT const largest = IXMAX_VAL * (ipow20[sf - 1] / ipow20[sf_min]);
+    int const n = (int) largest + 2;
+    FLOAT   error;
+    if (sf == 255 || n > IXMAX_VAL)
+        return 0;
+    error = 0.8f * pow20[sf + 1 + Q_MAX2] * (pow43[n + 1] - pow43[n]);
+    return bw * (error * error) <= l3_xmin;
+}
+
+
 static  uint8_t
 tri_calc_sfb_noise_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin, unsigned int bw,
                        uint8_t sf, calc_noise_cache_t * did_it)
@@ -373,7 +393,8 @@ find_scalefac_x34(const FLOAT * xr, const FLOAT * xr34, FLOAT l3_xmin, unsigned 
             sf += delsf;
         }
         else {
-            uint8_t const bad = tri_calc_sfb_noise_x34(xr, xr34, l3_xmin, bw, sf, did_it);
+            uint8_t const bad = !noise_must_be_low(l3_xmin, bw, sf, sf_min)
+                && tri_calc_sfb_noise_x34(xr, xr34, l3_xmin, bw, sf, did_it);
             if (bad) {  /* distortion.  try a smaller scalefactor */
                 sf -= delsf;
             }
