@@ -1,4 +1,4 @@
-"""Pictures of plain shapes, the captions that belong to them, and drawings that obey the captions."""
+"""Captions of plain shapes, drawings that obey them, and the score of other pictures."""
 
 from __future__ import annotations
 
@@ -121,15 +121,13 @@ def _curve(shape: str) -> list[tuple[float, float]]:
         return [(x, 0.6 * y) for x, y in _points(90, 0, 1)]
     if shape == "heart":
         turns = [2 * math.pi * k / 90 for k in range(90)]
-        return [
-            (
-                math.sin(t) ** 3,
-                -(13 * math.cos(t) - 5 * math.cos(2 * t) - 2 * math.cos(3 * t) - math.cos(4 * t))
-                / 16,
-            )
-            for t in turns
+        heights = [
+            sum(k * math.cos(n * turn) for n, k in enumerate((13, -5, -2, -1), 1)) for turn in turns
         ]
-    return {
+        return [
+            (math.sin(turn) ** 3, -height / 16) for turn, height in zip(turns, heights, strict=True)
+        ]
+    corners: dict[str, list[tuple[float, float]]] = {
         "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
         "triangle": [(0, -0.95), (0.98, 0.8), (-0.98, 0.8)],
         "star": _points(10, -math.pi / 2, 1, 0.39),
@@ -142,7 +140,8 @@ def _curve(shape: str) -> list[tuple[float, float]]:
         "arrow": [
             (-1, -0.3), (0.1, -0.3), (0.1, -0.8), (1, 0), (0.1, 0.8), (0.1, 0.3), (-1, 0.3),
         ],
-    }[shape]  # fmt: skip
+    }  # fmt: skip
+    return corners[shape]
 
 
 def drawn(caption: Caption, side_px: int = 64) -> NDArray[numpy.uint8]:

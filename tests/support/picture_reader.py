@@ -7,7 +7,7 @@ training of the small models.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
@@ -40,7 +40,7 @@ _LEAST_AREA = 0.006  # of the picture
 _DIFFERENT = 20.0  # distance in CIE L*a*b*
 
 
-def _lab(rgb: NDArray[np.uint8]) -> Plane:
+def _lab(rgb: NDArray[Any]) -> Plane:
     """Convert sRGB of any shape [..., 3] to CIE L*a*b*."""
     values = np.asarray(rgb, np.float32).reshape(1, -1, 3) / 255
     return np.asarray(cv2.cvtColor(values, cv2.COLOR_RGB2LAB), np.float64).reshape(np.shape(rgb))
@@ -58,7 +58,7 @@ def _star(x: Plane, y: Plane) -> NDArray[np.bool_]:
     """A pentagram: inside at least four of its five lines, which face its points."""
     angles = 2 * np.pi * np.arange(5) / 5 - np.pi / 2
     inside = [x * np.cos(a) + y * np.sin(a) < np.cos(2 * np.pi / 5) for a in angles]
-    return np.sum(inside, 0) >= 4
+    return np.asarray(np.sum(inside, 0) >= 4)
 
 
 def _heart(x: Plane, y: Plane) -> NDArray[np.bool_]:
