@@ -72,8 +72,8 @@ max_of_eight(__m256 eight)
 }
 
 /*
- * Multiplies lines by a factor, and sets *max to the largest if it is larger. Returns how many lines
- * are done: all but less than eight.
+ * Multiplies lines by a factor, and sets *max to the largest if it is larger. Returns how many
+ * lines are done: all but less than eight.
  */
 inline static int
 amplify_lines(FLOAT * lines, int count, FLOAT factor, FLOAT * max)
@@ -87,6 +87,23 @@ amplify_lines(FLOAT * lines, int count, FLOAT factor, FLOAT * max)
     }
     *max = max_of_eight(largest);
     return i;
+}
+
+/*
+ * Sets `index` to x * length + y for eight pairs of lines. Lines above 15 count as 15. Returns the
+ * number of lines from 15 on.
+ */
+inline static unsigned int
+index_of_pairs(const int *lines, unsigned int length, uint32_t index[8])
+{
+    __m256i const fifteen = _mm256_set1_epi16(15);
+    __m256i const first = _mm256_loadu_si256((__m256i const *) lines);
+    __m256i const second = _mm256_loadu_si256((__m256i const *) (lines + 8));
+    __m256i const all = _mm256_min_epi16(_mm256_packs_epi32(first, second), fifteen);
+    __m256i const is_fifteen = _mm256_cmpeq_epi16(all, fifteen);
+    __m256i const factors = _mm256_set1_epi32((int) (length | 1u << 16));
+    _mm256_storeu_si256((__m256i *) index, _mm256_madd_epi16(all, factors));
+    return _mm_popcnt_u32((unsigned int) _mm256_movemask_epi8(is_fifteen)) / 2;
 }
 
 /* Returns the number of lines up to the last that is not 0, in steps of eight, at most `count`. */

@@ -479,6 +479,15 @@ count_bit_ESC(const int *ix, const int *const end, int t1, const int t2, unsigne
     unsigned int const linbits = ht[t1].xlen * 65536u + ht[t2].xlen;
     unsigned int sum = 0, sum2;
 
+#ifdef __AVX2__ /* polymux */
+    for (; end - ix > 16; ix += 16) {
+        uint32_t index[8];
+        int     i;
+        sum += linbits * index_of_pairs(ix, 16, index);
+        for (i = 0; i < 8; ++i)
+            sum += largetbl[index[i]];
+    }
+#endif
     do {
         unsigned int x = *ix++;
         unsigned int y = *ix++;
@@ -542,6 +551,15 @@ count_bit_noESC_from2(const int *ix, const int *end, int max, unsigned int *s)
     uint32_t const* table = (t1 == 2) ? &table23[0] : &table56[0];
     unsigned int sum = 0, sum2;
 
+#ifdef __AVX2__ /* polymux */
+    for (; end - ix > 16; ix += 16) {
+        uint32_t index[8];
+        int     i;
+        index_of_pairs(ix, xlen, index);
+        for (i = 0; i < 8; ++i)
+            sum += table[index[i]];
+    }
+#endif
     do {
         unsigned int const x0 = *ix++;
         unsigned int const x1 = *ix++;
@@ -575,6 +593,18 @@ count_bit_noESC_from3(const int *ix, const int *end, int max, unsigned int * s)
     const uint8_t *const hlen3 = ht[t1 + 2].hlen;
     int     t;
 
+#ifdef __AVX2__ /* polymux */
+    for (; end - ix > 16; ix += 16) {
+        uint32_t index[8];
+        int     i;
+        index_of_pairs(ix, xlen, index);
+        for (i = 0; i < 8; ++i) {
+            sum1 += hlen1[index[i]];
+            sum2 += hlen2[index[i]];
+            sum3 += hlen3[index[i]];
+        }
+    }
+#endif
     do {
         unsigned int x0 = *ix++;
         unsigned int x1 = *ix++;

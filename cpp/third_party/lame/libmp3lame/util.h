@@ -200,10 +200,10 @@ extern  "C" {
         int     npart;
         int     n_sb; /* SBMAX_l or SBMAX_s */
         FLOAT  *s3;
-        /* polymux: s3 for the build with AVX2. For eight partitions at a time, their values for each
+        /* polymux: s3 for the build with AVX2. For 16 partitions at a time, their values for each
            partition of s3_columns_ind; 0 where a partition has none. */
         FLOAT  *s3_columns;
-        int     s3_columns_ind[CBANDS / 8][2];
+        int     s3_columns_ind[CBANDS / 16][2];
     } PsyConst_CB2SB_t;
 
 
