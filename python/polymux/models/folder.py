@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 from contextlib import contextmanager, suppress
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 1 << 20
 _LARGEST_BYTES = 1 << 63
 _LOCK = "lock"
+#: The file with the models that the user has assigned to roles.
+_USES = "roles.json"
+_LARGEST_USES_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class ModelsFolder:
             entries = sorted(one.name for one in self.path.iterdir())
         except OSError:
             return []
-        names = dict.fromkeys(map(self._name_of, entries))
+        names = dict.fromkeys(map(self._name_of, (one for one in entries if one != _USES)))
         found = [self._look(name) for name in names if is_name(name)]
         return sorted((one for one in found if one is not None), key=lambda one: one.name)
 
@@ -108,6 +112,44 @@ class ModelsFolder:
             return None
         of_family = (one for one in self.installed() if one.family == family and not one.problem)
         return next(of_family, None)
+
+    def uses(self) -> dict[str, str]:
+        """Return the models that ``polymux models use`` has assigned: role to name.
+
+        Raises:
+            ModelError: The file with the assignments cannot be read, or it is invalid.
+        """
+        path = self.path / _USES
+        try:
+            with path.open("rb") as file:
+                plain = json.loads(file.read(_LARGEST_USES_BYTES))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise _invalid_uses(path, error) from None
+        if not isinstance(plain, dict) or not all(map(is_name, plain.values())):
+            raise _invalid_uses(path, "not a table of roles and model names")
+        return plain
+
+    def use(self, role: str, name: str | None) -> None:
+        """Assign a model to a role; None restores the default choice.
+
+        Raises:
+            ModelError: The file with the assignments is invalid.
+            OutputFailedError: The models directory cannot be written.
+        """
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # Another process may assign a role too.
+                wanted = {one: model for one, model in self.uses().items() if one != role}
+                if name is not None:
+                    wanted[role] = name
+                text = json.dumps(wanted, indent=2, sort_keys=True) + "\n"
+                write_atomically(self.path / _USES, text.encode(), overwrite=True)
+            finally:
+                os.close(descriptor)
 
     def _name_of(self, entry: str) -> str:
         """Return the model name of a directory entry.
@@ -203,7 +245,7 @@ class ModelsFolder:
         return self.get(manifest.name)
 
     def remove(self, name: str) -> list[Path]:
-        """Remove a model or its incomplete download. The user's own files are kept.
+        """Remove a model or its incomplete download, and its roles. The user's own files are kept.
 
         Returns:
             Paths that are kept: the directory of a linked model, or other files in the model's
@@ -224,7 +266,11 @@ class ModelsFolder:
                 lock = _locked(work, name)
                 shutil.rmtree(work)
                 os.close(lock)
-        return [] if found is None else self._removed(found)
+        left = [] if found is None else self._removed(found)
+        for role, used in self.uses().items():
+            if used == name:
+                self.use(role, None)
+        return left
 
     def _removed(self, model: Installed) -> list[Path]:
         folder = self.path / model.name
@@ -324,6 +370,13 @@ def write_new(target: Path, pieces: Iterable[bytes]) -> str:
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()
+
+
+def _invalid_uses(path: Path, problem: object) -> ModelError:
+    return ModelError(
+        f"{display_name(os.fspath(path))}: invalid ({problem}). Delete it, then assign the roles "
+        "again with 'polymux models use'"
+    )
 
 
 def _remove_empty(folder: Path, names: list[str]) -> None:

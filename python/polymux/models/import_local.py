@@ -11,7 +11,7 @@ from polymux.errors import InputUnreadableError, InvalidRequestError
 from polymux.models.errors import writing
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import counting, kept_of, pieces_of, write_new
-from polymux.models.manifest import Kept, Manifest, check_file_name, is_within
+from polymux.models.manifest import FILE_NAME, Kept, Manifest, check_file_name, is_within, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +32,8 @@ def add(
 ) -> Installed:
     """Register a file or directory of the user as a model.
 
+    A manifest in the directory describes how the model is used, such as its native size.
+
     Args:
         name: Name of the model.
         path: A GGUF file, a directory in CTranslate2 format, an ncnn ``.param`` file, a directory
@@ -49,9 +51,11 @@ def add(
         InvalidRequestError: It is not a model, or the name is invalid.
         OutputExistsError: A model with this name exists.
         OutputFailedError: The models directory cannot be written.
+        ModelError: The directory has an invalid manifest.
     """
     checked_name(name)
     layout = layout_of(path, family)
+    described = read(layout.folder / FILE_NAME)
     _check_place(layout, folder, copy=copy)
     with folder.workspace(name) as work:
         files = work / "files"
@@ -69,6 +73,7 @@ def add(
                 options={},
                 files=kept,
                 folder=None if copy else layout.folder,
+                **({} if described is None else described.description()),
             )
             return folder.publish(work, files, manifest)
         except BaseException:

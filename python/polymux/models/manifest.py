@@ -23,6 +23,9 @@ _FORMAT = 1
 _LARGEST_BYTES = 1 << 20
 _MAX_PARTS = 4
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+#: Fields that describe how a model is used. Older manifests lack them.
+DESCRIPTION = ("native_size", "vae_factor", "base_model", "defaults", "fallback_roles")
+_MAX_SIDE_PX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,14 @@ class Manifest:
         license_note: Further license information.
         folder: Directory of a linked model's files; None for files in the models directory.
         added_at: Time of installation in seconds since 1970.
+        native_size: Width and height in pixels at which a diffusion model generates. Other sizes
+            are enlarged or reduced from it. Default: it generates at the requested size.
+        vae_factor: Pixels per latent cell on each side. Default: as the VAE's configuration says.
+        base_model: Name of the model that these motion layers extend; empty for complete models.
+        defaults: Role to values for fields that a request leaves out, such as
+            ``{"picture:B": {"num_inference_steps": 25, "guidance_scale": 4.0}}``.
+        fallback_roles: Roles of a small model: it has them only if neither settings nor another
+            installed model nor an upstream can do their work.
     """
 
     name: str
@@ -63,11 +74,20 @@ class Manifest:
     license_note: str = ""
     folder: Path | None = None
     added_at: float = field(default_factory=time.time)
+    native_size: tuple[int, int] | None = None
+    vae_factor: int | None = None
+    base_model: str = ""
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fallback_roles: tuple[str, ...] = ()
 
     def encoded(self) -> bytes:
         folder = None if self.folder is None else os.fspath(self.folder)
         plain = {"format": _FORMAT, **asdict(self), "folder": folder}
         return json.dumps(plain, indent=2).encode() + b"\n"
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields that describe how the model is used, for another manifest."""
+        return {name: getattr(self, name) for name in DESCRIPTION}
 
 
 def read(path: Path) -> Manifest | None:
@@ -96,16 +116,25 @@ def read(path: Path) -> Manifest | None:
 def _decoded(plain: Any) -> Manifest:
     if plain["format"] != _FORMAT:
         raise ValueError(f"unsupported format (got {plain['format']!r}, allowed {_FORMAT})")
-    known = {one.name: plain[one.name] for one in fields(Manifest)}
+    known = {
+        one.name: plain[one.name]
+        for one in fields(Manifest)
+        if one.name in plain or one.name not in DESCRIPTION
+    }
+    arrays = {
+        name: tuple(known[name])
+        for name in ("native_size", "fallback_roles")
+        if isinstance(known.get(name), list)
+    }
     files = tuple(Kept(one["name"], one["bytes"], one["sha256"]) for one in plain["files"])
     folder = None if plain["folder"] is None else Path(plain["folder"])
-    made = Manifest(**known | {"files": files, "folder": folder})
+    made = Manifest(**known | arrays | {"files": files, "folder": folder})
     _check(made)
     return made
 
 
 def _check(made: Manifest) -> None:
-    for text in ("name", "license", "license_source", "license_note", "source"):
+    for text in ("name", "license", "license_source", "license_note", "source", "base_model"):
         if not isinstance(getattr(made, text), str):
             raise TypeError(f"{text}: must be a string")
     if not isinstance(made.options, dict):
@@ -116,6 +145,7 @@ def _check(made: Manifest) -> None:
         raise ValueError(f"unknown family {shown(made.family)}")
     if made.folder is not None and not made.folder.is_absolute():
         raise ValueError(f"folder: must be an absolute path (got {shown(str(made.folder))})")
+    check_description(made.native_size, made.vae_factor, made.defaults, made.fallback_roles)
     names = [one.name for one in made.files]
     for one in made.files:
         check_file_name(one.name)
@@ -126,6 +156,37 @@ def _check(made: Manifest) -> None:
         "model" not in made.paths
     ):
         raise ValueError("paths: must include 'model', and may only name files of the model")
+
+
+def check_description(
+    native_size: object, vae_factor: object, defaults: object, fallback_roles: object
+) -> None:
+    """Check the fields of a manifest that describe how its model is used.
+
+    Raises:
+        ValueError: A field is invalid.
+    """
+    sides = native_size if isinstance(native_size, tuple) else ()
+    if native_size is not None and (len(sides) != 2 or not all(map(_is_side, sides))):
+        raise ValueError("native_size: must be a width and a height in pixels")
+    if vae_factor is not None and not _is_side(vae_factor):
+        raise ValueError("vae_factor: must be an integer, 1 or more")
+    if not isinstance(defaults, dict) or not all(map(_are_defaults, defaults.values())):
+        raise ValueError("defaults: must have an object of numbers and strings for each role")
+    if not isinstance(fallback_roles, tuple) or not all(
+        isinstance(one, str) for one in fallback_roles
+    ):
+        raise ValueError("fallback_roles: must be an array of strings")
+
+
+def _is_side(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_SIDE_PX
+
+
+def _are_defaults(values: object) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(one, (int, float, str)) for one in values.values()
+    )
 
 
 def check_file_name(name: object) -> None:

@@ -1,6 +1,7 @@
 """The roles of diffusion models, and the assignment of installed models to roles.
 
-Each role has a default model in the registry; settings can assign another one.
+A role gets the first of these models: the one in the settings, the one of ``polymux models use``,
+the role's default model if it is installed, and an installed small model.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux._util.text import shown
+from polymux._util.text import did_you_mean, shown
 from polymux.errors import InvalidRequestError
-from polymux.models import registry
-from polymux.models.families import is_name
+from polymux.models import manifest, registry
+from polymux.models.errors import ModelError
+from polymux.models.families import checked_name, is_name
 from polymux.models.folder import ModelsFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from polymux.models.folder import Installed
+    from polymux.models.manifest import Manifest
 
 _FAMILY = "diffusion"
 
@@ -100,6 +103,45 @@ def request_of(role: str) -> tuple[str, str, dict[str, str]] | None:
     return None
 
 
+def roles_named(names: Iterable[str]) -> tuple[str, ...]:
+    """Return roles by name; ``picture``, ``video`` and ``detail`` mean all roles of that kind.
+
+    Raises:
+        InvalidRequestError: A name is unknown.
+
+    Example:
+        >>> from polymux.models.roles import roles_named
+        >>> roles_named(["picture", "music"])
+        ('picture:A', 'picture:B', 'picture:C', 'music')
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        kind = [one for one in ROLES if one.startswith(f"{name}:") and request_of(one) is not None]
+        if name not in ROLES and not kind:
+            raise InvalidRequestError(
+                f"unknown role {shown(name)} (known: {', '.join(ROLES)}){did_you_mean(name, ROLES)}"
+            )
+        found |= dict.fromkeys(kind or [name])
+    return tuple(found)
+
+
+def use(name: str | None, roles: Iterable[str], folder: ModelsFolder) -> None:
+    """Assign an installed model to roles; None restores the default choice.
+
+    Settings have priority. Engines that are running keep their models until they restart.
+
+    Raises:
+        InvalidRequestError: The model cannot have these roles.
+        ModelError: The file with the assignments is invalid.
+        OutputFailedError: The models directory cannot be written.
+    """
+    for role in roles:
+        found = {} if name is None else _found(checked_name(name), role, folder)
+        if isinstance(found, str):
+            raise InvalidRequestError(found)
+        folder.use(role, name)
+
+
 def stem_of(name: str) -> str:
     """Return a checkpoint's name from a request without its extension and hash."""
     return name.partition(" ")[0].removesuffix(".safetensors")
@@ -133,11 +175,13 @@ class ModelAssignment(NamedTuple):
 
     Attributes:
         models: For each assigned role, ``path`` and ``name``; also ``instead_of`` if it is not the
-            default model, and ``version`` if the files' hashes are known.
+            default model, ``is_small`` (True) if it is a small model without an assignment,
+            ``version`` if the files' hashes are known, and from the model's manifest
+            ``native_size``, ``vae_factor``, ``base_model`` and the role's ``defaults``.
         problems: For each unassigned role, the reason and the remedy.
     """
 
-    models: dict[str, dict[str, str]]
+    models: dict[str, dict[str, Any]]
     problems: dict[str, str]
 
 
@@ -146,6 +190,10 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
 
     `wanted` has the model names or paths from the settings. If a role gets another model than its
     default, jobs report this in their logs.
+
+    Raises:
+        InvalidRequestError: `wanted` has an unknown role.
+        ModelError: The file with the assignments of ``polymux models use`` is invalid.
     """
     folder = folder or ModelsFolder()
     for name in wanted:
@@ -153,21 +201,31 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
             raise InvalidRequestError(
                 f"models: unknown role {shown(name)} (known: {', '.join(ROLES)})"
             )
-    models: dict[str, dict[str, str]] = {}
+    used, small = folder.uses(), _small_models(folder)
+    models: dict[str, dict[str, Any]] = {}
     problems: dict[str, str] = {}
     for role, about in ROLES.items():
-        named = str(wanted.get(role) or about.model)
-        found = _path(named, folder)
+        named = str(wanted.get(role) or used.get(role) or "")
+        found = _found(named or about.model, role, folder)
         if isinstance(found, str):
-            problems[role] = found
-            continue
-        path, version = found
-        models[role] = {"path": os.fspath(path), "name": path.name if "/" in named else named}
-        if version:
-            models[role]["version"] = version
-        if models[role]["name"] != about.model:
-            models[role]["instead_of"] = about.model
+            if named or role not in small or folder.find(about.model) is not None:
+                problems[role] = found
+                continue
+            found = {**_described(small[role], role), "is_small": True}
+        models[role] = found
+        if found["name"] != about.model:
+            found["instead_of"] = about.model
     return ModelAssignment(models, problems)
+
+
+def _small_models(folder: ModelsFolder) -> dict[str, Installed]:
+    """Return the first usable small model of each role."""
+    found: dict[str, Installed] = {}
+    for one in folder.installed():
+        if not unfit(one, _FAMILY):
+            for role in one.manifest.fallback_roles:
+                found.setdefault(role, one)
+    return found
 
 
 def loras_of(folder: ModelsFolder | None = None) -> dict[str, str]:
@@ -184,11 +242,18 @@ def why_missing(role: str) -> str:
     return _missing(ROLES[role].model)
 
 
-def _path(named: str, folder: ModelsFolder) -> tuple[Path, str] | str:
-    """Return the path and version of a model, or the reason why it cannot be used."""
+def _found(named: str, role: str, folder: ModelsFolder) -> dict[str, Any] | str:
+    """Return a model for a role, or the reason why it cannot be used."""
     if not is_name(named):
         path = Path(named).expanduser()
-        return (path, "") if path.exists() else f"directory not found: {path.name!r}"
+        if not path.exists():
+            return f"directory not found: {path.name!r}"
+        try:
+            known = manifest.read(path / manifest.FILE_NAME)
+        except ModelError as error:
+            return str(error)
+        plain = {"path": os.fspath(path), "name": path.name}
+        return plain if known is None else plain | _from_manifest(known, role)
     found = folder.find(named)
     if found is None:
         return _missing(named)
@@ -196,7 +261,28 @@ def _path(named: str, folder: ModelsFolder) -> tuple[Path, str] | str:
         return problem
     if found.manifest.paths["model"] != ".":
         return f"model {named} is a LoRA, which cannot be used on its own"
-    return Path(found.engine_options()["model"]), _version(found)
+    return _described(found, role)
+
+
+def _described(model: Installed, role: str) -> dict[str, Any]:
+    """Return the facts about an installed model that its engine needs in a role."""
+    version = _version(model)
+    return {
+        "path": model.engine_options()["model"],
+        "name": model.name,
+        **({"version": version} if version else {}),
+        **_from_manifest(model.manifest, role),
+    }
+
+
+def _from_manifest(known: Manifest, role: str) -> dict[str, Any]:
+    facts = {
+        "native_size": known.native_size and list(known.native_size),
+        "vae_factor": known.vae_factor,
+        "base_model": known.base_model,
+        "defaults": dict(known.defaults.get(role, {})),
+    }
+    return {name: one for name, one in facts.items() if one}
 
 
 def unfit(model: Installed, family: str) -> str:

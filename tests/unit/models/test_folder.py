@@ -16,6 +16,7 @@ from polymux.models import import_local, manifest
 from polymux.models.errors import ModelError
 from polymux.models.families import is_name
 from polymux.models.folder import ModelsFolder
+from polymux.models.manifest import DESCRIPTION
 from support.models import GGUF, contents, sha256
 
 MANIFEST = "polymux-model.json"
@@ -224,9 +225,42 @@ def good() -> manifest.Manifest:
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     assert manifest.read(path) is None
-    for one in (good(), replace(good(), folder=Path("/models/\udcff"), license_note="n")):
+    described = replace(
+        good(), native_size=(64, 48), vae_factor=4, base_model="b", fallback_roles=("music",),
+        defaults={"music": {"num_inference_steps": 20, "guidance_scale": 7.0}},
+    )  # fmt: skip
+    named = replace(good(), folder=Path("/models/\udcff"), license_note="n")
+    for one in (good(), named, described):
         path.write_bytes(one.encoded())
         assert manifest.read(path) == one
+    # Manifests of earlier releases have no description.
+    plain = json.loads(good().encoded())
+    path.write_text(json.dumps({n: one for n, one in plain.items() if n not in DESCRIPTION}))
+    assert manifest.read(path) == replace(good(), added_at=plain["added_at"])
+
+
+def test_a_description_in_the_folder_is_taken_over(folder: ModelsFolder, gguf: Path) -> None:
+    """Models of other sources bring their manifest with them."""
+    described = replace(good(), native_size=(64, 64), defaults={"music": {"denoising": 1.0}})
+    (gguf.parent / MANIFEST).write_bytes(described.encoded())
+    made = import_local.add("own-one", gguf, folder).manifest
+    assert (made.name, made.description()) == ("own-one", described.description())
+
+
+def test_roles_are_stored(folder: ModelsFolder, gguf: Path) -> None:
+    assert folder.uses() == {}
+    folder.use("music", "mine")
+    folder.use("video:xl", "other")
+    folder.use("music", "own-one")
+    assert folder.uses() == {"music": "own-one", "video:xl": "other"}
+    folder.use("video:xl", None)
+    assert folder.uses() == {"music": "own-one"}
+    import_local.add("own-one", gguf, folder)
+    assert [one.name for one in folder.installed()] == ["own-one"]
+    for text in ("[]", "{", '{"music": "../x"}', "[" * 50_000):
+        (folder.path / "roles.json").write_text(text)
+        with pytest.raises(ModelError, match=r"roles\.json"):
+            folder.uses()
 
 
 @pytest.mark.parametrize(
@@ -246,6 +280,15 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
         {"options": []},
         {"folder": "relative"},
         {"added_at": "now"},
+        {"native_size": [64]},
+        {"native_size": "64"},
+        {"native_size": [0, 64]},
+        {"vae_factor": True},
+        {"base_model": None},
+        {"defaults": {"music": 5}},
+        {"defaults": {"music": {"num_inference_steps": []}}},
+        {"fallback_roles": "music"},
+        {"fallback_roles": [5]},
         None,
     ],
 )

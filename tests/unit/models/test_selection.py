@@ -11,6 +11,8 @@ from polymux.engines import registry
 from polymux.errors import BadRequestError, InvalidRequestError
 from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
+from polymux.models.manifest import Kept, Manifest
+from polymux.models.roles import assign_models
 from polymux.runtime.build import backends_of, installed_engines
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.server.settings.settings import ServerSettings
@@ -158,6 +160,68 @@ def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: 
     assert models["music"]["path"] == str(mine)
     with pytest.raises(InvalidRequestError, match="'picture:Z'"):
         selection.chosen("diffusion", {"models": {"picture:Z": "mine"}})
+
+
+def small_model(folder: ModelsFolder, tmp_path: Path, name: str, *roles: str) -> None:
+    """Install a small model for roles."""
+    place = write(tmp_path / f"own-{name}", pipeline())
+    files = tuple(
+        Kept(str(one.relative_to(place)), one.stat().st_size, "")
+        for one in place.rglob("*") if one.is_file()
+    )  # fmt: skip
+    steps = {"num_inference_steps": 25, "guidance_scale": 4.0}
+    made = Manifest(
+        name, "diffusion", "MIT", "here", {"model": "."}, {}, files, native_size=(64, 64),
+        defaults={roles[0]: steps}, fallback_roles=roles,
+    )  # fmt: skip
+    (place / "polymux-model.json").write_bytes(made.encoded())
+    import_local.add(name, place, folder, copy=True)
+
+
+def test_the_order_of_choice(folder: ModelsFolder, tmp_path: Path) -> None:
+    """Settings, then `models use`, then the default model, then a small model."""
+
+    def music(**named: str) -> dict[str, Any] | None:
+        return assign_models(named, folder).models.get("music")
+
+    assert music() is None
+    small_model(folder, tmp_path, "tiny", "music", "video:xl")
+    small_model(folder, tmp_path, "tinier", "music")
+    small = music()
+    assert small is not None
+    assert (small["name"], small["is_small"]) == ("tinier", True)
+    assert (small["native_size"], small["defaults"]["guidance_scale"]) == ([64, 64], 4.0)
+    video = assign_models({}, folder).models["video:xl"]
+    assert (video["name"], "defaults" in video) == ("tiny", False)
+    painter(folder, tmp_path, "riffusion-model-v1")
+    default = music()
+    assert default is not None
+    assert (default["name"], "is_small" in default) == ("riffusion-model-v1", False)
+    painter(folder, tmp_path, "mine")
+    folder.use("music", "mine")
+    used = music()
+    assert used is not None
+    assert (used["name"], used["instead_of"]) == ("mine", "riffusion-model-v1")
+    named = music(music="tiny")
+    assert named is not None
+    assert (named["name"], "is_small" in named) == ("tiny", False)
+    # A choice that cannot be used is an error, and no other model is used instead.
+    folder.use("music", "gone")
+    assert music() is None
+    assert "gone" in assign_models({}, folder).problems["music"]
+
+
+def test_a_small_model_does_not_hide_a_damaged_one(folder: ModelsFolder, tmp_path: Path) -> None:
+    small_model(folder, tmp_path, "tiny", "music")
+    place = painter(folder, tmp_path, "riffusion-model-v1")
+    (place / "unet" / "config.json").unlink()
+    assert "damaged" in assign_models({}, folder).problems["music"]
+
+
+def test_a_folder_of_the_settings_describes_itself(folder: ModelsFolder, tmp_path: Path) -> None:
+    small_model(folder, tmp_path, "tiny", "music")
+    found = assign_models({"music": str(folder.path / "tiny")}, folder).models["music"]
+    assert (found["native_size"], "is_small" in found) == ([64, 64], False)
 
 
 def test_requests_name_the_models_of_roles(folder: ModelsFolder, tmp_path: Path) -> None:
