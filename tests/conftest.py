@@ -76,10 +76,11 @@ def _quick_collections() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Hide the models and songs of the user who runs the tests."""
+    """Hide the models, songs and settings of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("POLYMUX_MODELS", str(tmp_path_factory.mktemp("models")))
         patched.setenv("POLYMUX_SONG_INDEX", str(tmp_path_factory.mktemp("index") / "none"))
+        patched.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
 
 

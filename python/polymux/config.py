@@ -1,4 +1,7 @@
-"""The server's URL and API key: from arguments, environment variables or a configuration file."""
+"""The user's configuration: the server's URL and API key, and the engines of this machine.
+
+They come from arguments, environment variables or the configuration file.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from polymux.errors import InvalidRequestError
 TYPE_CHECKING = bool()
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
 __all__ = ["Configuration", "config_path", "configuration"]
 
@@ -22,7 +26,8 @@ _RULES = dict.fromkeys(
     Rule("str", hidden=True),
 ) | {
     "local": Rule("bool"),
-    "songs": Rule(read=lambda value: value),  # Read by `polymux.songs.settings`.
+    "songs": Rule("Mapping"),  # Read by `polymux.songs.settings`.
+    "engines": Rule("Mapping"),  # Read by `polymux.runtime.settings`.
 }
 #: Fields of `Configuration` for the connection; their variables are in capitals.
 _WAYS = ("ca_file", "client_certificate", "proxy")
@@ -232,7 +237,18 @@ def prefers_local() -> bool:
     Raises:
         InvalidRequestError: The file is invalid.
     """
-    return not os.environ.get("POLYMUX_BASE_URL") and _read(_config_file())[1]
+    found: bool = _read(_config_file()).get("local", False)
+    return found and not os.environ.get("POLYMUX_BASE_URL")
+
+
+def engine_tables() -> dict[str, Any]:
+    """Return the table ``engines`` of the configuration file; empty without one.
+
+    Raises:
+        InvalidRequestError: The file is invalid, or has unknown keys.
+    """
+    found: dict[str, Any] = _read(_config_file()).get("engines", {})
+    return found
 
 
 def _is_same(url: str, other: str) -> bool:
@@ -246,28 +262,27 @@ def _is_same(url: str, other: str) -> bool:
 
 
 def _from_file(path: str) -> dict[str, str]:
-    return _read(path)[0]
+    """Return the texts of the configuration file, without empty ones."""
+    return {key: value for key, value in _read(path).items() if isinstance(value, str) and value}
 
 
-def _read(path: str) -> tuple[dict[str, str], bool]:
-    """Return the texts of the configuration file, and its key ``local``."""
+def _read(path: str) -> dict[str, Any]:
+    """Return the values of the configuration file."""
     is_named = bool(os.environ.get("POLYMUX_CONFIG"))
     what = "POLYMUX_CONFIG:" if is_named else "configuration file"
     reader = TableReader()
     found = reader.values(_RULES, read_toml(path, what, optional=not is_named))
-    texts: dict[str, str] = {
-        key: found[key] for key in found if key not in ("local", "songs") and found[key]
-    }
     # A key is for one server: without its URL, the key would go to any server.
-    bound = [key for key in ("api_key", *_WAYS) if key in texts]
-    if bound and "base_url" not in texts:
+    bound = [key for key in ("api_key", *_WAYS) if found.get(key)]
+    if bound and not found.get("base_url"):
         reader.problems.append(
             f"{bound[0]}: requires base_url, the URL of the server that it is for"
         )
     reader.end(f"{what} {display_name(path)}: ")
-    for key in {"ca_file", "client_certificate"} & texts.keys():
-        texts[key] = os.path.join(os.path.dirname(path), os.path.expanduser(texts[key]))  # noqa: PTH111, PTH118, PTH120
-    return texts, found.get("local", False)
+    for key in ("ca_file", "client_certificate"):
+        if found.get(key):
+            found[key] = os.path.join(os.path.dirname(path), os.path.expanduser(found[key]))  # noqa: PTH111, PTH118, PTH120
+    return found
 
 
 def checked_url(url: str) -> str:

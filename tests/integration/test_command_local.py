@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+from unittest import mock
 
+import polymux
 import pytest
+from polymux.runtime.build import backends_of
+from polymux.runtime.settings import EngineSettings, StoreSettings
+from polymux.server.settings.settings import ServerSettings
 from support.chat_model import model_path
 from support.commands import MAX_S, PROGRAM, call, environment
 from support.weights import upscaler
@@ -70,6 +76,51 @@ def test_local_is_a_default_of_the_configuration(tmp_path: Path, models: dict[st
     call(*words, *retries, cwd=tmp_path, code=7, **more | url)
     (tmp_path / "config.toml").write_text("local = 1")
     assert b"local" in call(*words, cwd=tmp_path, code=4, **more).stderr
+
+
+def test_engines_of_the_configuration(tmp_path: Path, models: dict[str, str]) -> None:
+    """`--local`, `Local` and a server have the same settings of engines."""
+    file = tmp_path / "config.toml"
+    more = models | {"POLYMUX_CONFIG": str(file)}
+    file.write_text('[engines.chat.options]\nmodel = "small"\naliases = ["mine"]\n')
+    words = ("chat", "Name a colour.", "--local", "--max-completion-tokens", "5", "--json")
+    assert json.loads(call(*words, cwd=tmp_path, **more).stdout)["model"] == "mine"
+    with mock.patch.dict(os.environ, more):
+        with polymux.Local() as local:
+            assert local.chat("Name a colour.", max_completion_tokens=5).model == "mine"
+        store = StoreSettings(tmp_path / "store")
+        of_server = {one.name: one for one in backends_of(ServerSettings(store=store))}
+        assert of_server["chat"].models == ("mine", "chat")
+        assert {"media", "upscale"} <= of_server.keys()
+        # The settings file of a server lists all of its engines.
+        own = {"small": EngineSettings("chat", {"model": "small"})}
+        named = ServerSettings(store=store, engines=own)
+        assert "chat" not in {one.name for one in backends_of(named)}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("lokal = true", "lokal"),
+        ("engines = 5", "engines"),
+        ("[engines.chat.options]\nmodell = 1", "engines.chat.options.modell"),
+        ("[engines.chatt]\nthreads = 2", "chatt"),
+    ],
+)
+def test_settings_are_never_ignored(tmp_path: Path, text: str, key: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    more = {"POLYMUX_CONFIG": str(tmp_path / "config.toml")}
+    for words in (("chat", "x", "--local"), ("doctor",), ("serve", "--port", "0")):
+        state = {"XDG_STATE_HOME": str(tmp_path)}
+        errors = call(*words, cwd=tmp_path, code=4, **more | state).stderr.decode()
+        assert key in errors
+        assert "config.toml" in errors
+    with (
+        mock.patch.dict(os.environ, more),
+        polymux.Local() as local,
+        pytest.raises(polymux.InvalidRequestError, match=re.escape(key)),
+    ):
+        local.chat("x")
 
 
 def test_what_has_no_engine_here(tmp_path: Path, page: Path, models: dict[str, str]) -> None:

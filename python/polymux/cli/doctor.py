@@ -26,6 +26,7 @@ from polymux.models import health as generation_health
 from polymux.models import registry
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
+from polymux.runtime.settings import configured_engines
 from polymux.server.settings.settings import read_settings
 from polymux.songs import reader
 from polymux.upstreams.song_recognition.settings import PROVIDERS as RECOGNITION_PROVIDERS
@@ -203,7 +204,10 @@ def _models_of(engine: str) -> dict[str, Any]:
 
 def _generation(settings: ServerSettings | None, problem: str) -> dict[str, Any]:
     """Report on the models in the settings of a generation engine, else on the defaults."""
-    engines = {} if settings is None else settings.engines or {}
+    engines = settings.engines if settings is not None else None
+    if engines is None:
+        with invalid_configuration():
+            engines = configured_engines()
     named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
     return generation_health.generation(named[0] if named else None, problem=problem)
 

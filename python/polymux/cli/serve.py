@@ -14,9 +14,10 @@ from polymux.cli import add_quiet
 from polymux.cli.deprecation import add_old_option
 from polymux.cli.errors import EPILOG, ExitCode, invalid_configuration, say
 from polymux.cli.terminal import write_line
+from polymux.config import config_path
 from polymux.errors import InvalidRequestError
 from polymux.ray.settings import RaySettings
-from polymux.runtime.settings import StoreSettings, missing_files
+from polymux.runtime.settings import StoreSettings, configured_engines, missing_files
 from polymux.server import signals
 from polymux.server.settings.settings import ServerSettings, read_settings
 
@@ -134,6 +135,11 @@ def run_serve(options: argparse.Namespace) -> int:
             "under a separate account"
         )
     path = None if options.config is None else Path(options.config)
+    if settings.engines is None:
+        with invalid_configuration():
+            configured = configured_engines()
+        if configured:
+            _log.info("engines of %s: %s", config_path(), ", ".join(configured))
 
     def on_ready(_: object, address: str) -> None:
         freeze_gc()

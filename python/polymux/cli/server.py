@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polymux._util.text import display_name, shown
 from polymux.cli import errors
 from polymux.cli.deprecation import add_old_option
-from polymux.cli.errors import ConfigurationError, hide
+from polymux.cli.errors import ConfigurationError, hide, invalid_configuration
 from polymux.client.options import MAX_GENERATION_S
 from polymux.config import checked_base_url, config_path, configuration, prefers_local
 from polymux.errors import InvalidRequestError
@@ -89,10 +89,8 @@ def is_local(options: argparse.Namespace) -> bool:
     """
     if options.local is not None or options.server is not None:
         return bool(options.local)
-    try:
+    with invalid_configuration():
         return prefers_local()
-    except InvalidRequestError as error:
-        raise ConfigurationError(error.message) from None
 
 
 def add_max_generation(parser: argparse.ArgumentParser) -> None:
@@ -173,6 +171,7 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
             yield client
         return
     from polymux.local.sync_local import Local
+    from polymux.runtime.settings import configured_engines
 
     if options.server is not None:
         raise InvalidRequestError("--local and --server cannot be used together")
@@ -180,6 +179,8 @@ def answering(options: argparse.Namespace, command: str) -> Iterator[Operations]
     if not getattr(options, "wait_for_end", True):
         raise InvalidRequestError("--local and --no-wait cannot be used together")
     errors.is_done_here()
+    with invalid_configuration():
+        configured_engines()
     with Local(max_generation_s=max_s or MAX_GENERATION_S) as local:
         yield local
 

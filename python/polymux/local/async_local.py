@@ -85,7 +85,8 @@ class AsyncLocal(LocalBase, AsyncOperations):
     Args:
         folder: Data directory, in which results stay after `aclose` until you delete them. Default:
             a temporary directory that `aclose` deletes; use `MediaFile.save` to keep a result.
-        engines: Engines by name, with the models to load. Default: the installed ones.
+        engines: Engines by name, with the models to load. Default: the engines of the
+            configuration file, and the installed ones.
         backends: Custom backends that replace the engines. Default: none.
         song_search: Providers that `search_music` may use. Default: none.
         fetch: Allowed hosts beyond the public Internet for URLs in calls. Default: none.

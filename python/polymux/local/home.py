@@ -212,7 +212,7 @@ class LocalHome:
 
     Args:
         folder: Data directory, whose results stay until they are deleted; None for a temporary one.
-        engines: Engines by name; None for the installed ones.
+        engines: Engines by name; None for those of the configuration file, and the installed ones.
         backends: Custom backends that replace the engines.
         song_index: Song index or its directory; None for the default one, if it has songs.
         max_generation_s: Maximum estimated duration of a generation; None for no limit.
@@ -306,10 +306,10 @@ class _Media(InProcessBackend):
         refuse_addresses(work, "file")
 
 
-def _media(engines: Mapping[str, EngineSettings] | None) -> _Media:
+def _media(engines: Mapping[str, EngineSettings]) -> _Media:
     """Create the media engine in this process with its settings, or by default with all cores."""
     cores = os.cpu_count() or 1
-    media = next((one for one in (engines or {}).values() if one.family == "media"), None)
+    media = next((one for one in engines.values() if one.family == "media"), None)
     options, max_concurrency, threads = (
         ({}, cores, cores)
         if media is None
@@ -332,14 +332,14 @@ def _backends(
     more: Mapping[str, Any],
 ) -> list[Backend]:
     from polymux.downloads.url_inputs import addressed
-    from polymux.runtime.build import backends_of, installed_engines, pages_of, url_fetcher_of
-    from polymux.runtime.settings import ServiceSettings, StoreSettings
+    from polymux.runtime.build import backends_of, pages_of, url_fetcher_of, usual_engines
+    from polymux.runtime.settings import ServiceSettings, StoreSettings, configured_engines
 
-    wanted = installed_engines() if engines is None else engines
+    wanted = usual_engines() if engines is None else engines
     others = {name: one for name, one in wanted.items() if one.family != "media"}
     given = {name: one for name, one in more.items() if one is not None}
     settings = ServiceSettings(store=StoreSettings(folder), engines=others, **given)
-    media = _media(engines)
+    media = _media(configured_engines() if engines is None else engines)
     return [
         addressed(media, url_fetcher_of(settings, pages_of(settings))),
         *backends_of(settings, media, _songs(song_index, media, folder)),

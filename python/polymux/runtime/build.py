@@ -19,7 +19,7 @@ from polymux.engines.registry import ENGINES, BackendContext, loaded
 from polymux.models.roles import ROLES, needed_roles, why_missing
 from polymux.models.selection import available, chosen
 from polymux.runtime.memory_budget import MemoryBudget, needed_bytes
-from polymux.runtime.settings import EngineSettings
+from polymux.runtime.settings import EngineSettings, configured_engines
 from polymux.runtime.upstream_settings import upstreams_of
 from polymux.service.backend import Backend, Health
 from polymux.service.errors import status_error
@@ -68,7 +68,7 @@ def backends_of(
     """
     engines = settings.engines
     if engines is None:
-        engines = installed_engines()
+        engines = usual_engines()
     builder = _Builder(settings)
     if media is None:
         media = builder.media(engines)
@@ -118,6 +118,20 @@ def pages_of(settings: ServiceSettings) -> PageDownloader | None:
 
 def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> UrlFetcher:
     return UrlFetcher(settings.fetch, settings.limits.upload_bytes, pages=pages)
+
+
+def usual_engines() -> dict[str, EngineSettings]:
+    """Return the engines of the user's configuration file, then the installed ones.
+
+    An engine in the file replaces the installed engines of its family.
+
+    Raises:
+        InvalidRequestError: The file is invalid, or has unknown keys.
+    """
+    configured = configured_engines()
+    families = {one.family for one in configured.values()}
+    installed = installed_engines().items()
+    return configured | {name: one for name, one in installed if one.family not in families}
 
 
 def installed_engines() -> dict[str, EngineSettings]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from polymux import contract
 from polymux._util.deprecation import renamed_arguments, with_new_keys
-from polymux._util.settings import TableReader, rule
-from polymux._util.text import shown, unknown_operation
+from polymux._util.settings import TableReader, rule, rules_of
+from polymux._util.text import display_name, shown, unknown_operation
 from polymux.client.options import MAX_GENERATION_S
-from polymux.config import state_folder
+from polymux.config import config_path, engine_tables, state_folder
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines.registry import ENGINES
 from polymux.errors import InvalidRequestError
@@ -46,6 +47,7 @@ __all__ = [
     "UpstreamSettings",
 ]
 
+_log = logging.getLogger("polymux.runtime")
 _AT_LEAST_1 = rule(min=1)
 
 
@@ -224,6 +226,24 @@ def _engine_table(
     return table
 
 
+def configured_engines() -> dict[str, EngineSettings]:
+    """Return the engines in the user's configuration file by name.
+
+    The table ``engines`` has the same settings as in the settings file of a server.
+
+    Raises:
+        InvalidRequestError: The file is invalid, or has unknown keys.
+    """
+    found = engine_tables()
+    if not found:
+        return {}
+    reader = TableReader(_log.warning)
+    rules = {"engines": rules_of(ServiceSettings)["engines"]}
+    engines: dict[str, EngineSettings] = reader.values(rules, {"engines": found})["engines"]
+    reader.end(f"configuration file {display_name(os.fspath(config_path()))}: ")
+    return engines
+
+
 def _routes(plain: Any) -> dict[str, tuple[Route, ...]]:
     """Read the routes of a settings file.
 
@@ -259,7 +279,8 @@ class ServiceSettings:
         song_search: Services that search for songs. Default: none.
         download: Downloads from web pages. Default: enabled if yt-dlp is installed.
         summaries: How videos are summarized.
-        engines: Name to engine. Default: the installed ones.
+        engines: Name to engine. Default: those of the user's configuration file, and the installed
+            ones.
         upstreams: Name to upstream server; engines are tried first. Default: none.
         ray: The Ray cluster that runs the engines. Default: this machine.
         routes: Operation to its backends, in the order of trying. Default: all engines.
@@ -330,9 +351,9 @@ def route_problems(settings: ServiceSettings) -> list[str]:
 
 
 def _operations_of(settings: ServiceSettings) -> dict[str, Collection[str]]:
-    from polymux.runtime.build import installed_engines, operations_of
+    from polymux.runtime.build import operations_of, usual_engines
 
-    engines = installed_engines() if settings.engines is None else settings.engines
+    engines = usual_engines() if settings.engines is None else settings.engines
     known: dict[str, Collection[str]] = {**_OWN}
     for name, engine in engines.items():
         known[name] = operations_of(engine)
