@@ -1,4 +1,4 @@
-"""`polymux models`: list, download, add, inspect and remove models."""
+"""`polymux models`: list, download, add, inspect and remove models, and assign them to roles."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from polymux._util.text import did_you_mean, display_name, size
 from polymux.cli import JSON, JSON_ARRAY, add_action
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
+from polymux.config import config_path
 from polymux.engines.registry import ENGINES
 from polymux.errors import InputNotFoundError, InvalidRequestError
 from polymux.fetch.fetcher import FetchPolicy
 from polymux.models import download, import_local, registry
 from polymux.models.errors import ModelError
-from polymux.models.families import checked_name
+from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import ModelsFolder
 from polymux.models.repositories import resolved
-from polymux.models.roles import ROLES
+from polymux.models.roles import ROLES, assign_models, roles_named, use
+from polymux.runtime.settings import configured_engines
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from polymux.cli import Parser
     from polymux.models.folder import Installed
@@ -54,8 +56,23 @@ _ADD_EPILOG = """\
 examples:
   polymux models add assistant ~/models/assistant.gguf
   polymux models add whisper-large ~/models/whisper-large-v3-ct2 --copy
-  polymux models add my-images ~/models/sdxl-mine
+  polymux models add my-images ~/models/sdxl-mine --for picture:B
   polymux models add assistant --url https://models.example/assistant.gguf --sha256 HEX
+
+"""
+_USE_EPILOG = """\
+Roles are the purposes of image, video and music models, such as music or picture:B. 'polymux models
+list' shows the roles of each model. picture, video and detail name all roles of that kind. Without
+NAME, the default choice applies again.
+
+Commands with --local, polymux.Local and 'polymux serve' use the model from their next start on.
+The settings of an engine have priority: the option models in the configuration file, in the
+settings file of a server, or in Local(engines=...).
+
+examples:
+  polymux models use my-music --for music
+  polymux models use my-images --for picture
+  polymux models use --for music
 
 """
 
@@ -79,6 +96,11 @@ def describe(parser: Parser) -> None:
     pull.add_argument("-y", "--yes", action="store_true", help="Agree to the license; do not ask")
     _add_hosts(pull)
     _describe_add(_add(actions, "add", _name_own, "add your own model files", _ADD_EPILOG))
+    used = _add(actions, "use", _use, "assign a model to a role", _USE_EPILOG)
+    used.add_argument(
+        "name", metavar="NAME", nargs="?", help="Name of the model (default: the default choice)"
+    )
+    _add_roles(used, "Role of the model; repeatable", required=True)
     gone = _add(actions, "rm", _rm, "remove a model (your own files are kept)")
     gone.add_argument("name", metavar="NAME", help="Name of the model")
     gone.add_argument("-y", "--yes", action="store_true", help="Do not ask for confirmation")
@@ -106,11 +128,24 @@ def _describe_add(parser: argparse.ArgumentParser) -> None:
         default="",
         help="License of the model, shown by 'polymux models list'",
     )
+    _add_roles(parser, "Role to assign to the model; repeatable (see 'polymux models use')")
     parser.add_argument(
         "--url", metavar="URL", help="URL of a chat model to download (one GGUF file)"
     )
     parser.add_argument("--sha256", metavar="HEX", help="SHA-256 of the file; required with --url")
     _add_hosts(parser)
+
+
+def _add_roles(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
+    parser.add_argument(
+        "--for",
+        dest="roles",
+        metavar="ROLE",
+        action="append",
+        default=[],
+        required=required,
+        help=what,
+    )
 
 
 def _add_hosts(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +194,8 @@ def _state(plain: dict[str, Any]) -> str:
     words = [plain["state"]]
     if plain["kind"] == "linked":
         words.append("your own files")
+    if plain["small"]:
+        words.append("small model")
     if plain["default"]:
         words.append("default")
     words += plain["roles"]
@@ -241,16 +278,65 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     return ExitCode.SUCCESS
 
 
+def _use(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
+    """Assign a model to roles. Return the exit code."""
+    roles = roles_named(options.roles)
+    use(options.name, roles, folder)
+    _tell_roles(roles, options, folder, screen)
+    return ExitCode.SUCCESS
+
+
+def _tell_roles(
+    roles: tuple[str, ...], options: argparse.Namespace, folder: ModelsFolder, screen: Screen
+) -> None:
+    """Show which models have the roles now, and which settings have priority."""
+    wanted = _configured_roles()
+    models = assign_models(wanted, folder).models
+    found = {role: models.get(role, {}).get("name") for role in roles}
+    if options.as_json:
+        write_json(found)
+    else:
+        for role, name in found.items():
+            write_line(f"{role}: {name or 'no model'}")
+    for role in roles:
+        if wanted.get(role):
+            screen.complain(
+                f"{role}: the configuration file {display_name(str(config_path()))} assigns "
+                f"{display_name(str(wanted[role]))}, which has priority"
+            )
+    screen.say("running servers use it after a restart, unless their settings assign another model")
+
+
+def _configured_roles() -> dict[str, Any]:
+    """Return the models of roles in the user's configuration file."""
+    engines = configured_engines().values()
+    named = (one.options.get("models") for one in engines if one.family == "diffusion")
+    return dict(next(named, None) or {})
+
+
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
     """Return all models: installed ones by name, then the others in registry order."""
     known = {one.name: one for one in registry.all_models()}
-    here = folder.installed()
-    found = [described(folder, one, known.pop(one.name, None)) for one in here]
-    return found + [described(folder, None, one) for one in known.values()]
+    here, roles = folder.installed(), _roles_of_paths(folder)
+    found = [described(folder, one, known.pop(one.name, None), roles) for one in here]
+    return found + [described(folder, None, one, roles) for one in known.values()]
+
+
+def _roles_of_paths(folder: ModelsFolder) -> dict[str, list[str]]:
+    """Return the roles of each installed model, by its path."""
+    found: dict[str, list[str]] = {}
+    for role, model in assign_models(_configured_roles(), folder).models.items():
+        found.setdefault(model["path"], []).append(role)
+    return found
 
 
 def described(
-    folder: ModelsFolder, installed: Installed | None, model: Model | None, *, whole: bool = False
+    folder: ModelsFolder,
+    installed: Installed | None,
+    model: Model | None,
+    roles: Mapping[str, list[str]] | None = None,
+    *,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Return a model as JSON-compatible values.
 
@@ -258,8 +344,10 @@ def described(
         folder: The models directory.
         installed: The installed model, if any.
         model: The registry entry, if any.
+        roles: Roles of installed models by path. Default: read them.
         whole: Include files and sources.
     """
+    roles = _roles_of_paths(folder) if roles is None else roles
     if installed is not None and model is not None and not _is_of(installed, model):
         model = None  # The user's own model with the same name.
     plain: dict[str, Any] = {"title": "" if model is None else model.title}
@@ -272,10 +360,16 @@ def described(
             "state": "begun" if begun else "available", "kind": None, "default": False,
             "license": model.license, "license_source": model.license_source,
             "license_note": model.license_note, "bytes": model.bytes, "path": None,
+            "small": False,
         }  # fmt: skip
     plain["download_bytes"] = None if model is None else model.download_bytes
     plain["about"] = installed is None and model is not None and model.about_bytes is not None
-    plain["roles"] = [role for role, one in ROLES.items() if one.model == plain["name"]]
+    # A model that is not installed is shown with the roles that it would have.
+    plain["roles"] = (
+        [role for role, one in ROLES.items() if one.model == plain["name"]]
+        if installed is None
+        else roles.get(str(installed.engine_options().get("model", "")), [])
+    )
     if whole:
         plain |= _contents(installed, model)
     return plain
@@ -298,7 +392,7 @@ def _of_installed(folder: ModelsFolder, installed: Installed) -> dict[str, Any]:
         "default": default is not None and default.name == installed.name,
         "license": known.license, "license_source": known.license_source,
         "license_note": known.license_note, "bytes": installed.bytes,
-        "path": str(installed.folder),
+        "path": str(installed.folder), "small": bool(known.fallback_roles),
     }  # fmt: skip
 
 
@@ -467,9 +561,17 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
         raise InvalidRequestError("FILE_OR_DIR: missing. Pass a file or directory, or use --url")
     if options.path is not None and options.url is not None:
         raise InvalidRequestError("FILE_OR_DIR and --url cannot be used together")
+    roles = roles_named(options.roles)
     if options.url is None:
         if options.sha256 is not None or options.allow_host:
             raise InvalidRequestError("--sha256 and --allow-host require --url")
+        if roles:
+            layout = layout_of(Path(options.path), options.family)
+            if layout.family != "diffusion" or layout.paths["model"] != ".":
+                raise InvalidRequestError(
+                    f"--for: only diffusion models have roles (got {layout.family}, "
+                    f"{', '.join(layout.files[:3])})"
+                )
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,
@@ -479,6 +581,7 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
         _check_url(options)
         model = download.of_url(options.name, options.url, options.sha256, license=options.license)
         made = _fetch(model, folder, screen, FetchPolicy(allowed_hosts=tuple(options.allow_host)))
+    use(made.name, roles, folder)
     _print([made], options, folder)
     return ExitCode.SUCCESS
 
@@ -497,6 +600,8 @@ def _check_url(options: argparse.Namespace) -> None:
         )
     if options.copy:
         raise InvalidRequestError("--copy and --url cannot be used together")
+    if options.roles:
+        raise InvalidRequestError("--for and --url cannot be used together: chats have no roles")
 
 
 def _print(

@@ -100,6 +100,55 @@ def test_names_that_there_are_not(home: Home) -> None:
     assert not home.models.exists()
 
 
+def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def roles() -> dict[str, list[str]]:
+        return {one["name"]: one["roles"] for one in home.json("list")}
+
+    place = repositories.write(home.folder / "own", repositories.pipeline())
+    home.run("add", "mine", place, "--for", "music", "--for", "picture:B")
+    home.run("add", "other", place, "--copy")
+    assert roles() == {"mine": ["picture:B", "music"], "other": [], "spoken": []}
+    assert "mine" in home.run("list")[0]
+    assert home.json("use", "other", "--for", "picture") == {
+        "picture:A": "other", "picture:B": "other", "picture:C": "other",
+    }  # fmt: skip
+    assert roles()["mine"] == ["music"]
+    assert home.json("info", "other")["roles"] == ["picture:A", "picture:B", "picture:C"]
+    # Without a name, the default choice applies again: here no model.
+    assert home.json("use", "--for", "picture:C") == {"picture:C": None}
+    # Models that are removed lose their roles.
+    home.run("rm", "other", "--yes")
+    assert roles() == {"mine": ["music"], "spoken": []}
+    # Settings have priority, and the command says so.
+    (home.folder / "config.toml").write_text(
+        f'[engines.diffusion.options.models]\nmusic = "{place}"\n'
+    )
+    home.more = {"POLYMUX_CONFIG": str(home.folder / "config.toml")}
+    out, stderr = home.run("use", "mine", "--for", "music")
+    assert out == "music: own\n"
+    assert "config.toml" in stderr
+
+
+def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
+    home.run("add", "assistant", gguf)
+    lora = home.folder / "more.safetensors"
+    lora.write_bytes(repositories.safetensors(unet__lora_A=(2,)))
+    home.run("add", "more_details", lora)
+    before = contents(home.models)
+    for name, role, word in (
+        ("assistant", "music", "chat"),
+        ("more_details", "music", "LoRA"),
+        ("absent", "music", "absent"),
+        ("assistant", "musik", "musik"),
+        ("../x", "music", "../x"),
+    ):
+        assert word in home.run("use", name, "--for", role, code=2)[1]
+    home.run("use", "assistant", code=2)
+    for path in (gguf, lora):
+        home.run("add", "again", path, "--for", "music", code=2)
+    assert contents(home.models) == before
+
+
 def test_without_a_terminal_nothing_is_agreed_to(home: Home, gguf: Path) -> None:
     stderr = home.run("pull", "spoken", code=2)[1]
     assert "CC0-1.0" in stderr
