@@ -417,26 +417,29 @@ def with_installed_model(
         model: The model that the caller named.
     """
     variants = contract.operation(work.operation).variants
-    if model is not None or len(variants) == 1:
+    if model is not None or len(variants) == 1 or _is_served(service, work):
         return work
-    try:
-        service.backends_of(work)
-    except NoBackendError:
-        given = {name: work.values[name] for name in work.given}
-        # The check only needs to know that there is a file.
-        checkable = {
-            name: "file" if isinstance(one, Upload) else one for name, one in given.items()
-        }
-        for one in variants:
-            name = one.model or ""
-            warnings = (f"model: {name}, because {work.model} is not installed",)
-            checked = contract.CheckedRequest(work.operation, one.id, name, given, warnings)
-            other = OperationRequest.of(checked, LOCAL)
-            with suppress(InvalidRequestError, NoBackendError):
-                core.check(work.operation, one.id, checkable)
-                service.backends_of(other)
+    given = {name: work.values[name] for name in work.given}
+    # The check only needs to know that there is a file.
+    checkable = {name: "file" if isinstance(one, Upload) else one for name, one in given.items()}
+    for one in variants:
+        name = one.model or ""
+        warnings = (f"model: {name}, because {work.model} is not installed",)
+        checked = contract.CheckedRequest(work.operation, one.id, name, given, warnings)
+        other = OperationRequest.of(checked, LOCAL)
+        with suppress(InvalidRequestError):
+            core.check(work.operation, one.id, checkable)
+            if _is_served(service, other):
                 return other
     return work
+
+
+def _is_served(service: Service, work: OperationRequest) -> bool:
+    """Whether a backend other than a fallback can run the request."""
+    try:
+        return not any(one.is_fallback(work) for one in service.backends_of(work))
+    except NoBackendError:
+        return False
 
 
 class LocalAnswer(Answer):

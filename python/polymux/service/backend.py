@@ -87,6 +87,10 @@ class Backend(ABC):
             OverloadedError: The backend is temporarily unavailable.
         """
 
+    def is_fallback(self, work: OperationRequest) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether this backend may only run the request if no other backend can. Default: no."""
+        return False
+
     async def estimate(self, work: OperationRequest) -> Estimate:  # noqa: ARG002 - for subclasses
         """Estimate time and memory of a request. Default: unknown."""
         return Estimate()
@@ -181,6 +185,9 @@ class DelegatingBackend(Backend):
 
     def refuse(self, work: OperationRequest) -> None:
         self._inner.refuse(work)
+
+    def is_fallback(self, work: OperationRequest) -> bool:
+        return self._inner.is_fallback(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
         return await self._inner.estimate(work)

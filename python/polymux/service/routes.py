@@ -82,6 +82,9 @@ class Routes:
     def backends_of(self, work: OperationRequest) -> list[Backend]:
         """Return the backends that can run a request, in the order of trying.
 
+        Fallbacks are left out if another backend supports the request, even if that backend is
+        temporarily disabled.
+
         Raises:
             NoBackendError: No backend supports it, or a model or component is missing.
             BadRequestError: The chat model is unknown, or does not support the request.
@@ -101,14 +104,17 @@ class Routes:
                 reasons.append(reason)
             else:
                 found.append(backend)
+        # Prefer a temporary reason: that backend supports the request.
+        temporary = [one for one in reasons if isinstance(one, errors.OverloadedError)]
+        preferred = [one for one in found if not one.is_fallback(work)]
+        if preferred or temporary:
+            found = preferred
         if found:
             if work.operation == "free_chat" and work.values.get("shuffle") is True:
                 random.shuffle(found)
             return found
         if reasons:
-            # Prefer a temporary reason: that backend supports the request.
-            later = (one for one in reasons if isinstance(one, errors.OverloadedError))
-            raise next(later, reasons[0])
+            raise (temporary or reasons)[0]
         raise self._nothing_for(work.operation, work.variant, work.values)
 
     def _nothing_for(

@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
+from polymux import contract
 from polymux.downloads.settings import DownloadSettings
 from polymux.engines import registry
-from polymux.errors import BadRequestError, InvalidRequestError
+from polymux.errors import (
+    BadRequestError,
+    InvalidRequestError,
+    NoBackendError,
+    OverloadedError,
+)
+from polymux.local.home import with_installed_model
 from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
 from polymux.models.manifest import Kept, Manifest
@@ -20,6 +29,10 @@ from polymux.service.model import OperationRequest
 from polymux.service.routes import Routes
 from support.models import GGUF
 from support.repositories import pipeline, safetensors, write
+from support.services import Scripted
+
+if TYPE_CHECKING:
+    from polymux.service.backend import Backend
 
 
 @pytest.fixture
@@ -256,6 +269,68 @@ def test_requests_name_the_models_of_roles(folder: ModelsFolder, tmp_path: Path)
     ):
         with pytest.raises(BadRequestError):
             asked(operation, model, **values)
+
+
+def request(operation: str, model: str, **values: str) -> OperationRequest:
+    shape = next(one for one in contract.operation(operation).variants if one.model == model)
+    checked = contract.CheckedRequest(operation, shape.id, model, values, ())
+    return OperationRequest.of(checked)
+
+
+def painters(tmp_path: Path) -> Backend:
+    """The backend of the diffusion engine."""
+    settings = ServerSettings(
+        store=StoreSettings(tmp_path / "store"),
+        engines={"art": EngineSettings("diffusion")},
+        download=DownloadSettings(enabled=False),
+    )
+    (made,) = backends_of(settings)
+    return made
+
+
+def test_a_small_model_never_replaces_an_upstream(folder: ModelsFolder, tmp_path: Path) -> None:
+    small_model(folder, tmp_path, "tiny", "music")
+    work = request("generate_music", "riffusion/riffusion", prompt_a="waves")
+    upstream = Scripted("upstream", ("generate_music",))
+
+    def served(work: OperationRequest = work) -> list[str]:
+        return [one.name for one in Routes([painters(tmp_path), upstream]).backends_of(work)]
+
+    assert [one.name for one in Routes([painters(tmp_path)]).backends_of(work)] == ["art"]
+    assert served() == ["upstream"]
+    # The name of the small model selects it.
+    assert served(replace(work, engine_model="tiny")) == ["art"]
+    for problem, found in ((NoBackendError("no"), ["art"]), (OverloadedError("later"), None)):
+        with mock.patch.object(upstream, "refuse", side_effect=problem):
+            if found is None:
+                # An upstream that is only disabled for a while still counts.
+                with pytest.raises(OverloadedError):
+                    served()
+            else:
+                assert served() == found
+    folder.use("music", "tiny")
+    assert served() == ["art", "upstream"]
+    folder.use("music", None)
+    painter(folder, tmp_path, "riffusion-model-v1")
+    assert served() == ["art", "upstream"]
+
+
+def test_an_installed_variant_is_preferred_to_a_small_model(
+    folder: ModelsFolder, tmp_path: Path
+) -> None:
+    """A call of `Local` that names no model may use another variant."""
+    work = request("generate_image", "bytedance/sdxl-lightning-4step", prompt="a lighthouse")
+
+    def chosen() -> OperationRequest:
+        service: Any = Routes([painters(tmp_path)])
+        return with_installed_model(service, work, None)
+
+    small_model(folder, tmp_path, "tiny", "picture:A", "picture:B", "picture:C")
+    assert chosen() is work
+    painter(folder, tmp_path, "sdxl-base-1.0")
+    assert chosen().variant == "B"
+    folder.use("picture:A", "tiny")
+    assert chosen() is work
 
 
 def test_what_can_be_done_with_what_is_there(

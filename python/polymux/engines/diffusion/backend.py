@@ -101,6 +101,23 @@ class DiffusionBackend(MediaDelegatingBackend):
         refuse_unable(work, _UNABLE)
         self._inner.refuse(work)
 
+    def is_fallback(self, work: OperationRequest) -> bool:
+        """Whether the request would run on a small model, which nothing has selected."""
+        if work.engine_model:
+            return False
+        roles = needed_roles(work.operation, work.variant, work.values)
+        return any(self._cast.models.get(role, {}).get("is_small") for role in roles)
+
+    def _own_defaults(self, work: OperationRequest) -> dict[str, Any]:
+        """Return the model's values for fields that the request leaves out."""
+        roles = needed_roles(work.operation, work.variant, work.values)
+        own = self._cast.models.get(roles[0], {}).get("defaults", {}) if roles else {}
+        return {
+            name: value
+            for name, value in own.items()
+            if name not in work.given and work.values.get(name) != value
+        }
+
     def named_models(self, operation: str) -> Mapping[str, ModelChoice]:
         """Return the models that are assigned to roles of the operation.
 
@@ -137,6 +154,7 @@ class DiffusionBackend(MediaDelegatingBackend):
     async def estimate(self, work: OperationRequest) -> Estimate:
         """Estimate from the model's architecture, the output size, and the device's speed."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
+        values |= self._own_defaults(work)
         try:
             size = await self._measured(work)
         except errors.PolymuxError:
@@ -197,6 +215,12 @@ class DiffusionBackend(MediaDelegatingBackend):
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}
+            own = self._own_defaults(work)
+            values |= own
+            if own:
+                roles = needed_roles(work.operation, work.variant, work.values)
+                given = ", ".join(f"{name}={value}" for name, value in own.items())
+                sink.log(f"defaults of model {self._cast.models[roles[0]]['name']}: {given}")
             for name in (one for one in _PICTURES if one in work.values):
                 asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
                 product = await self._opened(work, LOAD_PICTURES, asked, name, sink)
