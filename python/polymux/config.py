@@ -237,8 +237,7 @@ def prefers_local() -> bool:
     Raises:
         InvalidRequestError: The file is invalid.
     """
-    found: bool = _read(_config_file()).get("local", False)
-    return found and not os.environ.get("POLYMUX_BASE_URL")
+    return not os.environ.get("POLYMUX_BASE_URL") and bool(_read(_config_file()).get("local"))
 
 
 def engine_tables() -> dict[str, Any]:

@@ -24,7 +24,7 @@ def generation(
         ``ok`` (whether at least one operation is available), ``installed`` (whether the engine's
             packages are and can be imported), ``problem`` (None without one), ``remedy``,
             ``device`` (fields of `Device`), ``operations``, ``roles`` (name to ``title``,
-            ``model``, ``instead_of`` and ``problem``) and ``loras``.
+            ``model``, ``instead_of``, ``is_small`` and ``problem``) and ``loras``.
     """
     folder = folder or ModelsFolder()
     found = assign_models(wanted or {}, folder)
@@ -36,6 +36,7 @@ def generation(
             "title": one.title,
             "model": found.models.get(role, {}).get("name"),
             "instead_of": found.models.get(role, {}).get("instead_of"),
+            "is_small": found.models.get(role, {}).get("is_small", False),
             "problem": found.problems.get(role),
         }
         for role, one in ROLES.items()
@@ -69,7 +70,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     for role, one in found["roles"].items():
         if one["model"] is not None:
             instead = f" instead of {one['instead_of']}" if one["instead_of"] else ""
-            report.append(f"         {role}: {one['model']}{instead}")
+            small = " (small model)" if one["is_small"] else ""
+            report.append(f"         {role}: {one['model']}{instead}{small}")
     lacking = [role for role, one in found["roles"].items() if one["model"] is None]
     report += [f"         {role}: {found['roles'][role]['problem']}" for role in lacking]
     return report

@@ -80,6 +80,10 @@ def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chos
     found = assign_models(options.get("models") or {}, folder)
     loras = {**loras_of(folder), **(options.get("loras") or {})}
     made = {**options, "models": found.models, "loras": loras}
+    upscaler = folder.default("upscale") if FAMILIES["upscale"].is_installed else None
+    if upscaler is not None and any("native_size" in one for one in found.models.values()):
+        path = upscaler.engine_options()["model"]
+        made["installed_upscaler"] = {"path": path, "name": upscaler.name}
     return Chosen(made, "" if found.models else f"no {family} model is installed: {_pull(family)}")
 
 

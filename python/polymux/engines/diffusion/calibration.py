@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 _WIDTH, _SIDE = 320, 32
 _MEASURED_S = 0.25
-_CELL_PX = 8
+#: Networks of video need at least so many cells on each side.
+_MIN_CELLS = 8
 #: SDXL gets six numbers: original size, crop position and target size.
 _SIZES = 6
-#: Configuration keys with the channels of a decoder's stages; each stage halves the size.
-_DECODER_WIDTHS = ("block_out_channels", "decoder_block_out_channels", "dim_mult")
 
 
 class _NoTracker:
@@ -93,7 +92,7 @@ def flops_of_pass(path: Path, width: int, height: int) -> float:
     config = net.config
     return _counted(
         net,
-        _empty(1, config.in_channels, *_cells(width, height)),
+        _empty(1, config.in_channels, *_cells(path, width, height)),
         torch.zeros(1, device="meta"),
         encoder_hidden_states=_empty(1, 77, config.cross_attention_dim),
         added_cond_kwargs=_conditions(config),
@@ -111,7 +110,7 @@ def flops_of_decoding(path: Path, width: int, height: int) -> float:
     """
     is_whole = (path / "vae").is_dir()
     net = _shape_of(path, "vae" if is_whole else "")
-    widths = next(net.config[name] for name in _DECODER_WIDTHS if net.config.get(name))
+    widths = next(net.config[name] for name in folders.VAE_STAGES if net.config.get(name))
     cell_px: int = 2 ** (len(widths) - 1)
     if "latent_channels" in net.config:
         once = _counted(net.decoder, _empty(1, net.config.latent_channels, 8, 8))
@@ -146,7 +145,7 @@ def flops_of_video_pass(path: Path, kind: str, width: int, height: int, frames: 
     """
     import torch
 
-    cells = _cells(width, height)
+    cells = _cells(path, width, height)
     if kind.startswith("Wan"):
         net = _shape_of(path, "transformer")
         shape = (1, net.config.in_channels, 1 - (1 - frames) // 4, *cells)
@@ -190,8 +189,10 @@ def _empty(*shape: int) -> Any:
     return torch.empty(*shape, device="meta", dtype=torch.float32)
 
 
-def _cells(width: int, height: int) -> tuple[int, int]:
-    return max(_CELL_PX, height // _CELL_PX), max(_CELL_PX, width // _CELL_PX)
+def _cells(path: Path, width: int, height: int) -> tuple[int, int]:
+    """Return the rows and columns of a model's latents."""
+    cell_px = folders.vae_factor(path)
+    return max(_MIN_CELLS, height // cell_px), max(_MIN_CELLS, width // cell_px)
 
 
 def _conditions(config: Any) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux.engines.diffusion import calibration, folders, schedulers
+from polymux.engines.diffusion import calibration, folders, native_size, schedulers
 from polymux.engines.diffusion.refining import refiner_steps
 from polymux.engines.diffusion.upscale import plan
 from polymux.models.roles import needed_roles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from polymux.engines.base import Request
     from polymux.engines.diffusion.pipelines import PipelineManager
@@ -100,7 +99,7 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
     if request.operation == "generate_image":
         return _pictures(manager, values, roles)
     if request.operation == "generate_video":
-        return _video(values, path, kind)
+        return _video(manager, values, roles[0], kind)
     if request.operation == "generate_music":
         steps = int(int(values["num_inference_steps"]) * float(values["denoising"])) + 1
         size = _MUSIC_PX, _MUSIC_PX
@@ -120,8 +119,10 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
 def _pictures(
     manager: PipelineManager, values: Mapping[str, Any], roles: tuple[str, ...]
 ) -> _Counted:
-    path = manager.slot(roles[0]).path
-    width, height = size = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
+    slot = manager.slot(roles[0])
+    path = slot.path
+    requested = values.get(IMAGE_SIZE) or (int(values["width"]), int(values["height"]))
+    width, height = size = slot.drawn_size(tuple(requested))
     count = int(values["num_outputs"])
     steps = int(values["num_inference_steps"])
     begins_with_one = bool(values.get(IMAGE_SIZE) or values.get(HAS_MASK))
@@ -147,11 +148,20 @@ def _pictures(
         flops += own  # Encoding the image costs about as much.
     if _SAFETY in roles:
         flops += calibration.flops_of_check(manager.slot(_SAFETY).path)
+    flops += _enlarging(manager, size, requested)
     return _Counted(count * flops, size[0] * size[1], words)
 
 
-def _video(values: Mapping[str, Any], path: Path, kind: str) -> _Counted:
-    width, height = int(values["width"]), int(values["height"])
+def _enlarging(manager: PipelineManager, drawn: tuple[int, int], requested: Any) -> float:
+    if drawn == tuple(requested):
+        return 0.0
+    return native_size.enlarging_flops(manager.options, drawn, tuple(requested))
+
+
+def _video(manager: PipelineManager, values: Mapping[str, Any], role: str, kind: str) -> _Counted:
+    slot = manager.slot(role)
+    path, requested = slot.path, (int(values["width"]), int(values["height"]))
+    width, height = slot.drawn_size(requested)
     frames, count = int(values["num_frames"]), int(values["batch_size"])
     steps = int(values["num_inferences_steps"])
     if values.get(HAS_VIDEO):
@@ -159,5 +169,6 @@ def _video(values: Mapping[str, Any], path: Path, kind: str) -> _Counted:
     once = calibration.flops_of_video_pass(path, kind, width, height, frames)
     flops = count * 2 * steps * once
     flops += count * frames * calibration.flops_of_decoding(path, width, height)
+    flops += count * frames * _enlarging(manager, (width, height), requested)
     words = f"{count} x {steps} steps for {frames} frames of {width} x {height} pixels"
     return _Counted(flops, width * height, words, frames)

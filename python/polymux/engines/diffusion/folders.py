@@ -153,6 +153,32 @@ def pipeline(kind: Any, parts: Mapping[str, Any]) -> Any:
     return kind(**given, **missing)
 
 
+#: Configuration keys with the channels of a VAE's stages; each stage but the last halves the size.
+VAE_STAGES = ("block_out_channels", "decoder_block_out_channels", "dim_mult")
+_USUAL_VAE_FACTOR = 8
+
+
+@cache
+def vae_factor(path: Path) -> int:
+    """Return the pixels per latent cell of a model; 8 if its VAE has no known configuration."""
+    found = _stages(path / "vae", VAE_STAGES)
+    return 2 ** (found - 1) if found else _USUAL_VAE_FACTOR
+
+
+@cache
+def unet_factor(path: Path) -> int:
+    """Return the factor by which a model's UNet reduces latents on each side; 1 without one."""
+    return int(2 ** max(0, _stages(path / "unet", ("block_out_channels",)) - 1))
+
+
+def _stages(folder: Path, names: tuple[str, ...]) -> int:
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+        return next((len(config[one]) for one in names if config.get(one)), 0)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return 0
+
+
 @cache
 def version(path: Path) -> str:
     """Return the SHA-256 of the largest weights file, which has the main network."""

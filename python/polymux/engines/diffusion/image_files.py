@@ -53,6 +53,15 @@ def grey(mask: Image, size: tuple[int, int]) -> Image:
     return plain if plain.size == size else plain.resize(size, Pictures.Resampling.BILINEAR)
 
 
+def stretched(picture: Image, size: tuple[int, int]) -> Image:
+    """Stretch an image to a size with the Lanczos filter."""
+    from PIL import Image as Pictures
+
+    if picture.size == size:
+        return picture
+    return picture.resize(size, Pictures.Resampling.LANCZOS)
+
+
 def on_grid(size: tuple[int, int], grid_px: int = GRID_PX) -> tuple[int, int]:
     """Round a size down to multiples of the grid, at least one."""
     width, height = size

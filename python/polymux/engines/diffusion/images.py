@@ -13,14 +13,17 @@ from polymux import errors
 from polymux.engines.base import Output
 from polymux.engines.diffusion import folders, loras, schedulers
 from polymux.engines.diffusion.image_files import (
+    GRID_PX,
     grey,
     on_grid,
     parameters,
     picture_of,
     png,
     safety_check,
+    stretched,
     watermark,
 )
+from polymux.engines.diffusion.native_size import Resizer, drawn_mask
 from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.refining import Refiner, refined, refiner_of
@@ -60,8 +63,9 @@ class Plan(NamedTuple):
         kind: Class of the model's pipeline.
         mode: 0 for text to image, 1 for image to image, 2 for inpainting.
         size: Width and height of the output.
-        image: Initial image; None for text to image.
-        mask: Area to repaint; None for everything.
+        drawn: Width and height at which the model generates.
+        image: Initial image in the size of the output; None for text to image.
+        mask: Area to repaint, in the size of the output; None for everything.
         strength: How much `image` is changed.
         steps: Steps per image, without the refiner's.
         refiner: Refiner to apply; None for no refiner.
@@ -71,6 +75,7 @@ class Plan(NamedTuple):
     kind: str
     mode: int
     size: tuple[int, int]
+    drawn: tuple[int, int]
     image: Image | None
     mask: Image | None
     strength: float
@@ -96,9 +101,10 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
+    resizer = Resizer(manager, sink, token)
     files = []
     for number in range(count):
-        picture = _painted(manager, plan, values, seed + number, steps, sink)
+        picture = _painted(manager, plan, values, seed + number, steps, resizer, sink)
         if check is not None and not check(picture):
             sink.warn(f"image {number + 1} did not pass the safety check and is omitted")
             continue
@@ -120,8 +126,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
 def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
     slot = manager.slot(role)
-    if slot.instead_of:
-        sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
+    slot.tell_of_substitute(sink)
     kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(
@@ -136,8 +141,10 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     size = int(values["width"]), int(values["height"])
     mode = 0 if image is None else 1 if mask is None else 2
     if image is not None:
-        image, size = _fitted(image, size, sink, keep_size=mask is None)
+        grid_px = GRID_PX if slot.native_size is None else 1
+        image, size = _fitted(image, size, grid_px, sink, keep_size=mask is None)
     manager.check_size(size)
+    drawn = slot.drawn_size(size)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
     refiner = refiner_of(manager, values, is_xl=kind == _XL)
     share = 1.0 if refiner is None or refiner.share is None else refiner.share
@@ -150,15 +157,13 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     passes = schedulers.passes_of_pictures(str(values["scheduler"]))
     steps = int(asked * strength * (share if mode == 0 else 1.0)) * passes
     mask = None if mask is None else grey(mask, size)
-    return Plan(role, kind, mode, size, image, mask, strength, steps, refiner)
+    return Plan(role, kind, mode, size, drawn, image, mask, strength, steps, refiner)
 
 
 def _fitted(
-    image: Image, size: tuple[int, int], sink: EngineSink, *, keep_size: bool
+    image: Image, size: tuple[int, int], grid_px: int, sink: EngineSink, *, keep_size: bool
 ) -> tuple[Image, tuple[int, int]]:
     """Resize the initial image, and return it with the output size."""
-    from PIL import Image as Pictures
-
     if min(image.size) < _SMALLEST_PX:
         raise bad_request(
             f"image: too small (got {image.width} x {image.height} pixels, allowed at least "
@@ -166,19 +171,23 @@ def _fitted(
             param="image",
         )
     if keep_size:
-        size = on_grid(image.size)
+        size = on_grid(image.size, grid_px)
         if size != image.size:
             sink.warn(
                 f"image: resized from {image.width} x {image.height} to {size[0]} x {size[1]}, "
                 "because sides must be multiples of 8"
             )
-    if size != image.size:
-        image = image.resize(size, Pictures.Resampling.LANCZOS)
-    return image, size
+    return stretched(image, size), size
 
 
 def _painted(
-    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps, sink: EngineSink
+    manager: PipelineManager,
+    plan: Plan,
+    values: Any,
+    seed: int,
+    steps: Steps,
+    resizer: Resizer,
+    sink: EngineSink,
 ) -> Image:
     if plan.image is not None and plan.steps == 0:
         sink.warn(f"prompt_strength={plan.strength:g}: too low, so the image is not changed")
@@ -187,6 +196,7 @@ def _painted(
         made = _based(manager, plan, values, seed, steps, sink)
     if plan.refiner is not None:
         made = refined(manager, plan.refiner, made, values, manager.generator(seed), steps)
+    made = resizer.resized(made, plan.size)
     if plan.mask is not None and plan.image is not None:
         made = _kept(made, plan.image, plan.mask)
     painted: Image = made
@@ -211,15 +221,19 @@ def _based(
         loras.applied(pipeline, values, sink),
         steps.watching(pipeline, previews=manager.shows_previews),
     ):
-        manager.prepare_decoder(pipeline.vae, plan.size)
-        made = pipeline(**_arguments(plan, values, manager.generator(seed), steps)).images
+        manager.prepare_decoder(pipeline.vae, plan.drawn)
+        cell_px = manager.slot(plan.role).vae_factor
+        given = _arguments(plan, values, manager.generator(seed), cell_px, steps)
+        made = pipeline(**given).images
         if plan.refiner is not None:
             return made[0]  # Latents: the refiner's output is checked.
         loras.check_finite(made, manager.slot(plan.role).name, values)
         return pipeline.image_processor.numpy_to_pil(made)[0]
 
 
-def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
+def _arguments(
+    plan: Plan, values: Any, generator: Any, cell_px: int, steps: Steps
+) -> dict[str, Any]:
     named: dict[str, Any] = {
         "prompt": str(values["prompt"]),
         "negative_prompt": str(values.get("negative_prompt") or "") or None,
@@ -230,11 +244,13 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
         "output_type": "np",
     }
     if plan.mode != 1:
-        named |= {"width": plan.size[0], "height": plan.size[1]}
-    if plan.mode > 0:
-        named |= {"image": plan.image, "strength": plan.strength}
-    if plan.mode > 1:
-        named["mask_image"] = plan.mask
+        named |= {"width": plan.drawn[0], "height": plan.drawn[1]}
+    if plan.image is not None:
+        named |= {"image": stretched(plan.image, plan.drawn), "strength": plan.strength}
+    if plan.mask is not None:
+        is_native = plan.drawn == plan.size
+        mask = plan.mask if is_native else drawn_mask(plan.mask, plan.drawn, cell_px)
+        named["mask_image"] = mask
     if plan.refiner is not None:
         named |= plan.refiner.base_arguments
     return named

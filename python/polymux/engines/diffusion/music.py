@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"
 _KINDS = ("StableDiffusionPipeline", _KIND)
+#: Guidance of models whose manifest names none.
 _GUIDANCE = 7.0
 #: Noise with a higher cosine is mixed linearly, because the spherical formula loses precision.
 _ALIKE = 0.9995
@@ -62,6 +63,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     """
     values = request.values
     slot = manager.slot(ROLE)
+    slot.tell_of_substitute(sink)
     kind = folders.kind_of(slot.path)
     if kind not in _KINDS:
         raise status_error(
@@ -129,7 +131,8 @@ def _painted(
         with steps.watching(pipeline, previews=manager.shows_previews):
             latents = _begun(manager, pipeline, begun, timesteps, _alpha(values), seed)
             words = _words(manager, pipeline, values)
-            latents = _denoised(pipeline, latents, words, timesteps, steps)
+            guidance = float(values.get("guidance_scale", _GUIDANCE))
+            latents = _denoised(pipeline, latents, words, timesteps, guidance, steps)
             scaled = latents / pipeline.vae.config.scaling_factor
             made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
         check_finite(made, manager.slot(ROLE).name, values)
@@ -201,7 +204,9 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
     )
 
 
-def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: Steps) -> Any:
+def _denoised(
+    pipeline: Any, latents: Any, words: Any, timesteps: Any, guidance: float, steps: Steps
+) -> Any:
     import torch
 
     scheduler = pipeline.scheduler
@@ -212,7 +217,7 @@ def _denoised(pipeline: Any, latents: Any, words: Any, timesteps: Any, steps: St
             doubled.to(words.dtype), timestep, encoder_hidden_states=words, return_dict=False
         )[0]
         plain, guided = prediction.to(latents.dtype).chunk(2)
-        wanted = plain + _GUIDANCE * (guided - plain)
+        wanted = plain + guidance * (guided - plain)
         latents = scheduler.step(wanted, timestep, latents, return_dict=False)[0]
         steps.step(latents)
     return latents

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from polymux import errors
 from polymux.engines.base import missing_package, threads
 from polymux.engines.diffusion import folders
+from polymux.engines.diffusion.image_files import GRID_PX
+from polymux.engines.diffusion.native_size import drawn_size
 from polymux.models.diffusion_folders import weight_bytes
 from polymux.service.errors import status_error
 
@@ -50,6 +52,9 @@ class ModelSlot:
         path: Its directory.
         instead_of: The role's default model if this is another one, else empty.
         known_version: SHA-256 of its largest file from the manifest; empty if unknown.
+        is_small: Whether it is a small model that is used because nothing else is installed.
+        native_size: Width and height at which it generates; None for the requested size.
+        known_vae_factor: Pixels per latent cell from the manifest; None if unknown.
     """
 
     role: str
@@ -57,29 +62,57 @@ class ModelSlot:
     path: Path
     instead_of: str
     known_version: str
+    is_small: bool = False
+    native_size: tuple[int, int] | None = None
+    known_vae_factor: int | None = None
 
     @property
     def version(self) -> str:
         """SHA-256 of the largest file. It is computed once if the manifest does not have it."""
         return self.known_version or folders.version(self.path)
 
+    @property
+    def vae_factor(self) -> int:
+        """Pixels per latent cell on each side."""
+        return self.known_vae_factor or folders.vae_factor(self.path)
+
+    def drawn_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Return the size at which the model generates an image of a requested size."""
+        if self.native_size is None:
+            return size
+        grid_px = max(GRID_PX, self.vae_factor * folders.unet_factor(self.path))
+        return drawn_size(self.native_size, size, grid_px)
+
+    def tell_of_substitute(self, sink: EngineSink) -> None:
+        """Warn if this is not the default model of its role."""
+        if self.is_small:
+            sink.warn(
+                f"using the small model {self.name}, because {self.instead_of} is not installed. "
+                "It shows that prompts are followed, not what large models can do. Run 'polymux "
+                f"models pull {self.instead_of}' for better results"
+            )
+        elif self.instead_of:
+            sink.warn(f"using model {self.name} instead of {self.instead_of}")
+
 
 class PipelineManager:
     """The models and the device of the engine.
 
     Args:
-        options: ``models`` (role to ``path``, ``name``, and optionally ``instead_of``,
-            ``version``), ``device`` (``"auto"``: CUDA if available), ``dtype`` (``"auto"``:
-            bfloat16 or float16 on CUDA, float32 on a CPU), ``offload`` (``"auto"``: if device
-            memory is low; ``"none"``, ``"model"``, ``"sequential"``), ``attention`` (``"auto"``:
-            one head at a time if torch has no memory-efficient attention; ``"whole"``,
-            ``"sliced"``), ``max_pixels`` of an output image (2048 x 2048), ``untiled_pixels``,
-            above which images are decoded in tiles (1280 x 1280), ``loras`` (name to path of the
-            weights), ``non_commercial`` (whether non-commercial models may be used: false),
-            ``tiny_vae`` (whether the role ``picture:decoder`` decodes: false), ``previews`` (true),
-            ``upscaler`` (path of an ncnn network, a .param file, that upscales before detail is
-            added; Lanczos if not set) and ``upscaler_factor`` (its factor), ``max_detail_pixels``
-            of an upscaled image (64 million).
+        options: ``models`` (role to ``path``, ``name``, and optionally ``instead_of``, ``version``,
+            ``is_small``, ``native_size``, ``vae_factor``), ``device`` (``"auto"``: CUDA if
+            available), ``dtype`` (``"auto"``: bfloat16 or float16 on CUDA, float32 on a CPU),
+            ``offload`` (``"auto"``: if device memory is low; ``"none"``, ``"model"``,
+            ``"sequential"``), ``attention`` (``"auto"``: one head at a time if torch has no
+            memory-efficient attention; ``"whole"``, ``"sliced"``), ``max_pixels`` of an output
+            image (2048 x 2048), ``untiled_pixels``, above which images are decoded in tiles (1280 x
+            1280), ``loras`` (name to path of the weights), ``non_commercial`` (whether
+            non-commercial models may be used: false), ``tiny_vae`` (whether the role
+            ``picture:decoder`` decodes: false), ``previews`` (true), ``upscaler`` (path of an ncnn
+            network, a .param file, that upscales before detail is added; Lanczos if not set) and
+            ``upscaler_factor`` (its factor), ``installed_upscaler`` (``path`` and ``name`` of a
+            network that enlarges images from a model's native size if ``upscaler`` is not set),
+            ``max_detail_pixels`` of an upscaled image (64 million).
 
     Raises:
         NoBackendError: A package is missing, or the device is not available.
@@ -111,6 +144,9 @@ class PipelineManager:
                 Path(one["path"]),
                 str(one.get("instead_of", "")),
                 str(one.get("version", "")),
+                one.get("is_small") is True,
+                tuple(one["native_size"]) if one.get("native_size") else None,
+                one.get("vae_factor"),
             )
             for role, one in dict(options.get("models", {})).items()
         }

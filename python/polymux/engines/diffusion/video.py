@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux import errors
 from polymux.engines.base import Output, Produced
 from polymux.engines.diffusion import folders, schedulers
-from polymux.engines.diffusion.image_files import FACTS, SAMPLES
+from polymux.engines.diffusion.image_files import FACTS, SAMPLES, stretched
 from polymux.engines.diffusion.loras import check_finite
+from polymux.engines.diffusion.native_size import Resizer
 from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
@@ -75,10 +76,11 @@ class Plan(NamedTuple):
         role: Role of the model.
         family: The pipelines.
         size: Requested width and height.
+        drawn: Size of the frames before they are resized to `size`.
         frames: Number of frames of the output.
-        worked_size: Size that the model generates: `size` rounded up to its grid.
+        worked_size: Size that the model generates: `drawn` rounded up to its grid.
         worked_frames: Number of frames that the model generates.
-        begun_with: `frames` frames of `init_video`; None if it is not used.
+        begun_with: `frames` frames of `init_video` in requested size; None if it is not used.
         asked_steps: Steps of a complete denoising.
         steps: Steps that are run.
     """
@@ -86,6 +88,7 @@ class Plan(NamedTuple):
     role: str
     family: Family
     size: tuple[int, int]
+    drawn: tuple[int, int]
     frames: int
     worked_size: tuple[int, int]
     worked_frames: int
@@ -109,9 +112,10 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     count = int(values["batch_size"])
     steps = Steps(sink, token, count * plan.steps)
+    resizer = Resizer(manager, sink, token)
     files = []
     for number in range(count):
-        frames = _painted(manager, plan, values, seed + number, steps)
+        frames = _painted(manager, plan, values, seed + number, steps, resizer)
         name = f"video-{number + 1}.mp4"
         files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
     metrics = steps.metrics | {"frames": float(plan.frames)}
@@ -123,8 +127,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values = request.values
     role = needed_roles(request.operation, request.variant, values)[0]
     slot = manager.slot(role)
-    if slot.instead_of:
-        sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
+    slot.tell_of_substitute(sink)
     kind = folders.kind_of(slot.path)
     family = _FAMILIES.get(kind)
     if family is None:
@@ -138,14 +141,16 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
     parts = manager.parts(role)
     grid_px, stride = _grid(family, parts)
-    worked_size = (_up(size[0], grid_px), _up(size[1], grid_px))
+    drawn = slot.drawn_size(size)
+    worked_size = (_up(drawn[0], grid_px), _up(drawn[1], grid_px))
     worked_frames = _up(frames - 1, stride) + 1
     _check_frames(worked_frames, parts)
-    _tell_of_grid(size, worked_size, frames, worked_frames, sink)
+    _tell_of_grid(drawn, worked_size, frames, worked_frames, sink)
     return Plan(
         role,
         family,
         size,
+        drawn,
         frames,
         worked_size,
         worked_frames,
@@ -220,7 +225,12 @@ def _tell_of_grid(
 
 
 def _painted(
-    manager: PipelineManager, plan: Plan, values: Any, seed: int, steps: Steps
+    manager: PipelineManager,
+    plan: Plan,
+    values: Any,
+    seed: int,
+    steps: Steps,
+    resizer: Resizer,
 ) -> Iterator[Frames]:
     if plan.begun_with is not None and plan.steps == 0:
         return iter(plan.begun_with)
@@ -239,7 +249,7 @@ def _painted(
         made = pipeline(**arguments).frames[0]
     for one in made:  # One at a time to save memory.
         check_finite(one, manager.slot(plan.role).name, values)
-    return _cut(made, plan)
+    return _cut(made, plan, resizer)
 
 
 def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[str, Any]:
@@ -267,10 +277,13 @@ def _arguments(plan: Plan, values: Any, generator: Any, steps: Steps) -> dict[st
 
 
 def _pictures(frames: Frames, plan: Plan) -> list[Any]:
-    """Extend frames to the model's grid by repeating borders and the last frame."""
+    """Resize frames, and extend them to the model's grid by repeating borders and the last one."""
     import numpy
     from PIL import Image
 
+    if plan.drawn != plan.size:
+        small = (stretched(Image.fromarray(one), plan.drawn) for one in frames)
+        frames = numpy.stack([numpy.asarray(one) for one in small])
     right = plan.worked_size[0] - frames.shape[2]
     below = plan.worked_size[1] - frames.shape[1]
     after = plan.worked_frames - len(frames)
@@ -278,14 +291,19 @@ def _pictures(frames: Frames, plan: Plan) -> list[Any]:
     return [Image.fromarray(one) for one in grown]
 
 
-def _cut(made: Any, plan: Plan) -> Iterator[Frames]:
+def _cut(made: Any, plan: Plan, resizer: Resizer) -> Iterator[Frames]:
     """Yield frames of 8 bits per color in the requested size and number."""
     import numpy
+    from PIL import Image
 
-    width, height = plan.size
+    width, height = plan.drawn
     for one in made[: plan.frames]:
         shown = one[:height, :width].astype(numpy.float32)
-        yield (shown.clip(0.0, 1.0) * 255.0).round().astype(numpy.uint8)
+        frame = (shown.clip(0.0, 1.0) * 255.0).round().astype(numpy.uint8)
+        if plan.drawn == plan.size:
+            yield frame
+        else:
+            yield numpy.asarray(resizer.resized(Image.fromarray(frame), plan.size))
 
 
 def _written(

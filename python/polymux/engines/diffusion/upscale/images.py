@@ -63,9 +63,9 @@ class Enlarger:
         self._sink, self._token = sink, token
         path = options.get("upscaler")
         self._factor = 1
-        self._network: _Network | None = None
+        self._network: Network | None = None
         if path:
-            self._network = _Network()
+            self._network = Network()
             network_options = {"model": str(path), "factor": options.get("upscaler_factor")}
             self._factor = self._network.load(network_options)["factor"]
             sink.log(f"upscaling with {Path(str(path)).stem} before adding detail")
@@ -96,7 +96,7 @@ class Enlarger:
         return _lanczos(larger, size, margin * factor, (width * factor, height * factor))
 
 
-class _Network(UpscaleEngine):
+class Network(UpscaleEngine):
     """The upscaling engine with samples as input and output."""
 
     def enlarged(self, pixels: Pixels, token: Token) -> Pixels:

@@ -49,8 +49,7 @@ def chosen(manager: PipelineManager, values: Mapping[str, Any], sink: EngineSink
                 param="sd_model",
             )
     for slot in (manager.slot(role), manager.slot(control)):
-        if slot.instead_of:
-            sink.warn(f"using model {slot.name} instead of {slot.instead_of}")
+        slot.tell_of_substitute(sink)
     return manager.slot(role)
 
 
