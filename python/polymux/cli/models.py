@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from argparse import ArgumentTypeError
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from polymux._util.text import did_you_mean, display_name, size
+from polymux._util.text import did_you_mean, display_name, shown, size
 from polymux.cli import JSON, JSON_ARRAY, add_action
 from polymux.cli.errors import EPILOG, ExitCode, say
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
@@ -21,7 +22,7 @@ from polymux.models.errors import ModelError
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import ModelsFolder
 from polymux.models.repositories import resolved
-from polymux.models.roles import ROLES, assign_models, roles_named, use
+from polymux.models.roles import ROLES, assign_models, own_defaults, roles_named, use
 from polymux.runtime.settings import configured_engines
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _DRAW_EVERY_S = 0.1
 _HEX_DIGITS = 64
+_MAX_NUMBER = 10_000
 _EPILOG = """\
 Models are stored in the directory POLYMUX_MODELS, by default polymux/models in $XDG_DATA_HOME or
 ~/.local/share. 'polymux doctor' shows the dependencies of the engines.
@@ -56,7 +58,7 @@ _ADD_EPILOG = """\
 examples:
   polymux models add assistant ~/models/assistant.gguf
   polymux models add whisper-large ~/models/whisper-large-v3-ct2 --copy
-  polymux models add my-images ~/models/sdxl-mine --for picture:B
+  polymux models add my-images ~/models/sdxl-mine --for picture:B --steps 25
   polymux models add assistant --url https://models.example/assistant.gguf --sha256 HEX
 
 """
@@ -130,10 +132,40 @@ def _describe_add(parser: argparse.ArgumentParser) -> None:
     )
     _add_roles(parser, "Role to assign to the model; repeatable (see 'polymux models use')")
     parser.add_argument(
+        "--native-size",
+        metavar="WIDTHxHEIGHT",
+        type=_native_size,
+        help="Size in pixels at which the model generates (default: the requested size)",
+    )
+    parser.add_argument(
+        "--steps", metavar="N", type=_steps, help="Default number of steps for the roles of --for"
+    )
+    parser.add_argument(
+        "--guidance", metavar="X", type=_guidance, help="Default guidance for the roles of --for"
+    )
+    parser.add_argument(
         "--url", metavar="URL", help="URL of a chat model to download (one GGUF file)"
     )
     parser.add_argument("--sha256", metavar="HEX", help="SHA-256 of the file; required with --url")
     _add_hosts(parser)
+
+
+def _native_size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    return _steps(width), _steps(height)
+
+
+def _steps(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MAX_NUMBER:
+        raise ArgumentTypeError(f"invalid value (got {shown(text)}, allowed 1 to {_MAX_NUMBER})")
+    return int(text)
+
+
+def _guidance(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= float(text) <= _MAX_NUMBER:
+            return float(text)
+    raise ArgumentTypeError(f"invalid value (got {shown(text)}, allowed 0 to {_MAX_NUMBER})")
 
 
 def _add_roles(parser: argparse.ArgumentParser, what: str, *, required: bool = False) -> None:
@@ -240,6 +272,10 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[str, object]]:
         yield "size", about + size(plain["bytes"])
     if plain["download_bytes"] is not None:
         yield "download", about + size(plain["download_bytes"])
+    if plain["native_size"]:
+        yield "native", "{} x {} pixels".format(*plain["native_size"])
+    for role, values in plain["defaults"].items():
+        yield "default", f"{role}: {', '.join(f'{name}={one}' for name, one in values.items())}"
     for one in plain["sources"]:
         yield "source", one
     for one in plain["files"]:
@@ -404,7 +440,13 @@ def _contents(installed: Installed | None, model: Model | None) -> dict[str, Any
         files = () if model is None else model.files
         sources = [] if model is None else list(model.origins)
     plain = [{"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in files]
-    return {"files": plain, "sources": sources, "trusted": _trusted(installed, model)}
+    described = model if installed is None else installed.manifest
+    native_size = None if described is None else described.native_size
+    return {
+        "files": plain, "sources": sources, "trusted": _trusted(installed, model),
+        "native_size": native_size and list(native_size),
+        "defaults": {} if described is None else dict(described.defaults),
+    }  # fmt: skip
 
 
 def _trusted(installed: Installed | None, model: Model | None) -> list[str]:
@@ -565,17 +607,18 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
     if options.url is None:
         if options.sha256 is not None or options.allow_host:
             raise InvalidRequestError("--sha256 and --allow-host require --url")
-        if roles:
+        if options.roles or options.native_size:
             layout = layout_of(Path(options.path), options.family)
             if layout.family != "diffusion" or layout.paths["model"] != ".":
                 raise InvalidRequestError(
-                    f"--for: only diffusion models have roles (got {layout.family}, "
-                    f"{', '.join(layout.files[:3])})"
+                    "--for and --native-size: only for diffusion models (got "
+                    f"{layout.family}, {', '.join(layout.files[:3])})"
                 )
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,
-                license=options.license, copy=options.copy, on_progress=line,
+                license=options.license, copy=options.copy,
+                description=_description(options, roles), on_progress=line,
             )  # fmt: skip
     else:
         _check_url(options)
@@ -584,6 +627,18 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
     use(made.name, roles, folder)
     _print([made], options, folder)
     return ExitCode.SUCCESS
+
+
+def _description(options: argparse.Namespace, roles: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of the manifest that options give."""
+    found: dict[str, Any] = {}
+    if options.native_size is not None:
+        found["native_size"] = options.native_size
+    if options.steps is not None or options.guidance is not None:
+        if not roles:
+            raise InvalidRequestError("--steps and --guidance require --for")
+        found["defaults"] = own_defaults(roles, options.steps, options.guidance)
+    return found
 
 
 def _check_url(options: argparse.Namespace) -> None:
@@ -600,8 +655,12 @@ def _check_url(options: argparse.Namespace) -> None:
         )
     if options.copy:
         raise InvalidRequestError("--copy and --url cannot be used together")
-    if options.roles:
-        raise InvalidRequestError("--for and --url cannot be used together: chats have no roles")
+    given = (options.native_size, options.steps, options.guidance)
+    if options.roles or any(one is not None for one in given):
+        raise InvalidRequestError(
+            "--for, --native-size, --steps and --guidance cannot be used with --url, which is for "
+            "chat models"
+        )
 
 
 def _print(

@@ -334,4 +334,6 @@ def _manifest(model: Model, files: Path) -> Manifest:
         paths=model.paths,
         options=model.options,
         files=kept,
+        native_size=model.native_size,
+        defaults=model.defaults,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import display_name
 from polymux.errors import InputUnreadableError, InvalidRequestError
@@ -14,6 +14,7 @@ from polymux.models.folder import counting, kept_of, pieces_of, write_new
 from polymux.models.manifest import FILE_NAME, Kept, Manifest, check_file_name, is_within, read
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from polymux.models.families import Layout
@@ -28,6 +29,7 @@ def add(
     family: str | None = None,
     license: str = "",  # noqa: A002 - as SPDX calls it
     copy: bool = False,
+    description: Mapping[str, Any] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Installed:
     """Register a file or directory of the user as a model.
@@ -43,6 +45,8 @@ def add(
         family: The engine that uses it. Default: detected.
         license: SPDX identifier or text.
         copy: Copy the files. Default: the files stay in place, and polymux never removes them.
+        description: Fields of `DESCRIPTION`, which have priority over the manifest in the
+            directory.
         on_progress: Called with the file's name, the bytes processed, and the total bytes.
 
     Raises:
@@ -55,7 +59,8 @@ def add(
     """
     checked_name(name)
     layout = layout_of(path, family)
-    described = read(layout.folder / FILE_NAME)
+    own = read(layout.folder / FILE_NAME)
+    described = {**({} if own is None else own.description()), **(description or {})}
     _check_place(layout, folder, copy=copy)
     with folder.workspace(name) as work:
         files = work / "files"
@@ -73,7 +78,7 @@ def add(
                 options={},
                 files=kept,
                 folder=None if copy else layout.folder,
-                **({} if described is None else described.description()),
+                **described,
             )
             return folder.publish(work, files, manifest)
         except BaseException:

@@ -128,6 +128,8 @@ class Model:
         options: Further options that the engine needs.
         wanted: Further files whose hashes come from the repositories.
         about_bytes: Approximate total size if `wanted` is not empty, else None.
+        native_size: As in `polymux.models.manifest.Manifest`.
+        defaults: As in `polymux.models.manifest.Manifest`.
     """
 
     name: str
@@ -141,6 +143,8 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict)
     wanted: tuple[Wanted, ...] = ()
     about_bytes: int | None = None
+    native_size: tuple[int, int] | None = None
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -228,6 +232,8 @@ def _model(
         files = [one for one in files if one.name not in shared["without"]]
     files += [_file(one, sources) for one in table.pop("file", ())]
     wanted = tuple(_wanted(one, sources) for one in table.pop("wanted", ()))
+    if "native_size" in table:
+        table["native_size"] = tuple(table["native_size"])
     return Model(**table, files=tuple(files), wanted=wanted)
 
 

@@ -68,6 +68,11 @@ _NEEDED = {
     ("generate_video", ""): ("video:{video_model}",),
     ("generate_music", ""): ("music",),
 }
+#: Fields with steps and guidance, if they have other names.
+_OWN_FIELDS = {
+    "generate_video": ("num_inferences_steps", "guidance_scale"),
+    "upscale_image": ("num_inference_steps", "dynamic"),
+}
 
 
 def needed_roles(operation: str, variant: str, values: Mapping[str, object]) -> tuple[str, ...]:
@@ -140,6 +145,25 @@ def use(name: str | None, roles: Iterable[str], folder: ModelsFolder) -> None:
         if isinstance(found, str):
             raise InvalidRequestError(found)
         folder.use(role, name)
+
+
+def own_defaults(
+    roles: Iterable[str], steps: int | None, guidance: float | None
+) -> dict[str, dict[str, Any]]:
+    """Return the `defaults` of a manifest: the fields with steps and guidance for each role.
+
+    Example:
+        >>> from polymux.models.roles import own_defaults
+        >>> own_defaults(["picture:B"], 25, 4.0)
+        {'picture:B': {'num_inference_steps': 25, 'guidance_scale': 4.0}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for role in roles:
+        operation = (request_of(role) or ("",))[0]
+        names = _OWN_FIELDS.get(operation, ("num_inference_steps", "guidance_scale"))
+        values = dict(zip(names, (steps, guidance), strict=True))
+        found[role] = {name: one for name, one in values.items() if one is not None}
+    return found
 
 
 def stem_of(name: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.models.folder import ModelsFolder
+from polymux.models.roles import assign_models
 from support import repositories
 from support.commands import MAX_S, Shell
 from support.http_server import Exchange, Server
@@ -108,6 +110,17 @@ def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.run("add", "mine", place, "--for", "music", "--for", "picture:B")
     home.run("add", "other", place, "--copy")
     assert roles() == {"mine": ["picture:B", "music"], "other": [], "spoken": []}
+    home.run(
+        "add", "quick", place, "--for", "video:xl", "--native-size", "512x384", "--steps", "4",
+        "--guidance", "0",
+    )  # fmt: skip
+    found = assign_models({}, ModelsFolder(home.models)).models["video:xl"]
+    assert found["native_size"] == [512, 384]
+    assert found["defaults"] == {"num_inferences_steps": 4, "guidance_scale": 0.0}
+    facts = home.run("info", "quick")[0]
+    assert "512 x 384" in facts
+    assert "num_inferences_steps=4" in facts
+    home.run("rm", "quick", "--yes")
     assert "mine" in home.run("list")[0]
     assert home.json("use", "other", "--for", "picture") == {
         "picture:A": "other", "picture:B": "other", "picture:C": "other",
@@ -134,6 +147,7 @@ def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     lora = home.folder / "more.safetensors"
     lora.write_bytes(repositories.safetensors(unet__lora_A=(2,)))
     home.run("add", "more_details", lora)
+    place = repositories.write(home.folder / "own", repositories.pipeline())
     before = contents(home.models)
     for name, role, word in (
         ("assistant", "music", "chat"),
@@ -146,6 +160,11 @@ def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     home.run("use", "assistant", code=2)
     for path in (gguf, lora):
         home.run("add", "again", path, "--for", "music", code=2)
+    for words in (
+        ("--steps", "4"), ("--for", "music", "--steps", "0"), ("--native-size", "64"),
+        ("--native-size", "64x0"), ("--for", "music", "--guidance", "nan"),
+    ):  # fmt: skip
+        home.run("add", "again", place, *words, code=2)
     assert contents(home.models) == before
 
 
