@@ -101,10 +101,10 @@ def test_engines_of_the_configuration(tmp_path: Path, models: dict[str, str]) ->
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("lokal = true", "lokal"),
+        ("remote = true", "remote"),
         ("engines = 5", "engines"),
-        ("[engines.chat.options]\nmodell = 1", "engines.chat.options.modell"),
-        ("[engines.chatt]\nthreads = 2", "chatt"),
+        ("[engines.chat.options]\nmodels = 1", "engines.chat.options.models"),
+        ("[engines.talk]\nthreads = 2", "talk"),
     ],
 )
 def test_settings_are_never_ignored(tmp_path: Path, text: str, key: str) -> None:
