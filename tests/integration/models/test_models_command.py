@@ -132,6 +132,7 @@ def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Models that are removed lose their roles.
     home.run("rm", "other", "--yes")
     assert roles() == {"mine": ["music"], "spoken": []}
+    assert ModelsFolder(home.models).uses() == {"music": "mine"}
     # Settings have priority, and the command says so.
     (home.folder / "config.toml").write_text(
         f'[engines.diffusion.options.models]\nmusic = "{place}"\n'

@@ -102,9 +102,7 @@ class DiffusionBackend(MediaDelegatingBackend):
         self._inner.refuse(work)
 
     def is_fallback(self, work: OperationRequest) -> bool:
-        """Whether the request would run on a small model, which nothing has selected."""
-        if work.engine_model:
-            return False
+        """Whether a small model would run the request, because no other model is installed."""
         roles = needed_roles(work.operation, work.variant, work.values)
         return any(self._cast.models.get(role, {}).get("is_small") for role in roles)
 
