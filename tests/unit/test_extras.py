@@ -14,7 +14,7 @@ EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text
     "project"
 ]["optional-dependencies"]
 #: Extras of gigabytes, which `all` leaves out.
-LARGE = {"diffusion", "ray"}
+LARGE = {"diffusion", "mini", "ray"}
 
 
 def package(requirement: str) -> str:

@@ -226,6 +226,8 @@ def _state(plain: dict[str, Any]) -> str:
     words = [plain["state"]]
     if plain["kind"] == "linked":
         words.append("your own files")
+    elif plain["kind"] == "packaged":
+        words.append("from polymux-mini-models")
     if plain["small"]:
         words.append("small model")
     if plain["default"]:

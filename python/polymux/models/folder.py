@@ -9,6 +9,8 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from polymux._util.atomic_file import sync_folder, write_atomically
@@ -22,7 +24,6 @@ from polymux.models.manifest import Kept, Manifest, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from polymux.models.families import Layout
 
@@ -35,6 +36,8 @@ _LOCK = "lock"
 #: The file with the models that the user has assigned to roles.
 _USES = "roles.json"
 _LARGEST_USES_BYTES = 1 << 20
+#: The folder of the distribution polymux-mini-models among the installed packages.
+_PACKAGED = "polymux_mini_models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Installed:
         manifest: Its manifest.
         folder: Directory of its files.
         kind: ``"owned"`` (files in the models directory), ``"linked"`` (registered, files
-            elsewhere), or ``"found"`` (put into the models directory by hand).
+            elsewhere), ``"found"`` (put into the models directory by hand), or ``"packaged"`` (in
+            the distribution polymux-mini-models, read-only).
         problem: Problem of the model as text; empty if there is no problem.
     """
 
@@ -72,19 +76,26 @@ class Installed:
         return {**self.manifest.options, **paths}
 
 
+def packaged_models() -> Path | None:
+    """Return the directory of the distribution polymux-mini-models; None if it is not installed."""
+    spec = find_spec(_PACKAGED)
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(next(iter(places))) if places else None
+
+
 class ModelsFolder:
-    """The models directory. It may not exist yet."""
+    """The models directory, and the models of the distribution polymux-mini-models.
+
+    The directory may not exist yet. Its models hide those of the distribution with the same name.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else models_folder()
+        self._packaged = packaged_models()
 
     def installed(self) -> list[Installed]:
         """Return all models sorted by name, including models with problems."""
-        try:
-            entries = sorted(one.name for one in self.path.iterdir())
-        except OSError:
-            return []
-        names = dict.fromkeys(map(self._name_of, (one for one in entries if one != _USES)))
+        names = dict.fromkeys(map(self._name_of, [*_entries(self.path), *_entries(self._packaged)]))
         found = [self._look(name) for name in names if is_name(name)]
         return sorted((one for one in found if one is not None), key=lambda one: one.name)
 
@@ -163,14 +174,17 @@ class ModelsFolder:
         return os.path.lexists(self.path / entry / manifests.FILE_NAME)
 
     def _look(self, name: str) -> Installed | None:
-        folder = self.path / name
         try:
-            manifest = manifests.read(folder / manifests.FILE_NAME)
+            return self._added(name) or self._found(name) or self._of_package(name)
         except ModelError as error:
             broken = Manifest(name, "", "", "", {}, {}, ())
-            return Installed(broken, folder, "owned", str(error))
+            return Installed(broken, self.path / name, "owned", str(error))
+
+    def _added(self, name: str) -> Installed | None:
+        folder = self.path / name
+        manifest = manifests.read(folder / manifests.FILE_NAME)
         if manifest is None:
-            return self._found(name)
+            return None
         if manifest.name != name:
             # The directory was renamed by hand: its name is the model's name now.
             manifest = replace(manifest, name=name)
@@ -197,6 +211,15 @@ class ModelsFolder:
             )  # fmt: skip
             return Installed(manifest, found.folder, "found", _problem(manifest, found.folder))
         return None
+
+    def _of_package(self, name: str) -> Installed | None:
+        if self._packaged is None:
+            return None
+        folder = self._packaged / name
+        manifest = manifests.read(folder / manifests.FILE_NAME)
+        if manifest is None:
+            return None
+        return Installed(manifest, folder, "packaged", _problem(manifest, folder))
 
     def is_begun(self, name: str) -> bool:
         """Whether an incomplete download of the model exists."""
@@ -228,7 +251,13 @@ class ModelsFolder:
             os.close(lock)
 
     def _check_free(self, name: str) -> None:
-        if self.find(name) is not None or os.path.lexists(self.path / name):
+        found = self.find(name)
+        if found is not None and found.kind == "packaged":
+            raise OutputExistsError(
+                f"model {name} already exists in the package polymux-mini-models. Choose another "
+                "name"
+            )
+        if found is not None or os.path.lexists(self.path / name):
             raise OutputExistsError(
                 f"model {name} already exists in {display_name(str(self.path))}. "
                 f"Run 'polymux models rm {name}' to remove it"
@@ -253,7 +282,7 @@ class ModelsFolder:
 
         Raises:
             InputNotFoundError: The model does not exist.
-            OutputRefusedError: The user put the model here by hand.
+            OutputRefusedError: The user put the model here by hand, or it belongs to a package.
             OutputFailedError: Removing failed.
         """
         work = self._workspace(checked_name(name))
@@ -273,6 +302,12 @@ class ModelsFolder:
         return left
 
     def _removed(self, model: Installed) -> list[Path]:
+        if model.kind == "packaged":
+            raise OutputRefusedError(
+                f"model {model.name} was not removed: it belongs to the package "
+                "polymux-mini-models. Run 'pip uninstall polymux-mini-models' to remove all models "
+                "of the package"
+            )
         folder = self.path / model.name
         if model.kind == "found" or folder.is_symlink():
             raise OutputRefusedError(
@@ -316,6 +351,15 @@ class ModelsFolder:
                 damaged.append(one.name)
             done += one.bytes
         return damaged
+
+
+def _entries(folder: Path | None) -> list[str]:
+    try:
+        if folder is None:
+            return []
+        return sorted(one.name for one in folder.iterdir() if one.name != _USES)
+    except OSError:
+        return []
 
 
 def kept_of(layout: Layout, on_progress: OnProgress | None = None) -> tuple[Kept, ...]:
