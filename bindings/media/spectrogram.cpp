@@ -14,6 +14,7 @@
 #include <pybind11/stl.h>
 
 #include "job.hpp"
+#include "polymux/media/flac.hpp"
 #include "polymux/spectrogram/picture.hpp"
 #include "polymux/spectrogram/sound.hpp"
 #include "python_bytes.hpp"
@@ -117,12 +118,24 @@ py::dict play_picture(const py::object& pixels, int width, int height, int chann
                     "sample_rate_hz"_a = parameters.sample_rate_hz);
 }
 
-py::bytes finish_sound(const py::object& samples) {
+py::bytes finish_sound(const py::object& samples, int channels, int sample_rate_hz) {
     const HeldBuffer held(samples);
     std::optional<Result<std::vector<std::int16_t>>> made;
     without_gil([&] {
         const auto copied = samples_of(held);
-        made = copied ? spectrogram::finished(*copied) : copied.error();
+        made = copied ? spectrogram::finished(*copied, channels, sample_rate_hz) : copied.error();
+    });
+    return bytes_of(value_or_raise(std::move(*made)));
+}
+
+py::bytes encode_flac(const py::object& samples, int channels, int sample_rate_hz) {
+    const HeldBuffer held(samples);
+    std::optional<Result<std::vector<std::byte>>> made;
+    without_gil([&] {
+        const std::span<const std::byte> bytes = held.bytes();
+        std::vector<std::int16_t> copied(bytes.size() / sizeof(std::int16_t));
+        if (!copied.empty()) std::memcpy(copied.data(), bytes.data(), copied.size() * 2);
+        made = media::encode_flac(copied, channels, sample_rate_hz);
     });
     return bytes_of(value_or_raise(std::move(*made)));
 }
@@ -135,7 +148,10 @@ void register_spectrogram(py::module_& module) {
     module.def("play_picture", &play_picture, py::arg("pixels"), py::arg("width"),
                py::arg("height"), py::arg("channels"), py::arg("seed"), py::arg("largest"),
                py::arg("on_progress"));
-    module.def("finish_sound", &finish_sound, py::arg("samples"));
+    module.def("finish_sound", &finish_sound, py::arg("samples"), py::arg("channels"),
+               py::arg("sample_rate_hz"));
+    module.def("encode_flac", &encode_flac, py::arg("samples"), py::arg("channels"),
+               py::arg("sample_rate_hz"));
 }
 
 }  // namespace polymux::bindings

@@ -300,12 +300,15 @@ def play_picture(
     million. The same arguments give the same samples. `on_progress` works as in `draw_sound`.
     """
 
-def finish_sound(samples: ReadableBuffer) -> bytes:
+def finish_sound(samples: ReadableBuffer, channels: int, sample_rate_hz: int) -> bytes:
     """Normalize the loudness of 32-bit floats and convert them to 16-bit integers.
 
-    They are amplified to a root mean square of -12 dBFS, clipped at full scale, and then scaled to
-    a peak of -0.1 dBFS.
+    The integrated loudness becomes -16 LUFS, with true peaks of at most -1.5 dBTP. The scale of the
+    samples does not matter.
     """
+
+def encode_flac(samples: ReadableBuffer, channels: int, sample_rate_hz: int) -> bytes:
+    """Return a FLAC file with these 16-bit integers."""
 
 def rank_titles(query: str, titles: list[tuple[str, str]], least: float) -> list[tuple[int, float]]:
     """Return the indices of titles and artists similar to the query, with scores from 0 to 1.

@@ -196,6 +196,8 @@ COMMANDS = (
             Argument(name='num_inference_steps', kind='integer', options=('--num-inference-steps', '--num-inferences-steps', ), help='Number of denoising steps. 1 to 500 (default: 50).'),
             Argument(name='seed_image_id', kind='text', options=('--seed-image-id', ), choices=('agile', 'marim', 'mask_beat_lines_80', 'mask_gradient_dark', 'mask_gradient_top_70', 'mask_gradient_top_fifth_75', 'mask_top_third_75', 'mask_top_third_95', 'motorway', 'og_beat', 'vibes', ), help="Seed spectrogram, from which the generation starts. Default: 'vibes'."),
             Argument(name='seed', kind='integer', options=('--seed', ), help='Random seed. The same seed and inputs give the same music. Default: random.'),
+            Argument(name='duration_s', kind='number', options=('--duration-s', ), help='Duration of the music. 5.12 to 60 s. Default: that of the seed spectrogram, usually 5.12 s.'),
+            Argument(name='output_format', kind='text', options=('--output-format', ), choices=('wav', 'mp3', 'flac', ), help="File format of the audio. Default: 'wav'."),
         ),
     ),
     Command(

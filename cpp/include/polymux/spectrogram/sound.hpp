@@ -41,9 +41,14 @@ Result<Sound> sound_of_picture(const PictureView& picture, std::uint64_t seed,
                                const std::function<void(double)>& on_progress = {},
                                const CancelToken& token = {});
 
-/// Converts to 16-bit samples at the loudness of a finished piece: amplifies to a root mean square
-/// of -12 dBFS, clips peaks at full scale, and then scales to a peak of -0.1 dBFS. Silence stays
-/// silent.
-Result<std::vector<std::int16_t>> finished(std::span<const float> samples);
+inline constexpr int min_sample_rate_hz = 8'000;
+
+/// Converts to 16-bit samples at the loudness of a finished piece, as FFmpeg's filter `loudnorm`
+/// measures it (ITU-R BS.1770-4): -16 LUFS, with peaks between the samples of at most -1.5 dBTP.
+/// A gain that falls around loud peaks keeps them below. Audio with single peaks that are too high
+/// stays quieter. Silence stays silent. The scale of `samples`, which are interleaved, does not
+/// matter.
+Result<std::vector<std::int16_t>> finished(std::span<const float> samples, int channels,
+                                           int sample_rate_hz);
 
 }  // namespace polymux::spectrogram

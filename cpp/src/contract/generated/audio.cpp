@@ -55,6 +55,7 @@ constexpr Variant transcribe_variants[] = {
 
 constexpr std::string_view generate_music_num_inference_steps_aliases[] = {"num_inferences_steps"};
 constexpr std::string_view generate_music_seed_image_id_choices[] = {"agile", "marim", "mask_beat_lines_80", "mask_gradient_dark", "mask_gradient_top_70", "mask_gradient_top_fifth_75", "mask_top_third_75", "mask_top_third_95", "motorway", "og_beat", "vibes"};
+constexpr std::string_view generate_music_output_format_choices[] = {"wav", "mp3", "flac"};
 constexpr Field generate_music_fields[] = {
     {.name = "prompt_a", .types = type_string, .required = true, .min_length = 1, .documentation = "Description of the music.", .title = "Prompt"},
     {.name = "denoising", .types = type_number, .minimum = 0, .maximum = 1, .default_json = "0.75", .documentation = "How strongly the seed spectrogram is changed; 0 keeps it unchanged.", .title = "Denoising strength"},
@@ -63,6 +64,8 @@ constexpr Field generate_music_fields[] = {
     {.name = "num_inference_steps", .types = type_integer, .minimum = 1, .maximum = 500, .aliases = generate_music_num_inference_steps_aliases, .default_json = "50", .documentation = "Number of denoising steps.", .title = "Inference steps"},
     {.name = "seed_image_id", .types = type_string, .choices = generate_music_seed_image_id_choices, .default_json = "\"vibes\"", .documentation = "Seed spectrogram, from which the generation starts.", .title = "Seed spectrogram"},
     {.name = "seed", .types = type_integer, .extension = true, .documentation = "Random seed. The same seed and inputs give the same music. Default: random.", .title = "Seed"},
+    {.name = "duration_s", .types = type_number, .extension = true, .minimum = 5.12, .maximum = 60, .unit = "s", .documentation = "Duration of the music. Default: that of the seed spectrogram, usually 5.12 s.", .title = "Duration"},
+    {.name = "output_format", .types = type_string, .extension = true, .choices = generate_music_output_format_choices, .default_json = "\"wav\"", .documentation = "File format of the audio.", .title = "Output format"},
 };
 
 constexpr Variant generate_music_variants[] = {

@@ -1039,6 +1039,8 @@ class Operations(Caller):
         num_inference_steps: int | None = None,
         seed_image_id: GenerateMusicSeedImageId | None = None,
         seed: int | None = None,
+        duration_s: float | None = None,
+        output_format: Literal["wav", "mp3", "flac"] | None = None,
         extra_body: Mapping[str, Any] | None = None,
         timeout: float | Timeout | None = None,
         on_progress: Callable[[Prediction], object] | None = None,
@@ -1058,6 +1060,9 @@ class Operations(Caller):
             num_inference_steps: Number of denoising steps. 1 to 500 (default: ``50``).
             seed_image_id: Seed spectrogram, from which the generation starts. Default: ``'vibes'``.
             seed: Random seed. The same seed and inputs give the same music. Default: random.
+            duration_s: Duration of the music. 5.12 to 60 s. Default: that of the seed spectrogram,
+                usually 5.12 s.
+            output_format: File format of the audio. Default: ``'wav'``.
             extra_body: Additional fields, sent without validation. Default: none.
             timeout: Total timeout in seconds, or a `polymux.Timeout`. Default: the client's.
             on_progress: Called with the job after each change that the server reports. If it raises
@@ -1085,6 +1090,8 @@ class Operations(Caller):
                 "num_inference_steps": num_inference_steps,
                 "seed_image_id": seed_image_id,
                 "seed": seed,
+                "duration_s": duration_s,
+                "output_format": output_format,
             },
             model=model,
             extra_body=extra_body,

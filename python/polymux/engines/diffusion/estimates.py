@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux.engines.diffusion import calibration, folders, native_size, schedulers
 from polymux.engines.diffusion.refining import refiner_steps
 from polymux.engines.diffusion.upscale import plan
+from polymux.engines.diffusion.windows import window_starts
 from polymux.models.roles import needed_roles
 
 if TYPE_CHECKING:
@@ -101,11 +102,7 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
     if request.operation == "generate_video":
         return _video(manager, values, roles[0], kind)
     if request.operation == "generate_music":
-        steps = int(int(values["num_inference_steps"]) * float(values["denoising"])) + 1
-        size = _MUSIC_PX, _MUSIC_PX
-        flops = 2 * steps * calibration.flops_of_pass(path, *size)
-        flops += 2 * calibration.flops_of_decoding(path, *size)
-        return _Counted(flops, _MUSIC_PX**2, f"{steps} steps")
+        return _music(values, path)
     width, height = values[IMAGE_SIZE]
     units = plan.units(values, width, height)
     a_megapixel = calibration.flops_of_pass(path, _MUSIC_PX, _MUSIC_PX) / (_MUSIC_PX**2 / 1e6)
@@ -114,6 +111,18 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
     flops = units * a_megapixel * _CONTROL
     flops += 2 * calibration.flops_of_decoding(path, _MUSIC_PX, _MUSIC_PX) * pixels / _MUSIC_PX**2
     return _Counted(flops, pixels, f"{units:.1f} passes over a megapixel")
+
+
+def _music(values: Mapping[str, Any], path: Path) -> _Counted:
+    steps = int(int(values["num_inference_steps"]) * float(values["denoising"])) + 1
+    size = _MUSIC_PX, _MUSIC_PX
+    width = max(_MUSIC_PX, round(float(values.get("duration_s") or 0) * 100))
+    clips = len(window_starts(width, _MUSIC_PX))
+    flops = 2 * steps * clips * calibration.flops_of_pass(path, *size)
+    decoding = calibration.flops_of_decoding(path, *size)
+    flops += decoding * (1 + width / _MUSIC_PX)  # The seed image is encoded once.
+    each = f" for {clips} parts" if clips > 1 else ""
+    return _Counted(flops, width * _MUSIC_PX, f"{steps} steps{each}")
 
 
 def _pictures(

@@ -4,12 +4,17 @@
 their embeddings linearly, the noise of two seeds spherically. S. Forsgren and H. Martiros,
 "Riffusion: Stable diffusion for real-time music generation", 2022, https://www.riffusion.com/about;
 image to image follows C. Meng et al., "SDEdit", 2022.
+
+Longer music is one wide image. At each step the model predicts overlapping windows as wide as the
+seed image, whose weighted mean is used, so neighbors agree on the tempo: O. Bar-Tal et al.,
+"MultiDiffusion", 2023.
 """
 
 from __future__ import annotations
 
 import io
 import wave
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -22,6 +27,8 @@ from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
+from polymux.engines.diffusion.windows import mean_prediction, window_starts
+from polymux.media.conversion import convert_to_mp3
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -37,6 +44,9 @@ _KIND = "StableDiffusionImg2ImgPipeline"
 _KINDS = ("StableDiffusionPipeline", _KIND)
 #: Guidance of models whose manifest names none.
 _GUIDANCE = 7.0
+#: Columns of the image per second.
+_COLUMNS_PER_S = 100
+_MP3_BPS = 192_000
 #: Noise with a higher cosine is mixed linearly, because the spherical formula loses precision.
 _ALIKE = 0.9995
 #: Progress when the image is generated; the rest is its conversion to sound.
@@ -54,8 +64,8 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         token: Checked at each step, and ten times a second during the conversion to sound.
 
     Returns:
-        ``audio``, a WAV file (16 bits, mono, 44.1 kHz, 10 ms per column of the image), and
-            ``spectrogram``, the image as JPEG.
+        ``audio``, a file in the requested format (16 bits, mono, 44.1 kHz, 10 ms per column of the
+            image), and ``spectrogram``, the image as JPEG.
 
     Raises:
         BadRequestError: The seed image is unknown.
@@ -80,7 +90,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     picture, metrics = _painted(manager, begun, values, seed, sink, token)
     sink.report(_PAINTED)
     files = {
-        "audio": _played(picture, seed, sink, token),
+        "audio": _played(picture, seed, str(values.get("output_format") or "wav"), sink, token),
         "spectrogram": _jpeg(picture, sink),
     }
     return Output(files, slot.version, metrics, slot.name)
@@ -113,12 +123,13 @@ def _painted(
     scheduler = type(shipped).from_config(shipped.config)
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
+    columns = _columns(values, begun)
     if wanted == 0:
         sink.warn(
             f"denoising={values['denoising']:g}: too low, so the seed image is converted to audio "
             "unchanged"
         )
-        return begun, Steps(sink, token, 0).metrics
+        return _repeated(begun, columns), Steps(sink, token, 0).metrics
     scheduler.set_timesteps(asked, device=manager.device)
     first = (asked - wanted) * scheduler.order
     timesteps = scheduler.timesteps[first:]
@@ -127,17 +138,36 @@ def _painted(
     steps = Steps(sink, token, len(timesteps))
     tell_of_length(manager.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
     with manager.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
-        manager.prepare_decoder(pipeline.vae, begun.size)
+        manager.prepare_decoder(pipeline.vae, (columns, begun.height))
         with steps.watching(pipeline, previews=manager.shows_previews):
-            latents = _begun(manager, pipeline, begun, timesteps, _alpha(values), seed)
+            latents, window = _begun(
+                manager, pipeline, begun, columns, timesteps, _alpha(values), seed
+            )
             words = _words(manager, pipeline, values)
             guidance = float(values.get("guidance_scale", _GUIDANCE))
-            latents = _denoised(pipeline, latents, words, timesteps, guidance, steps)
+            latents = _denoised(pipeline, latents, window, words, guidance, timesteps, steps)
             scaled = latents / pipeline.vae.config.scaling_factor
             made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
         check_finite(made, manager.slot(ROLE).name, values)
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
-    return picture, steps.metrics
+    # Latent cells are wider than a column.
+    return picture.crop((0, 0, columns, picture.height)), steps.metrics
+
+
+def _columns(values: Mapping[str, Any], begun: Image) -> int:
+    """Return the columns of the image; without a duration, those of the seed image."""
+    duration_s = values.get("duration_s")
+    return begun.width if duration_s is None else round(float(duration_s) * _COLUMNS_PER_S)
+
+
+def _repeated(picture: Image, columns: int) -> Image:
+    """Return an image of the given width that repeats another, or its beginning."""
+    from PIL import Image
+
+    wide = Image.new(picture.mode, (columns, picture.height))
+    for left in range(0, columns, picture.width):
+        wide.paste(picture, (left, 0))
+    return wide
 
 
 def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -> Any:
@@ -157,22 +187,35 @@ def _words(manager: PipelineManager, pipeline: Any, values: Mapping[str, Any]) -
 
 
 def _begun(
-    manager: PipelineManager, pipeline: Any, begun: Image, timesteps: Any, alpha: float, seed: int
-) -> Any:
-    """Return the seed image's latents with the noise of the first step."""
+    manager: PipelineManager,
+    pipeline: Any,
+    begun: Image,
+    columns: int,
+    timesteps: Any,
+    alpha: float,
+    seed: int,
+) -> tuple[Any, int]:
+    """Return latents with the noise of the first step, and the width of the seed image's.
+
+    The latents of the seed image repeat up to the wanted number of columns.
+    """
     import torch
 
     pixels = pipeline.image_processor.preprocess(begun).to(manager.device, pipeline.vae.dtype)
     source = manager.generator(seed)
     coded = pipeline.vae.encode(pixels).latent_dist
+    window = coded.mean.shape[-1]
+    cells = -(-columns * window // begun.width)
+    places = torch.arange(max(cells, window), device=coded.mean.device) % window
+    mean, deviation = coded.mean[..., places], coded.std[..., places]
     # Drawn on the CPU, because devices have different generators.
-    spread = torch.randn(coded.mean.shape, generator=source).to(coded.mean)
-    latents = (coded.mean + coded.std * spread) * pipeline.vae.config.scaling_factor
+    spread = torch.randn(mean.shape, generator=source).to(mean)
+    latents = (mean + deviation * spread) * pipeline.vae.config.scaling_factor
     noises = [
         torch.randn(latents.shape, generator=one) for one in (source, manager.generator(seed + 1))
     ]
     noise = spherical(noises[0], noises[1], alpha).to(latents)
-    return pipeline.scheduler.add_noise(latents, noise, timesteps[:1])
+    return pipeline.scheduler.add_noise(latents, noise, timesteps[:1]), window
 
 
 def spherical(one: Any, other: Any, alpha: float) -> Any:
@@ -205,25 +248,39 @@ def spherical(one: Any, other: Any, alpha: float) -> Any:
 
 
 def _denoised(
-    pipeline: Any, latents: Any, words: Any, timesteps: Any, guidance: float, steps: Steps
+    pipeline: Any,
+    latents: Any,
+    window: int,
+    words: Any,
+    guidance: float,
+    timesteps: Any,
+    steps: Steps,
 ) -> Any:
     import torch
 
     scheduler = pipeline.scheduler
     words = words.to(pipeline.unet.dtype)
-    for timestep in timesteps:
-        doubled = scheduler.scale_model_input(torch.cat([latents, latents]), timestep)
+    starts = window_starts(latents.shape[-1], window)
+
+    def predicted(timestep: Any, part: Any) -> Any:
+        doubled = torch.cat([part, part]).to(words.dtype)
         prediction = pipeline.unet(
-            doubled.to(words.dtype), timestep, encoder_hidden_states=words, return_dict=False
+            doubled, timestep, encoder_hidden_states=words, return_dict=False
         )[0]
         plain, guided = prediction.to(latents.dtype).chunk(2)
-        wanted = plain + guidance * (guided - plain)
+        return plain + guidance * (guided - plain)
+
+    for timestep in timesteps:
+        scaled = scheduler.scale_model_input(latents, timestep)
+        wanted = mean_prediction(scaled, window, starts, partial(predicted, timestep))
         latents = scheduler.step(wanted, timestep, latents, return_dict=False)[0]
         steps.step(latents)
     return latents
 
 
-def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produced:
+def _played(
+    picture: Image, seed: int, output_format: str, sink: EngineSink, token: Token
+) -> Produced:
     def on_progress(done: float) -> None:
         token.check()
         sink.report(_PAINTED + (1 - _PAINTED) * done)
@@ -231,13 +288,26 @@ def _played(picture: Image, seed: int, sink: EngineSink, token: Token) -> Produc
     grey = picture.convert("L").tobytes()
     width, height = picture.size
     sound = media.play_picture(grey, width, height, 1, seed % (1 << 64), None, on_progress)
+    channels, rate_hz = sound["channels"], sound["sample_rate_hz"]
+    samples = media.finish_sound(sound["samples"], channels, rate_hz)
+    name = f"music.{output_format}"
+    if output_format == "flac":
+        return written(media.encode_flac(samples, channels, rate_hz), "audio/flac", name, sink)
+    data = _wav(samples, channels, rate_hz)
+    if output_format == "mp3":
+        mp3 = convert_to_mp3(data, bitrate=_MP3_BPS, threads=1).read()
+        return written(mp3, "audio/mpeg", name, sink)
+    return written(data, "audio/wav", name, sink)
+
+
+def _wav(samples: bytes, channels: int, rate_hz: int) -> bytes:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
-        file.setnchannels(sound["channels"])
+        file.setnchannels(channels)
         file.setsampwidth(2)
-        file.setframerate(sound["sample_rate_hz"])
-        file.writeframes(media.finish_sound(sound["samples"]))
-    return written(buffer.getvalue(), "audio/wav", "music.wav", sink)
+        file.setframerate(rate_hz)
+        file.writeframes(samples)
+    return buffer.getvalue()
 
 
 def _jpeg(picture: Image, sink: EngineSink) -> Produced:
