@@ -12,6 +12,7 @@ from polymux.models.roles import needed_roles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from polymux.engines.base import Request
     from polymux.engines.diffusion.pipelines import PipelineManager
