@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "processor_features.hpp"
+
 namespace polymux::json {
 
 #if defined(__x86_64__)
@@ -135,12 +137,10 @@ char* put_character(char* at, std::uint32_t code) {
 const TextKernels* kernels_for(Processor processor) {
 #if defined(__x86_64__)
     if (processor == Processor::sse4) {
-        return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") ? &sse4_kernels
-                                                                                    : nullptr;
+        return internal::has_sse4() ? &sse4_kernels : nullptr;
     }
     if (processor == Processor::avx2) {
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") ? &avx2_kernels
-                                                                               : nullptr;
+        return internal::has_avx2() ? &avx2_kernels : nullptr;
     }
 #endif
     return processor == Processor::any ? &any_kernels : nullptr;

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "processor_features.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -62,8 +64,7 @@ std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t be
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
 #if defined(__x86_64__)
-    static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-    if (has_instruction) return crc32c_by_instruction(bytes, before);
+    if (internal::has_sse4()) return crc32c_by_instruction(bytes, before);
 #endif
     return crc32c_by_table(bytes, before);
 }

@@ -8,6 +8,7 @@
 #include "media/mp3/state_hash.hpp"
 #include "polymux/media/mp3/encoder.hpp"
 #include "polymux/media/mp3/frame.hpp"
+#include "processor_features.hpp"
 
 namespace polymux::media::mp3 {
 
@@ -35,10 +36,7 @@ Error encoder_error(std::string message) {
 
 const polymux_lame& choose_library() noexcept {
 #ifdef POLYMUX_LAME_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-        __builtin_cpu_supports("bmi2")) {
-        return polymux_lame_avx2;
-    }
+    if (internal::has_avx2()) return polymux_lame_avx2;
 #endif
     return polymux_lame_baseline;
 }
