@@ -8,10 +8,13 @@ import hashlib
 import importlib
 import io
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +22,6 @@ from support.native_build import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import ModuleType
 
 INFORMATION = "polymux-0.1.0.dist-info"
@@ -33,24 +35,28 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture
-def sources(tmp_path: Path, modules: Callable[[str], ModuleType]) -> Path:
-    """A folder like that of scripts/private-deps: notices, and a list of versions."""
-    folder = tmp_path / "deps.work"
-    for project, files in modules("wheel_notices").LINKED.items():
-        for file in files:
-            path = folder / project / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{file} of {project}")
-    (tmp_path / "deps").mkdir()
-    (tmp_path / "deps/versions").write_text("FFmpeg 7:5.1\n")
-    (tmp_path / "deps/curl-version").write_text("curl 7.88.1-10\n")
-    return folder
+def folders(tmp_path: Path, modules: Callable[[str], ModuleType]) -> tuple[Path, Path]:
+    """Folders like those of scripts/private-deps and of zig: notices and versions."""
+    deps, zig, notices = tmp_path / "deps", tmp_path / "zig", modules("wheel_notices")
+    for parts, folder in ((notices.LINKED, tmp_path / "deps.work"), (notices.RUNTIME, zig)):
+        for part in parts:
+            for file in part.notices:
+                path = folder / part.folder / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"{file} of {part.name}")
+    deps.mkdir()
+    (deps / "versions").write_text("FFmpeg 7:5.1\nlibvpx 1.12\n")
+    names = ("zlib", "openssl", "nghttp2", "libidn2", "curl")
+    (deps / "curl-version").write_text("".join(f"{name} 1:2+3\n" for name in names))
+    (zig / "zig").write_text("#!/bin/sh\necho 0.17.1\n")
+    (zig / "zig").chmod(0o755)
+    return deps, zig
 
 
-def made_wheel(folder: Path, *carried: str) -> Path:
+def made_wheel(folder: Path, *libraries: str) -> Path:
     """A wheel in the layout of auditwheel, with empty files."""
-    path = folder / "polymux-0.1.0-cp311-cp311-manylinux_2_35_x86_64.whl"
-    names = ["polymux/__init__.py", *(f"polymux.libs/{name}" for name in carried)]
+    path = folder / "polymux-0.1.0-cp311-cp311-manylinux_2_28_x86_64.whl"
+    names = ["polymux/__init__.py", *(f"polymux.libs/{name}" for name in libraries)]
     with zipfile.ZipFile(path, "w") as archive:
         for name in names:
             archive.writestr(name, b"")
@@ -58,27 +64,36 @@ def made_wheel(folder: Path, *carried: str) -> Path:
     return path
 
 
-def noted(sources: Path, path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def noted(folders: tuple[Path, Path], path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, ROOT / "scripts/lib/wheel_notices.py", sources, path, folder],
+        [sys.executable, ROOT / "scripts/lib/wheel_notices.py", *folders, path, folder],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "900000000"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
-def test_a_wheel_gets_the_notices_of_all_that_is_in_it(sources: Path, tmp_path: Path) -> None:
-    (tmp_path / "dist").mkdir()
-    done = noted(sources, made_wheel(tmp_path, "libssl-0123abcd.so.3"), tmp_path / "dist")
-    assert done.returncode == 0, done.stderr
-    (path,) = (tmp_path / "dist").glob("*.whl")
+def test_a_wheel_gets_the_notices_of_all_that_is_in_it(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    wheel = made_wheel(tmp_path)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        done = noted(folders, wheel, tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    path = tmp_path / "first" / wheel.name
+    assert path.read_bytes() == (tmp_path / "second" / wheel.name).read_bytes()
     with zipfile.ZipFile(path) as archive:
         licences = f"{INFORMATION}/licenses"
         copying = (ROOT / "cpp/third_party/lame/COPYING").read_bytes()
         assert archive.read(f"{licences}/lame/COPYING") == copying
-        assert archive.read(f"{licences}/curl/COPYING") == b"COPYING of of-curl/curl"
-        assert b"OpenSSL" in archive.read(f"{licences}/libssl3/copyright")
+        assert archive.read(f"{licences}/curl/COPYING") == b"COPYING of curl"
+        assert b"Wenzel Jakob" in archive.read(f"{licences}/pybind11/LICENSE")
         notice = archive.read(f"{licences}/NOTICE.txt").decode()
-        assert "  FFmpeg 7:5.1\n  curl 7.88.1-10\n" in notice
-        assert "  libssl3 3." in notice
+        assert "  ffmpeg 7:5.1\n  libvpx 1.12\n" in notice
+        bill = json.loads(archive.read(f"{INFORMATION}/sboms/polymux.cdx.json"))
+        parts = {part["name"]: part for part in bill["components"]}
+        assert {"ffmpeg", "openssl", "lame", "pybind11", "libcxx"} <= parts.keys()
+        assert parts["curl"]["purl"] == "pkg:deb/debian/curl@1%3A2%2B3?arch=source"
         rows = list(csv.reader(io.StringIO(archive.read(f"{INFORMATION}/RECORD").decode())))
         assert {row[0] for row in rows} == {*archive.namelist()} - {f"{INFORMATION}/RECORD"}
         digests = {name: digest for name, digest, _ in rows}
@@ -87,11 +102,13 @@ def test_a_wheel_gets_the_notices_of_all_that_is_in_it(sources: Path, tmp_path: 
         assert digests[f"{licences}/lame/COPYING"] == f"sha256={right}"
 
 
-def test_a_library_of_nobody_is_not_passed_on(sources: Path, tmp_path: Path) -> None:
+def test_a_library_without_notices_is_not_passed_on(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
     (tmp_path / "dist").mkdir()
-    done = noted(sources, made_wheel(tmp_path, "libnobodys-0123abcd.so.1"), tmp_path / "dist")
+    done = noted(folders, made_wheel(tmp_path, "libother-0123abcd.so.1"), tmp_path / "dist")
     assert done.returncode == 1
-    assert "libnobodys.so.1" in done.stderr
+    assert "libother" in done.stderr
     assert not list((tmp_path / "dist").glob("*.whl"))
 
 
@@ -124,3 +141,40 @@ def test_a_wheel_is_run_as_a_tool_where_there_is_one(
     lines = check.run_as_tool(built_wheel, tmp_path)
     present = [bool(shutil.which(tool)) for tool in ("uv", "pipx")]
     assert [line not in missing for line in lines] == present
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["-Wl,-z,relro,-z,now"], None),
+        (["-Wl,-z,relro,-z,lazy"], "RELRO"),
+        (["-Wl,-z,relro,-z,now,-z,execstack"], "stack"),
+        (["-Wl,-z,relro,-z,now,-rpath,/tmp"], "RUNPATH"),
+        (["-Wl,-z,relro,-z,now", "-Dpolymux_openmp_limit=other"], "exports"),
+        (["-Wl,-z,relro,-z,now,--no-as-needed", "-lcurl"], "libcurl"),
+    ],
+)
+def test_libraries_of_wheels_are_hardened(
+    modules: Callable[[str], ModuleType], tmp_path: Path, options: list[str], problem: str | None
+) -> None:
+    library = tmp_path / "_openmp.so"
+    source = ROOT / "bindings/openmp/parallel.c"
+    hidden = ["-O2", "-fvisibility=hidden", "-shared", "-fPIC"]
+    subprocess.run(["cc", *hidden, source, "-o", library, *options], check=True)
+    check = modules("package_check").check_library
+    if problem is None:
+        check(library)
+    else:
+        with pytest.raises(SystemExit, match=problem):
+            check(library)
+
+
+@pytest.mark.slow
+def test_a_module_that_is_not_for_wheels_is_rejected(
+    modules: Callable[[str], ModuleType], built_wheel: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(built_wheel) as archive:
+        (name,) = (name for name in archive.namelist() if re.search(r"_media\..*so$", name))
+        library = archive.extract(name, tmp_path)
+    with pytest.raises(SystemExit, match="libavcodec"):
+        modules("package_check").check_library(Path(library))
