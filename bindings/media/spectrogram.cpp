@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -133,8 +134,15 @@ py::bytes encode_flac(const py::object& samples, int channels, int sample_rate_h
     std::optional<Result<std::vector<std::byte>>> made;
     without_gil([&] {
         const std::span<const std::byte> bytes = held.bytes();
+        if (bytes.size() % sizeof(std::int16_t) != 0) {
+            made =
+                Error{.code = ErrorCode::invalid_argument,
+                      .message = "invalid samples: the size must be a multiple of 2 bytes (got " +
+                                 std::to_string(bytes.size()) + " bytes)"};
+            return;
+        }
         std::vector<std::int16_t> copied(bytes.size() / sizeof(std::int16_t));
-        if (!copied.empty()) std::memcpy(copied.data(), bytes.data(), copied.size() * 2);
+        if (!copied.empty()) std::memcpy(copied.data(), bytes.data(), bytes.size());
         made = media::encode_flac(copied, channels, sample_rate_hz);
     });
     return bytes_of(value_or_raise(std::move(*made)));

@@ -147,3 +147,5 @@ def test_flac_of_invalid_audio_is_refused() -> None:
     for channels, rate_hz in ((0, RATE_HZ), (2, RATE_HZ), (9, RATE_HZ), (1, 0)):
         with pytest.raises(errors.InvalidRequestError):
             _media.encode_flac(bytes(6), channels, rate_hz)
+    with pytest.raises(errors.InvalidRequestError):
+        _media.encode_flac(bytes(3), 1, RATE_HZ)
