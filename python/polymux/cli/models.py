@@ -328,8 +328,7 @@ def _tell_roles(
     roles: tuple[str, ...], options: argparse.Namespace, folder: ModelsFolder, screen: Screen
 ) -> None:
     """Show which models have the roles now, and which settings have priority."""
-    wanted = _configured_roles()
-    models = assign_models(wanted, folder).models
+    wanted, models = _assigned(folder)
     found = {role: models.get(role, {}).get("name") for role in roles}
     if options.as_json:
         write_json(found)
@@ -345,11 +344,23 @@ def _tell_roles(
     screen.say("running servers use it after a restart, unless their settings assign another model")
 
 
-def _configured_roles() -> dict[str, Any]:
-    """Return the models of roles in the user's configuration file."""
-    engines = configured_engines().values()
-    named = (one.options.get("models") for one in engines if one.family == "diffusion")
-    return dict(next(named, None) or {})
+def _assigned(folder: ModelsFolder) -> tuple[Mapping[str, Any], dict[str, dict[str, Any]]]:
+    """Return the models in the user's configuration file, and the assigned ones, by role.
+
+    Raises:
+        InvalidRequestError: The configuration file is invalid.
+        ModelError: The file with the assignments is invalid.
+    """
+    named = (item for item in configured_engines().items() if item[1].family == "diffusion")
+    name, engine = next(named, ("", None))
+    wanted = {} if engine is None else engine.options.get("models", {})
+    try:
+        return wanted, assign_models(wanted, folder).models
+    except InvalidRequestError as error:
+        file = display_name(str(config_path()))
+        raise InvalidRequestError(
+            f"configuration file {file}: engines.{name}.options.{error}"
+        ) from None
 
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
@@ -363,7 +374,7 @@ def every(folder: ModelsFolder) -> list[dict[str, Any]]:
 def _roles_of_paths(folder: ModelsFolder) -> dict[str, list[str]]:
     """Return the roles of each installed model, by its path."""
     found: dict[str, list[str]] = {}
-    for role, model in assign_models(_configured_roles(), folder).models.items():
+    for role, model in _assigned(folder)[1].items():
         found.setdefault(model["path"], []).append(role)
     return found
 

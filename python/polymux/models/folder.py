@@ -284,7 +284,9 @@ class ModelsFolder:
             InputNotFoundError: The model does not exist.
             OutputRefusedError: The user put the model here by hand, or it belongs to a package.
             OutputFailedError: Removing failed.
+            ModelError: The file with the assignments of roles is invalid. Nothing was removed.
         """
+        roles = [role for role, used in self.uses().items() if used == name]
         work = self._workspace(checked_name(name))
         begun = work.is_dir() and not work.is_symlink()
         found = self.find(name)
@@ -296,9 +298,8 @@ class ModelsFolder:
                 shutil.rmtree(work)
                 os.close(lock)
         left = [] if found is None else self._removed(found)
-        for role, used in self.uses().items():
-            if used == name:
-                self.use(role, None)
+        for role in roles:
+            self.use(role, None)
         return left
 
     def _removed(self, model: Installed) -> list[Path]:

@@ -11,7 +11,15 @@ from polymux.errors import InputUnreadableError, InvalidRequestError
 from polymux.models.errors import writing
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import counting, kept_of, pieces_of, write_new
-from polymux.models.manifest import FILE_NAME, Kept, Manifest, check_file_name, is_within, read
+from polymux.models.manifest import (
+    FILE_NAME,
+    Kept,
+    Manifest,
+    check_description,
+    check_file_name,
+    is_within,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +42,8 @@ def add(
 ) -> Installed:
     """Register a file or directory of the user as a model.
 
-    A manifest in the directory describes how the model is used, such as its native size.
+    A manifest in the directory describes how the model is used, such as its native size. Its
+    fallback roles are left out: only models of a package are small models.
 
     Args:
         name: Name of the model.
@@ -46,13 +55,13 @@ def add(
         license: SPDX identifier or text.
         copy: Copy the files. Default: the files stay in place, and polymux never removes them.
         description: Fields of `DESCRIPTION`, which have priority over the manifest in the
-            directory.
+            directory; `defaults` has priority field by field.
         on_progress: Called with the file's name, the bytes processed, and the total bytes.
 
     Raises:
         InputNotFoundError: `path` does not exist.
         InputUnreadableError: It cannot be read.
-        InvalidRequestError: It is not a model, or the name is invalid.
+        InvalidRequestError: It is not a model, or the name or the description is invalid.
         OutputExistsError: A model with this name exists.
         OutputFailedError: The models directory cannot be written.
         ModelError: The directory has an invalid manifest.
@@ -60,7 +69,7 @@ def add(
     checked_name(name)
     layout = layout_of(path, family)
     own = read(layout.folder / FILE_NAME)
-    described = {**({} if own is None else own.description()), **(description or {})}
+    described = _described(own, description or {})
     _check_place(layout, folder, copy=copy)
     with folder.workspace(name) as work:
         files = work / "files"
@@ -84,6 +93,20 @@ def add(
         except BaseException:
             shutil.rmtree(files, ignore_errors=True)
             raise
+
+
+def _described(own: Manifest | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {} if own is None else own.description()
+    found.pop("fallback_roles", None)
+    defaults = dict(found.get("defaults", {}))
+    for role, values in given.get("defaults", {}).items():
+        defaults[role] = {**defaults.get(role, {}), **values}
+    found |= {**given, "defaults": defaults}
+    try:
+        check_description(found.get("native_size"), found.get("vae_factor"), defaults, ())
+    except ValueError as error:
+        raise InvalidRequestError(str(error)) from None
+    return found
 
 
 def _check_place(layout: Layout, folder: ModelsFolder, *, copy: bool) -> None:

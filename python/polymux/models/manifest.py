@@ -26,6 +26,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: Fields that describe how a model is used. Older manifests lack them.
 DESCRIPTION = ("native_size", "vae_factor", "base_model", "defaults", "fallback_roles")
 _MAX_SIDE_PX = 1 << 16
+_VAE_FACTORS = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,12 @@ class Manifest:
         added_at: Time of installation in seconds since 1970.
         native_size: Width and height in pixels at which a diffusion model generates. Other sizes
             are enlarged or reduced from it. Default: it generates at the requested size.
-        vae_factor: Pixels per latent cell on each side. Default: as the VAE's configuration says.
+        vae_factor: Pixels per latent cell on each side, a power of two up to 64. Default: as the
+            VAE's configuration says.
         base_model: Name of the model that these motion layers extend; empty for complete models.
         defaults: Role to values for fields that a request leaves out, such as
-            ``{"picture:B": {"num_inference_steps": 25, "guidance_scale": 4.0}}``.
+            ``{"picture:B": {"num_inference_steps": 25, "guidance_scale": 4.0}}``. Only steps,
+            guidance and denoising, in the bounds of the contract.
         fallback_roles: Roles of a small model: it has them only if neither settings nor another
             installed model nor an upstream can do their work.
     """
@@ -165,14 +168,17 @@ def check_description(
 
     Raises:
         ValueError: A field is invalid.
+        TypeError: `defaults` has another type.
     """
     sides = native_size if isinstance(native_size, tuple) else ()
     if native_size is not None and (len(sides) != 2 or not all(map(_is_side, sides))):
         raise ValueError("native_size: must be a width and a height in pixels")
-    if vae_factor is not None and not _is_side(vae_factor):
-        raise ValueError("vae_factor: must be an integer, 1 or more")
-    if not isinstance(defaults, dict) or not all(map(_are_defaults, defaults.values())):
-        raise ValueError("defaults: must have an object of numbers and strings for each role")
+    if vae_factor is not None and not (_is_side(vae_factor) and vae_factor in _VAE_FACTORS):
+        raise ValueError(f"vae_factor: must be one of {', '.join(map(str, _VAE_FACTORS))}")
+    if not isinstance(defaults, dict):
+        raise TypeError("defaults: must be an object")
+    for role, values in defaults.items():
+        _check_defaults(role, values)
     if not isinstance(fallback_roles, tuple) or not all(
         isinstance(one, str) for one in fallback_roles
     ):
@@ -183,10 +189,28 @@ def _is_side(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_SIDE_PX
 
 
-def _are_defaults(values: object) -> bool:
-    return isinstance(values, dict) and all(
-        isinstance(one, (int, float, str)) for one in values.values()
-    )
+def _check_defaults(role: str, values: object) -> None:
+    from polymux.models.roles import default_fields  # That module imports this one.
+
+    known = default_fields(role)
+    if known is None:
+        raise ValueError(f"defaults: unknown role {shown(role)}")
+    if not isinstance(values, dict):
+        raise TypeError(f"defaults of {role}: must be an object")
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(
+                f"defaults of {role}: unknown field {shown(name)} (allowed: {', '.join(known)})"
+            )
+        about = known[name]
+        kinds = int if about.is_whole else (int, float)
+        right = isinstance(value, kinds) and not isinstance(value, bool)
+        if not right or not about.smallest <= value <= about.largest:
+            kind = "an integer" if about.is_whole else "a number"
+            raise ValueError(
+                f"defaults of {role}: {name}: must be {kind} "
+                f"from {about.smallest:g} to {about.largest:g} (got {shown(value)})"
+            )
 
 
 def check_file_name(name: object) -> None:

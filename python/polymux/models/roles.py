@@ -7,9 +7,12 @@ the role's default model if it is installed, and an installed small model.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux import contract
 from polymux._util.text import did_you_mean, shown
 from polymux.errors import InvalidRequestError
 from polymux.models import manifest, registry
@@ -18,7 +21,7 @@ from polymux.models.families import checked_name, is_name
 from polymux.models.folder import ModelsFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable
 
     from polymux.models.folder import Installed
     from polymux.models.manifest import Manifest
@@ -73,6 +76,26 @@ _OWN_FIELDS = {
     "generate_video": ("num_inferences_steps", "guidance_scale"),
     "upscale_image": ("num_inference_steps", "dynamic"),
 }
+#: Fields for which a model may have its own values, if the operation has them.
+_DEFAULT_FIELDS = (
+    "num_inference_steps",
+    "num_inferences_steps",
+    "guidance_scale",
+    "dynamic",
+    "denoising",
+)
+
+
+class DefaultField(NamedTuple):
+    """A field for which a model may have its own value, with inclusive bounds."""
+
+    smallest: float
+    largest: float
+    is_whole: bool
+
+
+#: Guidance of music is not a field of requests, but models may set it.
+_MUSIC_GUIDANCE = DefaultField(0, 50, is_whole=False)
 
 
 def needed_roles(operation: str, variant: str, values: Mapping[str, object]) -> tuple[str, ...]:
@@ -166,6 +189,36 @@ def own_defaults(
     return found
 
 
+@cache
+def default_fields(role: str) -> Mapping[str, DefaultField] | None:
+    """Return the fields for which a model in a role may have its own values.
+
+    The bounds are the widest of the operation's variants. None for unknown roles.
+
+    Example:
+        >>> from polymux.models.roles import default_fields
+        >>> sorted(default_fields("music")), default_fields("songs")
+        (['denoising', 'guidance_scale', 'num_inference_steps'], None)
+    """
+    if role not in ROLES:
+        return None
+    request = request_of(role)
+    if request is None:
+        return {}
+    found = {"guidance_scale": _MUSIC_GUIDANCE} if request[0] == "generate_music" else {}
+    for variant in contract.operation(request[0]).variants:
+        for one in variant.fields:
+            if one.name not in _DEFAULT_FIELDS or one.minimum is None or one.maximum is None:
+                continue
+            before = found.get(one.name, DefaultField(one.minimum, one.maximum, is_whole=True))
+            found[one.name] = DefaultField(
+                min(before.smallest, one.minimum),
+                max(before.largest, one.maximum),
+                is_whole=before.is_whole and one.type == "integer",
+            )
+    return found
+
+
 def stem_of(name: str) -> str:
     """Return a checkpoint's name from a request without its extension and hash."""
     return name.partition(" ")[0].removesuffix(".safetensors")
@@ -216,11 +269,19 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
     default, jobs report this in their logs.
 
     Raises:
-        InvalidRequestError: `wanted` has an unknown role.
+        InvalidRequestError: `wanted` is not a table of roles and models, or has an unknown role.
         ModelError: The file with the assignments of ``polymux models use`` is invalid.
     """
     folder = folder or ModelsFolder()
-    for name in wanted:
+    if not isinstance(wanted, Mapping):
+        raise InvalidRequestError(
+            f"models: must be a table of roles and models (got {shown(wanted)})"
+        )
+    for name, model in wanted.items():
+        if model is not None and not isinstance(model, (str, os.PathLike)):
+            raise InvalidRequestError(
+                f"models.{name}: must be the name or path of a model (got {shown(model)})"
+            )
         if name not in ROLES:
             raise InvalidRequestError(
                 f"models: unknown role {shown(name)} (known: {', '.join(ROLES)})"
@@ -232,6 +293,11 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
         named = str(wanted.get(role) or used.get(role) or "")
         found = _found(named or about.model, role, folder)
         if isinstance(found, str):
+            if used.get(role) and not wanted.get(role):
+                found += (
+                    ". 'polymux models use' assigned it to this role. Run "
+                    f"'polymux models use --for {role}' to use the default choice"
+                )
             if named or role not in small or folder.find(about.model) is not None:
                 problems[role] = found
                 continue

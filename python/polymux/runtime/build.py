@@ -123,7 +123,7 @@ def url_fetcher_of(settings: ServiceSettings, pages: PageDownloader | None) -> U
 def usual_engines() -> dict[str, EngineSettings]:
     """Return the engines of the user's configuration file, then the installed ones.
 
-    An engine in the file replaces the installed engines of its family.
+    An engine in the file replaces the installed engines of its family, and one of its name.
 
     Raises:
         InvalidRequestError: The file is invalid, or has unknown keys.
@@ -131,7 +131,8 @@ def usual_engines() -> dict[str, EngineSettings]:
     configured = configured_engines()
     families = {one.family for one in configured.values()}
     installed = installed_engines().items()
-    return configured | {name: one for name, one in installed if one.family not in families}
+    others = {name: one for name, one in installed if one.family not in families}
+    return configured | {name: one for name, one in others.items() if name not in configured}
 
 
 def installed_engines() -> dict[str, EngineSettings]:

@@ -112,11 +112,11 @@ def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert roles() == {"mine": ["picture:B", "music"], "other": [], "spoken": []}
     home.run(
         "add", "quick", place, "--for", "video:xl", "--native-size", "512x384", "--steps", "4",
-        "--guidance", "0",
+        "--guidance", "1",
     )  # fmt: skip
     found = assign_models({}, ModelsFolder(home.models)).models["video:xl"]
     assert found["native_size"] == [512, 384]
-    assert found["defaults"] == {"num_inferences_steps": 4, "guidance_scale": 0.0}
+    assert found["defaults"] == {"num_inferences_steps": 4, "guidance_scale": 1.0}
     facts = home.run("info", "quick")[0]
     assert "512 x 384" in facts
     assert "num_inferences_steps=4" in facts
@@ -143,6 +143,17 @@ def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "config.toml" in stderr
 
 
+@pytest.mark.parametrize("models", ['"x"', '["a"]', "5", "{music = [5]}", '{musik = "x"}'])
+def test_models_of_the_configuration_that_are_no_table(home: Home, models: str) -> None:
+    file = home.folder / "config.toml"
+    file.write_text(f"[engines.art]\nfamily = 'diffusion'\noptions.models = {models}\n")
+    home.more = {"POLYMUX_CONFIG": str(file)}
+    for words in (("list",), ("info", "spoken"), ("use", "--for", "music")):
+        stderr = home.run(*words, code=2)[1]
+        assert "config.toml" in stderr
+        assert "engines.art.options.models" in stderr
+
+
 def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     home.run("add", "assistant", gguf)
     lora = home.folder / "more.safetensors"
@@ -164,6 +175,7 @@ def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     for words in (
         ("--steps", "4"), ("--for", "music", "--steps", "0"), ("--native-size", "64"),
         ("--native-size", "64x0"), ("--for", "music", "--guidance", "nan"),
+        ("--for", "video:xl", "--guidance", "0"), ("--for", "picture:safety", "--steps", "4"),
     ):  # fmt: skip
         home.run("add", "again", place, *words, code=2)
     assert contents(home.models) == before

@@ -247,6 +247,26 @@ def test_a_description_in_the_folder_is_taken_over(folder: ModelsFolder, gguf: P
     assert (made.name, made.description()) == ("own-one", described.description())
 
 
+def test_a_description_is_merged(folder: ModelsFolder, gguf: Path) -> None:
+    """Given fields replace those of the folder one by one. It cannot become a small model."""
+    own = {"music": {"denoising": 1.0, "guidance_scale": 7.0}, "picture:B": {"guidance_scale": 4.0}}
+    described = replace(good(), defaults=own, fallback_roles=("music",))
+    (gguf.parent / MANIFEST).write_bytes(described.encoded())
+    given = {"defaults": {"music": {"guidance_scale": 5.0}, "picture:A": {"guidance_scale": 1.0}}}
+    made = import_local.add("own-one", gguf, folder, description=given).manifest
+    assert made.defaults == {
+        "music": {"denoising": 1.0, "guidance_scale": 5.0},
+        "picture:A": {"guidance_scale": 1.0},
+        "picture:B": {"guidance_scale": 4.0},
+    }
+    assert made.fallback_roles == ()
+    with pytest.raises(InvalidRequestError, match="guidance_scale"):
+        import_local.add(
+            "other", gguf, folder, description={"defaults": {"music": {"guidance_scale": 51}}}
+        )
+    assert folder.find("other") is None
+
+
 def test_roles_are_stored(folder: ModelsFolder, gguf: Path) -> None:
     assert folder.uses() == {}
     folder.use("music", "mine")
@@ -257,10 +277,13 @@ def test_roles_are_stored(folder: ModelsFolder, gguf: Path) -> None:
     assert folder.uses() == {"music": "own-one"}
     import_local.add("own-one", gguf, folder)
     assert [one.name for one in folder.installed()] == ["own-one"]
-    for text in ("[]", "{", '{"music": "../x"}', "[" * 50_000):
+    for text in ("[]", "{", '{"music": "../x"}', '{"music": 5}', "[" * 50_000):
         (folder.path / "roles.json").write_text(text)
         with pytest.raises(ModelError, match=r"roles\.json"):
             folder.uses()
+    with pytest.raises(ModelError, match=r"roles\.json"):
+        folder.remove("own-one")
+    assert [one.name for one in folder.installed()] == ["own-one"]
 
 
 @pytest.mark.parametrize(
@@ -287,6 +310,19 @@ def test_roles_are_stored(folder: ModelsFolder, gguf: Path) -> None:
         {"base_model": None},
         {"defaults": {"music": 5}},
         {"defaults": {"music": {"num_inference_steps": []}}},
+        {"defaults": {"music": {"num_inference_steps": True}}},
+        {"defaults": {"music": {"num_inference_steps": 5.5}}},
+        {"defaults": {"music": {"num_inference_steps": 0}}},
+        {"defaults": {"music": {"num_inference_steps": "20"}}},
+        {"defaults": {"music": {"guidance_scale": float("nan")}}},
+        {"defaults": {"music": {"guidance_scale": float("inf")}}},
+        {"defaults": {"music": {"guidance_scale": 10**400}}},
+        {"defaults": {"music": {"prompt_a": 5}}},
+        {"defaults": {"picture:B": {"denoising": 0.5}}},
+        {"defaults": {"picture:safety": {"guidance_scale": 1}}},
+        {"defaults": {"picture:Z": {}}},
+        {"vae_factor": 3},
+        {"vae_factor": 128},
         {"fallback_roles": "music"},
         {"fallback_roles": [5]},
         None,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
 from polymux.models.manifest import Kept, Manifest
 from polymux.models.roles import assign_models
-from polymux.runtime.build import backends_of, installed_engines
+from polymux.runtime.build import backends_of, installed_engines, usual_engines
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.server.settings.settings import ServerSettings
 from polymux.service.model import OperationRequest
@@ -127,6 +128,17 @@ def test_what_a_server_begins_with(folder: ModelsFolder, tmp_path: Path) -> None
     assert missing.models == ("nothing", "chat")
 
 
+def test_a_configured_engine_keeps_its_name(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if an installed engine of another family has this name."""
+    file = tmp_path / "config.toml"
+    file.write_text('[engines.chat]\nfamily = "speech"\n')
+    monkeypatch.setenv("POLYMUX_CONFIG", str(file))
+    assert installed_engines()["chat"].family == "chat"
+    assert usual_engines()["chat"].family == "speech"
+
+
 def test_remedies(folder: ModelsFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     assert selection.remedy("parse_json") == ""
     assert selection.remedy("read_text") == ""
@@ -182,13 +194,13 @@ def small_model(folder: ModelsFolder, tmp_path: Path, name: str, *roles: str) ->
         Kept(str(one.relative_to(place)), one.stat().st_size, "")
         for one in place.rglob("*") if one.is_file()
     )  # fmt: skip
-    steps = {"num_inference_steps": 25, "guidance_scale": 4.0}
+    steps = {"guidance_scale": 4.0}
     made = Manifest(
         name, "diffusion", "MIT", "here", {"model": "."}, {}, files, native_size=(64, 64),
         defaults={roles[0]: steps}, fallback_roles=roles,
     )  # fmt: skip
     (place / "polymux-model.json").write_bytes(made.encoded())
-    import_local.add(name, place, folder, copy=True)
+    shutil.copytree(place, folder.path / name)
 
 
 def test_the_order_of_choice(folder: ModelsFolder, tmp_path: Path) -> None:
@@ -221,7 +233,10 @@ def test_the_order_of_choice(folder: ModelsFolder, tmp_path: Path) -> None:
     # A choice that cannot be used is an error, and no other model is used instead.
     folder.use("music", "gone")
     assert music() is None
-    assert "gone" in assign_models({}, folder).problems["music"]
+    problem = assign_models({}, folder).problems["music"]
+    assert "gone" in problem
+    assert "'polymux models use --for music'" in problem
+    assert "models use" not in assign_models({"music": "gone"}, folder).problems["music"]
 
 
 def test_a_small_model_does_not_hide_a_damaged_one(folder: ModelsFolder, tmp_path: Path) -> None:

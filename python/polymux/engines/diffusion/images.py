@@ -143,8 +143,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     if image is not None:
         grid_px = GRID_PX if slot.native_size is None else 1
         image, size = _fitted(image, size, grid_px, sink, keep_size=mask is None)
-    manager.check_size(size)
-    drawn = slot.drawn_size(size)
+    drawn = manager.drawn_size(slot, size)
     strength = 1.0 if mode == 0 else float(values["prompt_strength"])
     refiner = refiner_of(manager, values, is_xl=kind == _XL)
     share = 1.0 if refiner is None or refiner.share is None else refiner.share

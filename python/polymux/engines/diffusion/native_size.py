@@ -33,7 +33,7 @@ def drawn_size(native: Size, size: Size, grid_px: int) -> Size:
     """Return the size at which a model generates an image.
 
     Args:
-        native: The model's native size.
+        native: The model's native size. Outside of the grid, a size near it is taken.
         size: The requested size.
         grid_px: Both sides must be multiples of it.
 
@@ -43,7 +43,8 @@ def drawn_size(native: Size, size: Size, grid_px: int) -> Size:
         ((64, 64), (80, 48))
     """
     ratio, area = size[0] / size[1], native[0] * native[1]
-    if native[0] * size[1] == native[1] * size[0]:
+    is_on_grid = native[0] % grid_px == native[1] % grid_px == 0
+    if is_on_grid and native[0] * size[1] == native[1] * size[0]:
         return native
 
     def cost(one: Size) -> float:

@@ -321,11 +321,12 @@ class PipelineManager:
                     one.to("cpu")
         self._free()
 
-    def check_size(self, size: tuple[int, int]) -> None:
-        """Reject an output size with too many pixels.
+    def drawn_size(self, slot: ModelSlot, size: tuple[int, int]) -> tuple[int, int]:
+        """Return the size at which a model generates an output, after checking both.
 
         Raises:
-            RequestTooLargeError: The size has too many pixels.
+            RequestTooLargeError: The output has too many pixels.
+            NoBackendError: The model's native size has too many pixels.
         """
         pixels = size[0] * size[1]
         if pixels > self.max_pixels:
@@ -335,6 +336,14 @@ class PipelineManager:
                 f"megapixels, allowed {self.max_pixels / 1e6:.1f} megapixels). Use a smaller width "
                 "and height",
             )
+        drawn = slot.drawn_size(size)
+        if drawn[0] * drawn[1] > self.max_pixels:
+            raise status_error(
+                errors.NoBackendError,
+                f"model {slot.name} cannot be used: it generates at {drawn[0]} x {drawn[1]} pixels "
+                f"(allowed {self.max_pixels / 1e6:.1f} megapixels, the engine's option max_pixels)",
+            )
+        return drawn
 
     def generator(self, seed: int) -> torch.Generator:
         """Return a noise generator for a seed, on the CPU for equal results on all devices."""

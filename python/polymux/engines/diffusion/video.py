@@ -135,13 +135,12 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
             errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate videos"
         )
     size = int(values["width"]), int(values["height"])
-    manager.check_size(size)
+    drawn = manager.drawn_size(slot, size)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
     begun_with, left_out = _begun_with(values, asked, sink)
     frames = int(values["num_frames"]) if begun_with is None else len(begun_with)
     parts = manager.parts(role)
     grid_px, stride = _grid(family, parts)
-    drawn = slot.drawn_size(size)
     worked_size = (_up(drawn[0], grid_px), _up(drawn[1], grid_px))
     worked_frames = _up(frames - 1, stride) + 1
     _check_frames(worked_frames, parts)

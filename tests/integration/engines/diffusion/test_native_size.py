@@ -13,6 +13,7 @@ from polymux.engines.diffusion import calibration, estimates
 from polymux.engines.diffusion.engine import DiffusionEngine
 from polymux.engines.diffusion.estimates import HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.native_size import drawn_mask, drawn_size
+from polymux.errors import NoBackendError
 from polymux.models.folder import ModelsFolder
 from support import diffusion, small_models
 from support.diffusion import HeardSink, picture, request
@@ -71,6 +72,9 @@ def paint(small: DiffusionEngine, sink: HeardSink) -> Paint:
         ((64, 64), (1024, 512), 16, (96, 48)),
         ((64, 64), (512, 1024), 16, (48, 96)),
         ((512, 512), (1280, 720), 64, (704, 384)),
+        ((500, 500), (1024, 1024), 64, (512, 512)),
+        ((65, 65), (64, 64), 16, (64, 64)),
+        ((1, 1), (64, 64), 16, (16, 16)),
     ],
 )
 def test_the_nearest_aspect_ratio(
@@ -142,6 +146,21 @@ def test_outside_the_mask_nothing_changes(
     inside = numpy.asarray(mask)[:, :, 0] > 0
     assert (found[~inside] == noise[~inside]).all()
     assert (found[inside] != noise[inside]).any(axis=1).mean() > 0.9
+
+
+def test_native_sizes_off_the_grid(sink: HeardSink) -> None:
+    made = engine(models=small_models.assigned(native_size=[65, 65]))
+    asked = request("generate_image", "B", **STAR, width=256, height=256, num_inference_steps=1)
+    output = made.run(asked, sink, diffusion.token())
+    assert opened(output.value[0].path).shape == (256, 256, 3)
+
+
+def test_native_sizes_are_limited(sink: HeardSink) -> None:
+    """A manifest cannot exceed the option for the number of pixels."""
+    made = engine(models=small_models.assigned(native_size=[10_000, 10_000]))
+    asked = request("generate_image", "B", **STAR, width=256, height=256, num_inference_steps=1)
+    with pytest.raises(NoBackendError, match="max_pixels"):
+        made.run(asked, sink, diffusion.token())
 
 
 @pytest.mark.parametrize("option", ["upscaler", "installed_upscaler"])
