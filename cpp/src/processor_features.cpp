@@ -39,7 +39,7 @@ Features read_features() noexcept {
     found.sse4 = has_all(c, bit_SSE4_2 | bit_POPCNT);
     if (!has_all(c, bit_OSXSAVE | bit_AVX) || !saves_avx_registers()) return found;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return found;
-    found.avx2 = has_all(b, bit_AVX2 | bit_BMI | bit_BMI2);
+    found.avx2 = found.sse4 && has_all(b, bit_AVX2 | bit_BMI | bit_BMI2);
     return found;
 }
 

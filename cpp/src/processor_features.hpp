@@ -7,7 +7,7 @@ namespace polymux::internal {
 /// SSE 4.2 and POPCNT.
 [[nodiscard]] bool has_sse4() noexcept;
 
-/// AVX2, BMI1 and BMI2, which the kernel must support, too: it stores larger registers for AVX2.
+/// All of these, AVX2, BMI1 and BMI2. The kernel must support AVX2, too: it stores larger registers.
 [[nodiscard]] bool has_avx2() noexcept;
 
 }  // namespace polymux::internal

@@ -129,7 +129,7 @@ MODELS: Mapping[str, Model] = {
     "riffusion/riffusion": Model(
         "8cf61ea6c56a",
         _same("prompt_a denoising prompt_b alpha num_inference_steps seed_image_id"),
-        unknown=("seed",),
+        unknown=("seed", "duration_s", "output_format"),
     ),
 }
 
