@@ -101,7 +101,7 @@ def test_names_that_differ() -> None:
     assert MODELS[VIDEO].fields["video_model"] == "model"
     assert MODELS[PLAYGROUND].unknown == ("lora_scale",)
     assert MODELS[PLAYGROUND].always_sent == ("apply_watermark",)
-    assert MODELS[MUSIC].unknown == ("seed",)
+    assert MODELS[MUSIC].unknown == ("seed", "duration_s", "output_format")
     assert {name: one.version for name, one in MODELS.items()} == PINNED
     assert set(MODELS) == {variant.model for _, variant in VARIANTS}
 
