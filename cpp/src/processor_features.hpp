@@ -7,7 +7,8 @@ namespace polymux::internal {
 /// SSE 4.2 and POPCNT.
 [[nodiscard]] bool has_sse4() noexcept;
 
-/// All of these, AVX2, BMI1 and BMI2. The kernel must support AVX2, too: it stores larger registers.
+/// All of these, AVX2, BMI1 and BMI2. The kernel must support AVX2, too: it saves larger
+/// registers.
 [[nodiscard]] bool has_avx2() noexcept;
 
 }  // namespace polymux::internal
