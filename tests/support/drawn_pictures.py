@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy
 from PIL import Image, ImageDraw
 
 from support.picture_reader import COLORS, SHAPES, Thing, read
+from support.small_models import PICTURES
 
 if TYPE_CHECKING:
     import random
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SMALL_MODEL = Path(__file__).parents[2] / "models/pictures-mini"
 _NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five"}
 _PLACES = {
     (-1, -1): "in the top left corner",
@@ -62,7 +61,7 @@ class Caption:
 
 def withheld() -> tuple[set[tuple[str, str]], set[tuple[int, str]]]:
     """The pairs of color and shape, and of number and shape, that the training leaves out."""
-    sys.path.insert(0, str(SMALL_MODEL / "training"))
+    sys.path.insert(0, str(PICTURES / "training"))
     try:
         from compose import withheld as pairs
     finally:

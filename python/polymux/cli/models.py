@@ -138,7 +138,10 @@ def _describe_add(parser: argparse.ArgumentParser) -> None:
         help="Size in pixels at which the model generates (default: the requested size)",
     )
     parser.add_argument(
-        "--steps", metavar="N", type=_steps, help="Default number of steps for the roles of --for"
+        "--steps",
+        metavar="N",
+        type=_whole_number,
+        help="Default number of steps for the roles of --for",
     )
     parser.add_argument(
         "--guidance", metavar="X", type=_guidance, help="Default guidance for the roles of --for"
@@ -152,10 +155,10 @@ def _describe_add(parser: argparse.ArgumentParser) -> None:
 
 def _native_size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
-    return _steps(width), _steps(height)
+    return _whole_number(width), _whole_number(height)
 
 
-def _steps(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _MAX_NUMBER:
         raise ArgumentTypeError(f"invalid value (got {shown(text)}, allowed 1 to {_MAX_NUMBER})")
     return int(text)

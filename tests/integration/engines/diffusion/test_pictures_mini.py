@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -11,8 +12,9 @@ import pytest
 from PIL import Image
 from polymux.contract import operation
 from support import diffusion
-from support.drawn_pictures import SMALL_MODEL, Caption, captions, drawn, score
+from support.drawn_pictures import Caption, captions, drawn, score
 from support.picture_reader import read
+from support.small_models import DEFAULTS, PICTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
 OWN_SETTINGS = {
     "width": 64,
     "height": 64,
-    "num_inference_steps": 25,
-    "guidance_scale": 4.0,
     "seed": 1,
     "apply_watermark": False,
+    **DEFAULTS,
 }
 (VARIANT_B,) = (one for one in operation("generate_image").variants if one.id == "B")
 SCHEDULERS = VARIANT_B.field("scheduler").choices or ()
@@ -37,21 +38,23 @@ SCHEDULERS = VARIANT_B.field("scheduler").choices or ()
 
 @pytest.fixture(scope="module")
 def small() -> DiffusionEngine:
-    return diffusion.engine({"picture:B": SMALL_MODEL})
+    return diffusion.engine({"picture:B": PICTURES})
+
+
+def generated(
+    engine: DiffusionEngine, folder: Path, prompt: str, **given: Any
+) -> NDArray[numpy.uint8]:
+    """Generate an image with the settings that suit the model, unless others are given."""
+    values = OWN_SETTINGS | {"prompt": prompt} | given
+    work = diffusion.request("generate_image", "B", **values)
+    output = engine.run(work, diffusion.HeardSink(folder), diffusion.token())
+    with Image.open(output.value[0].path) as image:
+        return numpy.asarray(image.convert("RGB"))
 
 
 @pytest.fixture
 def generate(small: DiffusionEngine, tmp_path: Path) -> Generate:
-    """Generate an image with the settings that suit the model, unless others are given."""
-
-    def run(prompt: str, **given: Any) -> NDArray[numpy.uint8]:
-        values = OWN_SETTINGS | {"prompt": prompt} | given
-        work = diffusion.request("generate_image", "B", **values)
-        output = small.run(work, diffusion.HeardSink(tmp_path), diffusion.token())
-        with Image.open(output.value[0].path) as image:
-            return numpy.asarray(image.convert("RGB"))
-
-    return run
+    return partial(generated, small, tmp_path)
 
 
 def shown(pixels: NDArray[numpy.uint8]) -> tuple[str, list[tuple[str, str]]]:
@@ -84,23 +87,16 @@ def test_pictures_follow_prompts(generate: Generate, request: pytest.FixtureRequ
         assert marks["all"] >= 0.85
 
 
-def test_an_untrained_model_shows_nothing(generate: Generate, tmp_path: Path) -> None:
+def test_an_untrained_model_shows_nothing(tmp_path: Path) -> None:
     from diffusers import UNet2DConditionModel
 
     copy = tmp_path / "untrained"
-    shutil.copytree(SMALL_MODEL, copy, ignore=shutil.ignore_patterns("training", "*.png"))
+    shutil.copytree(PICTURES, copy, ignore=shutil.ignore_patterns("training", "*.png"))
     config = UNet2DConditionModel.load_config(copy / "unet")
     UNet2DConditionModel.from_config(config).half().save_pretrained(copy / "unet")
     engine = diffusion.engine({"picture:B": copy})
     wanted = list(captions(3, random.Random()))
-    pictures = []
-    for one in wanted:
-        work = diffusion.request(
-            "generate_image", "B", **OWN_SETTINGS | {"prompt": one.text, "num_inference_steps": 10}
-        )
-        output = engine.run(work, diffusion.HeardSink(tmp_path), diffusion.token())
-        with Image.open(output.value[0].path) as image:
-            pictures.append(numpy.asarray(image.convert("RGB")))
+    pictures = [generated(engine, tmp_path, one.text, num_inference_steps=10) for one in wanted]
     assert score(wanted, pictures)["all"] == 0
 
 
