@@ -16,6 +16,7 @@ PACKAGES = {
     "espeak-ng": "espeak-ng",
     "ffmpeg": "ffmpeg",
     "ffprobe": "ffmpeg",
+    "gcc": "gcc",
     "lame": "lame",
     "mpg123": "mpg123",
     "nghttpx": "nghttp2-proxy",

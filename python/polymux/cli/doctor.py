@@ -20,7 +20,7 @@ from polymux.cli.errors import ExitCode, invalid_configuration
 from polymux.cli.terminal import GREEN, RED, YELLOW, write_json, write_line
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
-from polymux.engines.registry import ENGINES, system_remedy
+from polymux.engines.registry import ENGINES, missing_library
 from polymux.errors import InvalidRequestError, MissingDependencyError
 from polymux.models import health as generation_health
 from polymux.models import registry
@@ -153,14 +153,16 @@ def _problem(spec: EngineSpec) -> str:
     if not spec.is_installed:
         return ""
     program = shutil.which(spec.program) if spec.program else None
-    return _failure(_import(spec.modules), _IMPORT_TIMEOUT_S) or (
+    return _failure(_import(spec.modules, spec.preparation), _IMPORT_TIMEOUT_S) or (
         _failure([program, "--version"], _PROGRAM_TIMEOUT_S) if program else ""
     )
 
 
-def _import(modules: tuple[str, ...]) -> list[str]:
+def _import(modules: tuple[str, ...], preparation: str = "") -> list[str]:
     # In another process, because a broken library may end it, and torch needs much memory.
-    return [sys.executable, "-P", "-c", f"import {', '.join(modules)}"]
+    module, _, name = preparation.partition(":")
+    before = f"from {module} import {name}; {name}(); " if preparation else ""
+    return [sys.executable, "-P", "-c", f"{before}import {', '.join(modules)}"]
 
 
 def _failure(command: list[str], timeout_s: float) -> str:
@@ -180,13 +182,13 @@ def _failure(command: list[str], timeout_s: float) -> str:
 def _engines(problems: dict[str, str]) -> dict[str, Any]:
     found = {}
     for name, spec in ENGINES.items():
-        if name == "media" or spec.has_roles:
+        if name in ("media", "diffusion"):
             continue  # Reported separately.
         found[name] = {
             "ok": spec.is_installed and not problems[name],
             "does": spec.title,
             "problem": problems[name] or None,
-            "remedy": system_remedy(problems[name]) or spec.remedy,
+            "remedy": missing_library(problems[name])[1] or spec.remedy,
         } | _models_of(name)
     return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux._util.deprecation import RenamedAttribute
-from polymux.engines.registry import system_remedy
+from polymux.engines.registry import missing_library
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -184,9 +184,8 @@ def missing_package(
         message = f"{what}: the package {package} is not installed"
         remedy = f"pip install 'polymux[{extra}]'"
     else:
-        # The rest of an import error may contain paths.
-        library = str(error).partition(":")[0]
-        remedy = system_remedy(str(error))
+        # Import errors may contain paths.
+        library, remedy = missing_library(str(error))
         problem = f": the system library {library} is missing" if remedy else ""
         message = f"{what}: the package {package} cannot be loaded{problem}"
         remedy = remedy or "polymux doctor, which shows the reason"

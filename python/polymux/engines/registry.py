@@ -31,8 +31,11 @@ FLAG, TABLE = Rule("bool"), Rule("Mapping")
 COUNT, WHOLE = Rule("int", min=1), Rule("int", min=-(1 << 31), must="an integer")
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-#: Shared libraries that Python packages expect in the system, and their packages in Debian.
-_SYSTEM_LIBRARIES = {"libgomp.so.1": "libgomp1"}
+#: Shared libraries that Python packages expect in the system, what import errors say without them,
+#: and their packages in Debian. polymux's own libgomp has only the functions that are used today.
+_SYSTEM_LIBRARIES = {
+    "libgomp.so.1": (("libgomp.so.1:", "symbol: GOMP_", "symbol: omp_"), "libgomp1")
+}
 
 
 class EngineSpec(NamedTuple):
@@ -43,6 +46,7 @@ class EngineSpec(NamedTuple):
         operations: Operations that it supports.
         title: Short description for users.
         modules: Python modules that it needs, also for opening its files in the media engine.
+        preparation: Function ``module:name`` to call before importing the modules; empty if none.
         extra: The extra of polymux that installs the modules.
         program: Program that it needs; empty if none.
         install: Command that installs the program.
@@ -66,6 +70,7 @@ class EngineSpec(NamedTuple):
     operations: tuple[str, ...]
     title: str
     modules: tuple[str, ...] = ()
+    preparation: str = ""
     extra: str = ""
     program: str = ""
     install: str = ""
@@ -144,6 +149,7 @@ ENGINES = {
         operations=("chat", "free_chat"),
         title="chat",
         modules=("xllamacpp",),
+        preparation="polymux.engines.chat.openmp:provide_libgomp",
         extra="chat",
         options={
             "model": TEXT, "mmproj": TEXT, "aliases": TEXTS, "context": COUNT, "batch": COUNT,
@@ -233,18 +239,19 @@ ENGINES = {
 }  # fmt: skip
 
 
-def system_remedy(problem: str) -> str:
-    """Return the command for Debian and Ubuntu that installs a missing shared library.
+def missing_library(problem: str) -> tuple[str, str]:
+    """Return the shared library that an import needs, and the command that installs it on Debian.
 
     Args:
-        problem: The message of an import error, which begins with the library's name.
+        problem: The message of an import error.
 
     Returns:
-        The command; empty if the message is about something else.
+        Name and command; both empty if the message is about something else.
     """
-    library = problem.removeprefix("ImportError: ").partition(":")[0]
-    package = _SYSTEM_LIBRARIES.get(library)
-    return f"apt install {package}" if package else ""
+    for library, (signs, package) in _SYSTEM_LIBRARIES.items():
+        if any(sign in problem for sign in signs):
+            return library, f"apt install {package}"
+    return "", ""
 
 
 def loaded(reference: str) -> Any:

@@ -32,7 +32,7 @@ from polymux.engines.chat.answers import Conversation, Pace, of_library, refused
 from polymux.engines.chat.calls import RequiredCalls
 from polymux.engines.chat.gguf import TOKENS, control_tokens, gguf_facts, knows_tools
 from polymux.engines.chat.json_schema import ChatSchemas, for_grammar
-from polymux.engines.chat.openmp import OpenMpThreads
+from polymux.engines.chat.openmp import OpenMpThreads, provide_libgomp
 from polymux.engines.chat.requests import (
     check_tools,
     control_pattern,
@@ -170,6 +170,7 @@ class ChatEngine(Engine):
             NoBackendError: The package or the file is missing.
         """
         self._threads = OpenMpThreads(threads())
+        provide_libgomp()
         try:
             import xllamacpp
         except ImportError as error:

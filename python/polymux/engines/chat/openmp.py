@@ -1,4 +1,4 @@
-"""The number of OpenMP threads that llama.cpp uses, adapted to the load of the machine."""
+"""The OpenMP library of llama.cpp, and its number of threads, adapted to the machine's load."""
 
 from __future__ import annotations
 
@@ -79,10 +79,26 @@ class OpenMpThreads:
         return time.monotonic(), ticks / _TICKS_PER_S, time.process_time()
 
 
+def provide_libgomp() -> None:
+    """Load polymux's own libgomp.so.1 if the system has none. Call it before importing xllamacpp.
+
+    The dynamic linker then takes the loaded library for the one that xllamacpp needs.
+    """
+    for library in ("libgomp.so.1", _beside_core("_libgomp.so")):
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            continue
+        return
+
+
 def _loaded() -> ctypes.CDLL | None:
     """Load our GOMP_parallel, which libraries that are loaded later call."""
     try:
-        library = Path(_core.__file__).with_name("_openmp.so")
-        return ctypes.CDLL(os.fspath(library), ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(_beside_core("_openmp.so"), ctypes.RTLD_GLOBAL)
     except OSError:
         return None
+
+
+def _beside_core(name: str) -> str:
+    return os.fspath(Path(_core.__file__).with_name(name))
