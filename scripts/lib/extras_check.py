@@ -313,10 +313,22 @@ def upscale(folder: Path) -> str:
         return "an image of {} x {} pixels".format(*image.size)
 
 
+def sdcpp(folder: Path) -> str:
+    from PIL import Image
+    from support import sdcpp_models
+
+    model = sdcpp_models.write(folder / "random")
+    with _local("sdcpp", {"models": {"picture:A": str(model)}}) as local:
+        made = local.generate_image("a house", width=256, height=256, num_inference_steps=1)
+        made.images[0].save("house.png")
+    with Image.open("house.png") as image:
+        return "an image of {} x {} pixels of random weights".format(*image.size)
+
+
 CALLS: dict[str, Callable[[Path], str]] = {
     "batch": batch, "chat": chat, "completion": completion, "diffusion": diffusion,
     "download": download, "images": images, "mcp": mcp, "notebook": notebook, "ocr": ocr,
-    "ray": ray, "server": server, "songs": songs, "speech": speech, "telemetry": telemetry,
+    "ray": ray, "sdcpp": sdcpp, "server": server, "songs": songs, "speech": speech, "telemetry": telemetry,
     "upscale": upscale,
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
 
-__all__ = ["HeardSink", "engine", "picture", "request", "token", "upload"]
+__all__ = ["HeardSink", "engine", "picture", "request", "token", "upload", "watermark_bits"]
 
 
 def engine(models: Mapping[str, Path], **options: Any) -> DiffusionEngine:
@@ -48,6 +48,16 @@ def request(name: str, variant: str = "", /, **given: Any) -> Request:
     }
     values = {name: one for name, one in defaults.items() if one is not None}
     return Request(name, variant, shape.model or "", values | given, frozenset(given))
+
+
+def watermark_bits(pixels: numpy.ndarray[Any, Any]) -> int:
+    """How many of the 48 bits of the watermark a foreign decoder reads."""
+    from diffusers.pipelines.stable_diffusion_xl.watermark import WATERMARK_BITS
+    from imwatermark import WatermarkDecoder
+
+    blue_first = numpy.ascontiguousarray(pixels[:, :, ::-1].astype(numpy.uint8))
+    found = WatermarkDecoder("bits", 48).decode(blue_first, "dwtDct")
+    return sum(int(one) == other for one, other in zip(found, WATERMARK_BITS, strict=True))
 
 
 def picture(name: str, image: Image, folder: Path) -> dict[str, Any]:

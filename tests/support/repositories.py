@@ -39,10 +39,12 @@ def safetensors(**shapes: tuple[int, ...]) -> bytes:
     return struct.pack("<Q", len(data)) + data + bytes(place)
 
 
-def pipeline(weights: Mapping[str, str] | None = None) -> dict[str, bytes]:
+def pipeline(
+    weights: Mapping[str, str] | None = None, kind: str = "StableDiffusionPipeline"
+) -> dict[str, bytes]:
     """The files of a diffusers pipeline; of its components, unet and vae have weights."""
     index = {
-        "_class_name": "StableDiffusionPipeline",
+        "_class_name": kind,
         "unet": ["diffusers", "UNet2DConditionModel"],
         "vae": ["diffusers", "AutoencoderKL"],
         "tokenizer": ["transformers", "CLIPTokenizer"],

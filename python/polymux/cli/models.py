@@ -22,7 +22,15 @@ from polymux.models.errors import ModelError
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import ModelsFolder
 from polymux.models.repositories import resolved
-from polymux.models.roles import ROLES, assign_models, own_defaults, roles_named, use
+from polymux.models.roles import (
+    FAMILIES_WITH_ROLES,
+    ROLES,
+    assign_models,
+    check_fit,
+    own_defaults,
+    roles_named,
+    use,
+)
 from polymux.runtime.settings import configured_engines
 
 if TYPE_CHECKING:
@@ -354,16 +362,22 @@ def _assigned(folder: ModelsFolder) -> tuple[Mapping[str, Any], dict[str, dict[s
         InvalidRequestError: The configuration file is invalid.
         ModelError: The file with the assignments is invalid.
     """
-    named = (item for item in configured_engines().items() if item[1].family == "diffusion")
-    name, engine = next(named, ("", None))
-    wanted = {} if engine is None else engine.options.get("models", {})
-    try:
-        return wanted, assign_models(wanted, folder).models
-    except InvalidRequestError as error:
-        file = display_name(str(config_path()))
-        raise InvalidRequestError(
-            f"configuration file {file}: engines.{name}.options.{error}"
-        ) from None
+    engines: dict[str, tuple[str, Any]] = {family: ("", {}) for family in FAMILIES_WITH_ROLES}
+    for name, engine in reversed(configured_engines().items()):
+        if engine.family in engines:
+            engines[engine.family] = name, engine.options.get("models", {})
+    wanted: dict[str, Any] = {}
+    models: dict[str, dict[str, Any]] = {}
+    for family, (name, named) in engines.items():
+        try:
+            models |= assign_models(named, folder, family).models
+        except InvalidRequestError as error:
+            file = display_name(str(config_path()))
+            raise InvalidRequestError(
+                f"configuration file {file}: engines.{name}.options.{error}"
+            ) from None
+        wanted |= named
+    return wanted, models
 
 
 def every(folder: ModelsFolder) -> list[dict[str, Any]]:
@@ -625,11 +639,14 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
             raise InvalidRequestError("--sha256 and --allow-host require --url")
         if options.roles or options.native_size:
             layout = layout_of(Path(options.path), options.family)
-            if layout.family != "diffusion" or layout.paths["model"] != ".":
+            is_lora = layout.family == "diffusion" and layout.paths["model"] != "."
+            if is_lora or layout.family not in FAMILIES_WITH_ROLES:
                 raise InvalidRequestError(
-                    "--for and --native-size: only for diffusion models (got "
-                    f"{layout.family}, {', '.join(layout.files[:3])})"
+                    "--for and --native-size: only for models that generate images, videos or "
+                    f"music (got {layout.family}, {', '.join(layout.files[:3])})"
                 )
+            for role in roles:
+                check_fit(options.name, layout.family, layout.folder, role)
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,

@@ -24,6 +24,7 @@ _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
 _RAPIDOCR_BYTES = 900 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
+_SDCPP_BYTES = 500 * _MIB
 _KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
 #: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
 _LARGEST_FACT = 1 << 20
@@ -63,6 +64,15 @@ def diffusion_bytes(options: Mapping[str, Any]) -> int:
     beside = sizes.pop("detail:controlnet", 0)
     needed = [size + (beside if role.startswith("detail:") else 0) for role, size in sizes.items()]
     return max(needed, default=beside) + _DIFFUSION_BYTES
+
+
+def sdcpp_bytes(options: Mapping[str, Any]) -> int:
+    """The largest model with its parts, in the format of its files."""
+    sizes = [
+        sum(Path(one).stat().st_size for one in (facts["path"], *facts.get("parts", {}).values()))
+        for facts in dict(options.get("models") or {}).values()
+    ]
+    return max(sizes, default=0) + _SDCPP_BYTES
 
 
 def _model_of(options: Mapping[str, Any]) -> Path:

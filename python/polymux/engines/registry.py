@@ -192,6 +192,26 @@ ENGINES = {
         needed_bytes="polymux.engines.memory:upscale_bytes",
         backend="polymux.engines.media.backend:upscale_backend",
     ),
+    "sdcpp": EngineSpec(
+        engine="polymux.engines.sdcpp.engine:SdcppEngine",
+        operations=("generate_image", "generate_video"),
+        title="images and video with quantized weights",
+        modules=("cyllama", "numpy", "PIL"),
+        extra="sdcpp",
+        options={
+            "models": TABLE, "weights": TEXT, "max_pixels": COUNT, "non_commercial": FLAG,
+            "previews": FLAG, "upscaler": TEXT, "upscaler_factor": COUNT,
+        },
+        model_form="a checkpoint in one .gguf or .safetensors file, or a directory with "
+        "diffusion_model.gguf and the other parts",
+        model_layout="polymux.engines.sdcpp.models:layout",
+        has_roles=True,
+        needed_bytes="polymux.engines.memory:sdcpp_bytes",
+        backend="polymux.engines.sdcpp.backend:sdcpp_backend",
+        # The library cannot stop a request, so its process ends. While it loads and converts
+        # weights, no Python code runs.
+        supervision={"cancel_timeout_s": 0.1, "silence_s": 600.0},
+    ),
     "diffusion": EngineSpec(
         engine="polymux.engines.diffusion.engine:DiffusionEngine",
         operations=("generate_image", "upscale_image", "generate_video", "generate_music"),

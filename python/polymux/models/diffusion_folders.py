@@ -49,6 +49,8 @@ _PICKLE = re.compile(
 _PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".pkl")
 _SMALL = (".json", ".txt", ".model")
 _CONFIG = "config.json"
+#: In a model with all its parts in one file, names of the network's tensors begin with this.
+IN_CHECKPOINT = "model.diffusion_model."
 _LORA_MARKS = ("lora_", ".lora", "lora.", ".alpha")
 
 
@@ -62,6 +64,17 @@ class Weights(NamedTuple):
 
     variant: str
     is_list: bool
+
+
+def pipeline_class(folder: Path) -> str:
+    """Return the class of a directory's pipeline; empty if its index is missing or invalid."""
+    try:
+        with (folder / INDEX).open("rb") as file:
+            index = json.loads(file.read(_LARGEST_JSON_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    found = index.get("_class_name") if isinstance(index, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def weights_of(name: str) -> Weights | None:
@@ -200,21 +213,18 @@ def _check_weights(folder: Path, part: Path) -> None:
     raise InvalidRequestError(f"{_shown(folder)}: incomplete model: missing weights{of}")
 
 
-def check_lora(path: Path) -> None:
-    """Check that a file is a LoRA.
+def is_lora(path: Path) -> bool:
+    """Whether a file is a LoRA; False for a model with all its parts.
 
     Raises:
-        InvalidRequestError: It is not a safetensors file, or not a LoRA.
+        InvalidRequestError: It is not a safetensors file, or neither.
         OSError: It cannot be read.
     """
     names = tensors(path)
     if any(mark in name for name in names for mark in _LORA_MARKS):
-        return
-    if any(name.startswith("model.diffusion_model.") for name in names):
-        raise InvalidRequestError(
-            f"{_shown(path)} is a complete model in one file, not a LoRA. Convert it to a "
-            "directory (see docs/reference/models.md) and use that"
-        )
+        return True
+    if any(name.startswith(IN_CHECKPOINT) for name in names):
+        return False
     marks = ", ".join(map(repr, _LORA_MARKS))
     raise InvalidRequestError(f"{_shown(path)} is not a LoRA: no tensor name contains {marks}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,8 @@ def gguf_layout(path: Path, family: str) -> Layout | None:
         model, eyes = path, []
     if model.suffix.lower() != ".gguf" or not all(map(_is_gguf, [model, *eyes])):
         return None
+    if is_image_gguf(model):
+        return None
     paths = {"model": model.name}
     if eyes:
         paths["mmproj"] = eyes[0].name
@@ -141,6 +144,16 @@ def _is_gguf(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
     except OSError:
+        return False
+
+
+def is_image_gguf(path: Path) -> bool:
+    """Whether a GGUF file has weights of a model for images or videos."""
+    from polymux.engines.chat.gguf import gguf_facts, holds_images
+
+    try:
+        return _is_gguf(path) and holds_images(gguf_facts(path))
+    except (OSError, ValueError, KeyError, struct.error):
         return False
 
 
@@ -182,7 +195,8 @@ def diffusers_layout(path: Path, family: str) -> Layout | None:
     if path.is_file():
         if path.suffix != ".safetensors":
             return None
-        diffusion_folders.check_lora(path)
+        if not diffusion_folders.is_lora(path):
+            return None
         return Layout(family, path.parent, (path.name,), {"model": path.name})
     names = diffusion_folders.files_of(path)
     if names is not None:

@@ -142,8 +142,8 @@ class ModelsFolder:
             raise _invalid_uses(path, "not a table of roles and model names")
         return plain
 
-    def use(self, role: str, name: str | None) -> None:
-        """Assign a model to a role; None restores the default choice.
+    def use(self, roles: Iterable[str], name: str | None) -> None:
+        """Assign a model to roles; None restores the default choice.
 
         Raises:
             ModelError: The file with the assignments is invalid.
@@ -153,10 +153,9 @@ class ModelsFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)  # Another process may assign a role too.
-                wanted = {one: model for one, model in self.uses().items() if one != role}
-                if name is not None:
-                    wanted[role] = name
+                fcntl.flock(descriptor, fcntl.LOCK_EX)  # Another process may assign roles too.
+                named = dict.fromkeys(roles, name)
+                wanted = {role: one for role, one in (self.uses() | named).items() if one}
                 text = json.dumps(wanted, indent=2, sort_keys=True) + "\n"
                 write_atomically(self.path / _USES, text.encode(), overwrite=True)
             finally:
@@ -298,8 +297,8 @@ class ModelsFolder:
                 shutil.rmtree(work)
                 os.close(lock)
         left = [] if found is None else self._removed(found)
-        for role in roles:
-            self.use(role, None)
+        if roles:
+            self.use(roles, None)
         return left
 
     def _removed(self, model: Installed) -> list[Path]:

@@ -13,20 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
-from polymux._util.text import did_you_mean, shown
+from polymux._util.text import did_you_mean, display_name, shown
 from polymux.errors import InvalidRequestError
 from polymux.models import manifest, registry
+from polymux.models.diffusion_folders import pipeline_class
 from polymux.models.errors import ModelError
-from polymux.models.families import checked_name, is_name
+from polymux.models.families import FAMILIES, checked_name, is_name, layout_of
 from polymux.models.folder import ModelsFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Sequence
 
     from polymux.models.folder import Installed
     from polymux.models.manifest import Manifest
 
 _FAMILY = "diffusion"
+#: Engines whose models have roles.
+FAMILIES_WITH_ROLES = tuple(name for name, one in FAMILIES.items() if one.has_roles)
 
 
 class Role(NamedTuple):
@@ -70,6 +73,19 @@ _NEEDED = {
     ("upscale_image", "A"): ("detail:{sd_model}", _CONTROL),
     ("generate_video", ""): ("video:{video_model}",),
     ("generate_music", ""): ("music",),
+}
+#: Operation to the classes of diffusers' pipelines that its engine can run; others are not checked.
+_PIPELINES = {
+    "generate_image": ("StableDiffusionXLPipeline", "StableDiffusionPipeline"),
+    "generate_video": (
+        "WanPipeline",
+        "WanVideoToVideoPipeline",
+        "TextToVideoSDPipeline",
+        "VideoToVideoSDPipeline",
+        "AnimateDiffPipeline",
+        "AnimateDiffVideoToVideoPipeline",
+    ),
+    "generate_music": ("StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline"),
 }
 #: Fields with steps and guidance, if they have other names.
 _OWN_FIELDS = {
@@ -153,21 +169,57 @@ def roles_named(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def use(name: str | None, roles: Iterable[str], folder: ModelsFolder) -> None:
+def use(name: str | None, roles: Sequence[str], folder: ModelsFolder) -> None:
     """Assign an installed model to roles; None restores the default choice.
 
     Settings have priority. Engines that are running keep their models until they restart.
 
     Raises:
-        InvalidRequestError: The model cannot have these roles.
+        InvalidRequestError: The model cannot have one of these roles. None is assigned.
         ModelError: The file with the assignments is invalid.
         OutputFailedError: The models directory cannot be written.
     """
-    for role in roles:
-        found = {} if name is None else _found(checked_name(name), role, folder)
-        if isinstance(found, str):
-            raise InvalidRequestError(found)
-        folder.use(role, name)
+    if name is not None:
+        for role in roles:
+            found = _found(checked_name(name), role, folder)
+            if isinstance(found, str):
+                raise InvalidRequestError(found)
+            check_fit(name, found["family"], Path(found["path"]), role)
+    folder.use(roles, name)
+
+
+def check_fit(name: str, family: str, path: Path, role: str) -> None:
+    """Check that an engine can run a model in a role: its operations, and the class of a pipeline.
+
+    Pipelines of roles that only accompany others, and of those for detail, are not checked.
+
+    Raises:
+        InvalidRequestError: It cannot.
+    """
+    request = request_of(role)
+    if family != _FAMILY and (request is None or request[0] not in FAMILIES[family].operations):
+        raise InvalidRequestError(
+            f"model {display_name(name)} cannot have the role {role}: the engine {family} cannot "
+            f"do this (it supports {', '.join(FAMILIES[family].operations)})"
+        )
+    found, known = pipeline_class(path), pipelines_of(role)
+    if family == _FAMILY and known and found not in known:
+        raise InvalidRequestError(
+            f"model {display_name(name)} cannot have the role {role} (got "
+            f"{found or 'no pipeline'}, allowed: {', '.join(known)})"
+        )
+
+
+def pipelines_of(role: str) -> tuple[str, ...]:
+    """Return the classes of pipelines that can have a role; empty if any can.
+
+    Example:
+        >>> from polymux.models.roles import pipelines_of
+        >>> pipelines_of("picture:A")
+        ('StableDiffusionXLPipeline', 'StableDiffusionPipeline')
+    """
+    request = request_of(role)
+    return () if request is None else _PIPELINES.get(request[0], ())
 
 
 def own_defaults(
@@ -251,8 +303,9 @@ class ModelAssignment(NamedTuple):
     """The result of assigning models to roles.
 
     Attributes:
-        models: For each assigned role, ``path`` and ``name``; also ``instead_of`` if it is not the
-            default model, ``is_small`` (True) if it is a small model without an assignment,
+        models: For each assigned role, ``path``, ``name`` and ``family``; also ``parts`` (option to
+            path) if the model has several files, ``instead_of`` if it is not the default model,
+            ``is_small`` (True) if it is a small model without an assignment,
             ``version`` if the files' hashes are known, and from the model's manifest
             ``native_size``, ``vae_factor``, ``base_model`` and the role's ``defaults``.
         problems: For each unassigned role, the reason and the remedy.
@@ -262,11 +315,14 @@ class ModelAssignment(NamedTuple):
     problems: dict[str, str]
 
 
-def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None) -> ModelAssignment:
-    """Assign installed models to roles.
+def assign_models(
+    wanted: Mapping[str, Any], folder: ModelsFolder | None = None, family: str = _FAMILY
+) -> ModelAssignment:
+    """Assign installed models to the roles of an engine.
 
-    `wanted` has the model names or paths from the settings. If a role gets another model than its
-    default, jobs report this in their logs.
+    `wanted` has the model names or paths from the engine's settings. If a role gets another model
+    than its default, jobs report this in their logs. Roles whose models another engine runs have a
+    problem.
 
     Raises:
         InvalidRequestError: `wanted` is not a table of roles and models, or has an unknown role.
@@ -291,14 +347,18 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
     problems: dict[str, str] = {}
     for role, about in ROLES.items():
         named = str(wanted.get(role) or used.get(role) or "")
-        found = _found(named or about.model, role, folder)
+        found = _found(named or about.model, role, folder, family)
+        if isinstance(found, dict) and found["family"] != family:
+            problems[role] = _of_other_engine(found["name"], found["family"])
+            continue
         if isinstance(found, str):
             if used.get(role) and not wanted.get(role):
                 found += (
                     ". 'polymux models use' assigned it to this role. Run "
                     f"'polymux models use --for {role}' to use the default choice"
                 )
-            if named or role not in small or folder.find(about.model) is not None:
+            is_chosen = named or folder.find(about.model) is not None
+            if is_chosen or family != _FAMILY or role not in small:
                 problems[role] = found
                 continue
             found = {**_described(small[role], role), "is_small": True}
@@ -306,6 +366,12 @@ def assign_models(wanted: Mapping[str, Any], folder: ModelsFolder | None = None)
         if found["name"] != about.model:
             found["instead_of"] = about.model
     return ModelAssignment(models, problems)
+
+
+def _of_other_engine(name: str, family: str) -> str:
+    about = FAMILIES[family]
+    remedy = "" if about.is_installed else f". Install that engine: {about.remedy}"
+    return f"model {name} has this role, and runs on the engine {family}{remedy}"
 
 
 def _small_models(folder: ModelsFolder) -> dict[str, Installed]:
@@ -332,8 +398,13 @@ def why_missing(role: str) -> str:
     return _missing(ROLES[role].model)
 
 
-def _found(named: str, role: str, folder: ModelsFolder) -> dict[str, Any] | str:
-    """Return a model for a role, or the reason why it cannot be used."""
+def _found(
+    named: str, role: str, folder: ModelsFolder, family: str = _FAMILY
+) -> dict[str, Any] | str:
+    """Return a model for a role, or the reason why it cannot be used.
+
+    A path is a model of the given family.
+    """
     if not is_name(named):
         path = Path(named).expanduser()
         if not path.exists():
@@ -342,24 +413,48 @@ def _found(named: str, role: str, folder: ModelsFolder) -> dict[str, Any] | str:
             known = manifest.read(path / manifest.FILE_NAME)
         except ModelError as error:
             return str(error)
-        plain = {"path": os.fspath(path), "name": path.name}
+        try:
+            plain = _files(path, family) | {"name": path.stem if path.is_file() else path.name}
+        except InvalidRequestError as error:
+            return str(error)
         return plain if known is None else plain | _from_manifest(known, role)
     found = folder.find(named)
     if found is None:
         return _missing(named)
-    if problem := unfit(found, _FAMILY):
+    if problem := unfit(found, found.family if found.family in FAMILIES_WITH_ROLES else family):
         return problem
-    if found.manifest.paths["model"] != ".":
+    if found.family == _FAMILY and found.manifest.paths["model"] != ".":
         return f"model {named} is a LoRA, which cannot be used on its own"
     return _described(found, role)
+
+
+def _files(path: Path, family: str) -> dict[str, Any]:
+    """Return the facts about the files of a model that is not installed.
+
+    Raises:
+        InvalidRequestError: It is not a model of the family.
+    """
+    if family == _FAMILY:
+        return {"path": os.fspath(path), "family": family}
+    found = layout_of(path, family)
+    paths = {key: os.fspath(found.folder / one) for key, one in found.paths.items()}
+    return _parts(paths) | {"family": family}
+
+
+def _parts(paths: Mapping[str, str]) -> dict[str, Any]:
+    """Return the main file of a model, and the others."""
+    others = {key: one for key, one in paths.items() if key != "model"}
+    return {"path": paths["model"], **({"parts": others} if others else {})}
 
 
 def _described(model: Installed, role: str) -> dict[str, Any]:
     """Return the facts about an installed model that its engine needs in a role."""
     version = _version(model)
+    options = model.engine_options()
     return {
-        "path": model.engine_options()["model"],
+        **_parts({key: options[key] for key in model.manifest.paths}),
         "name": model.name,
+        "family": model.family,
         **({"version": version} if version else {}),
         **_from_manifest(model.manifest, role),
     }

@@ -77,9 +77,10 @@ def chosen(family: str, options: Mapping[str, Any], folder: ModelsFolder | None 
 
 def _cast(family: str, options: Mapping[str, Any], folder: ModelsFolder) -> Chosen:
     """Return the options of an engine with roles: the model of each role, and the LoRAs."""
-    found = assign_models(options.get("models") or {}, folder)
-    loras = {**loras_of(folder), **(options.get("loras") or {})}
-    made = {**options, "models": found.models, "loras": loras}
+    found = assign_models(options.get("models") or {}, folder, family)
+    made = {**options, "models": found.models}
+    if family == "diffusion":
+        made["loras"] = {**loras_of(folder), **(options.get("loras") or {})}
     upscaler = folder.default("upscale") if FAMILIES["upscale"].is_installed else None
     if upscaler is not None and any("native_size" in one for one in found.models.values()):
         path = upscaler.engine_options()["model"]
@@ -99,7 +100,7 @@ def available(folder: ModelsFolder | None = None) -> dict[str, list[Installed]]:
         if about is not None and not model.problem and about.is_installed:
             found.setdefault(model.family, []).append(model)
     for family in [one for one in found if FAMILIES[one].has_roles]:
-        if not possible(assign_models({}, folder).models):
+        if not possible(assign_models({}, folder, family).models):
             del found[family]
     return found
 

@@ -110,8 +110,10 @@ def test_roles(home: Home, gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.run("add", "mine", place, "--for", "music", "--for", "picture:B")
     home.run("add", "other", place, "--copy")
     assert roles() == {"mine": ["picture:B", "music"], "other": [], "spoken": []}
+    moving = repositories.pipeline(kind="TextToVideoSDPipeline")
+    films = repositories.write(home.folder / "films", moving)
     home.run(
-        "add", "quick", place, "--for", "video:xl", "--native-size", "512x384", "--steps", "4",
+        "add", "quick", films, "--for", "video:xl", "--native-size", "512x384", "--steps", "4",
         "--guidance", "1",
     )  # fmt: skip
     found = assign_models({}, ModelsFolder(home.models)).models["video:xl"]
@@ -160,6 +162,7 @@ def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     lora.write_bytes(repositories.safetensors(unet__lora_A=(2,)))
     home.run("add", "more_details", lora)
     place = repositories.write(home.folder / "own", repositories.pipeline())
+    home.run("add", "pictures", place)
     before = contents(home.models)
     for name, role, word in (
         ("assistant", "music", "chat"),
@@ -167,9 +170,13 @@ def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
         ("absent", "music", "absent"),
         ("assistant", "musik", "musik"),
         ("../x", "music", "../x"),
+        ("pictures", "video", "StableDiffusionPipeline"),
     ):
         assert word in home.run("use", name, "--for", role, code=2)[1]
+    # If one role is impossible, none is assigned.
+    home.run("use", "pictures", "--for", "music", "--for", "video:xl", code=2)
     home.run("use", "assistant", code=2)
+    home.run("add", "again", place, "--for", "video:xl", code=2)
     for path in (gguf, lora):
         home.run("add", "again", path, "--for", "music", code=2)
     for words in (

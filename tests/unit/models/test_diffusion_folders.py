@@ -126,7 +126,9 @@ def test_a_lora_and_what_is_none(tmp_path: Path, folder: ModelsFolder) -> None:
     made = import_local.add("more_details", tmp_path / "l", folder)
     path = tmp_path / "l" / "more_details.safetensors"
     assert (made.family, made.engine_options()) == ("diffusion", {"model": str(path)})
-    for name in ("whole", "other", "cut", "huge"):
+    whole = import_local.add("whole", tmp_path / "whole.safetensors", folder)
+    assert whole.family == "sdcpp"
+    for name in ("other", "cut", "huge"):
         with pytest.raises(InvalidRequestError, match=rf"{name}\.safetensors"):
             import_local.add(name, tmp_path / f"{name}.safetensors", folder)
 

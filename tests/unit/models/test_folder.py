@@ -269,11 +269,11 @@ def test_a_description_is_merged(folder: ModelsFolder, gguf: Path) -> None:
 
 def test_roles_are_stored(folder: ModelsFolder, gguf: Path) -> None:
     assert folder.uses() == {}
-    folder.use("music", "mine")
-    folder.use("video:xl", "other")
-    folder.use("music", "own-one")
-    assert folder.uses() == {"music": "own-one", "video:xl": "other"}
-    folder.use("video:xl", None)
+    folder.use(["music"], "mine")
+    folder.use(["video:xl"], "other")
+    folder.use(["music", "picture:A"], "own-one")
+    assert folder.uses() == {"music": "own-one", "video:xl": "other", "picture:A": "own-one"}
+    folder.use(["video:xl", "picture:A"], None)
     assert folder.uses() == {"music": "own-one"}
     import_local.add("own-one", gguf, folder)
     assert [one.name for one in folder.installed()] == ["own-one"]

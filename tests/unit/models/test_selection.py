@@ -223,7 +223,7 @@ def test_the_order_of_choice(folder: ModelsFolder, tmp_path: Path) -> None:
     assert default is not None
     assert (default["name"], "is_small" in default) == ("riffusion-model-v1", False)
     painter(folder, tmp_path, "mine")
-    folder.use("music", "mine")
+    folder.use(["music"], "mine")
     used = music()
     assert used is not None
     assert (used["name"], used["instead_of"]) == ("mine", "riffusion-model-v1")
@@ -231,7 +231,7 @@ def test_the_order_of_choice(folder: ModelsFolder, tmp_path: Path) -> None:
     assert named is not None
     assert (named["name"], "is_small" in named) == ("tiny", False)
     # A choice that cannot be used is an error, and no other model is used instead.
-    folder.use("music", "gone")
+    folder.use(["music"], "gone")
     assert music() is None
     problem = assign_models({}, folder).problems["music"]
     assert "gone" in problem
@@ -323,9 +323,9 @@ def test_a_small_model_never_replaces_an_upstream(folder: ModelsFolder, tmp_path
                     served()
             else:
                 assert served() == found
-    folder.use("music", "tiny")
+    folder.use(["music"], "tiny")
     assert served() == ["art", "upstream"]
-    folder.use("music", None)
+    folder.use(["music"], None)
     painter(folder, tmp_path, "riffusion-model-v1")
     assert served() == ["art", "upstream"]
 
@@ -344,7 +344,7 @@ def test_an_installed_variant_is_preferred_to_a_small_model(
     assert chosen() is work
     painter(folder, tmp_path, "sdxl-base-1.0")
     assert chosen().variant == "B"
-    folder.use("picture:A", "tiny")
+    folder.use(["picture:A"], "tiny")
     assert chosen() is work
 
 

@@ -22,6 +22,11 @@ _TOKENS, _KINDS = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 _CONTROL = 3
 #: The lists that `control_tokens` needs.
 TOKENS = frozenset((_TOKENS,))
+#: As written by https://github.com/city96/ComfyUI-GGUF.
+_IMAGE_ARCHITECTURES = (
+    "sd1", "sdxl", "sd3", "flux", "aura", "hidream", "lumina2", "qwen_image", "z_image",
+    "ltxv", "hyvid", "wan", "cosmos",
+)  # fmt: skip
 _TEMPLATES = "tokenizer.chat_template"
 
 
@@ -47,6 +52,14 @@ def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
             name = _text(file)
             found[name] = _value(file, *_unpacked(file, "<I"), wanted=name in lists)
     return found
+
+
+def holds_images(facts: dict[str, Any]) -> bool:
+    """Whether a file has weights of a model for images or videos, by its metadata.
+
+    Files that stable-diffusion.cpp writes have none.
+    """
+    return not facts or facts.get("general.architecture") in _IMAGE_ARCHITECTURES
 
 
 def control_tokens(facts: dict[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ _UNABLE = {
 }
 #: Fraction of the progress for downloads, if the request has URLs.
 _SHARE = 0.1
-_REMEDIES = {
+REMEDIES = {
     "generate_image": "use a smaller image or fewer steps",
     "upscale_image": "use a smaller scale_factor or fewer steps",
     "generate_video": "use fewer frames, fewer steps or a smaller size",
@@ -106,7 +106,12 @@ class DiffusionBackend(MediaDelegatingBackend):
         roles = needed_roles(work.operation, work.variant, work.values)
         return any(self._cast.models.get(role, {}).get("is_small") for role in roles)
 
-    def _own_defaults(self, work: OperationRequest) -> dict[str, Any]:
+    def model_of(self, work: OperationRequest) -> str:
+        """Return the name of the model that runs a request."""
+        roles = needed_roles(work.operation, work.variant, work.values)
+        return str(self._cast.models[roles[0]]["name"])
+
+    def own_defaults(self, work: OperationRequest) -> dict[str, Any]:
         """Return the model's values for fields that the request leaves out."""
         roles = needed_roles(work.operation, work.variant, work.values)
         own = self._cast.models.get(roles[0], {}).get("defaults", {}) if roles else {}
@@ -152,7 +157,7 @@ class DiffusionBackend(MediaDelegatingBackend):
     async def estimate(self, work: OperationRequest) -> Estimate:
         """Estimate from the model's architecture, the output size, and the device's speed."""
         values = {name: one for name, one in work.values.items() if name not in _FILES}
-        values |= self._own_defaults(work)
+        values |= self.own_defaults(work)
         try:
             size = await self._measured(work)
         except errors.PolymuxError:
@@ -166,7 +171,7 @@ class DiffusionBackend(MediaDelegatingBackend):
             output["seconds"],
             output["memory_bytes"],
             str(output["why"]),
-            f"{_REMEDIES[work.operation]}, choose another model, or configure an upstream",
+            f"{REMEDIES[work.operation]}, choose another model, or configure an upstream",
             float(output["doubt"]),
         )
 
@@ -213,12 +218,11 @@ class DiffusionBackend(MediaDelegatingBackend):
         drafts: list[TempFile] = []
         try:
             values = {name: one for name, one in work.values.items() if name not in _FILES}
-            own = self._own_defaults(work)
+            own = self.own_defaults(work)
             values |= own
             if own:
-                roles = needed_roles(work.operation, work.variant, work.values)
                 given = ", ".join(f"{name}={value}" for name, value in own.items())
-                sink.log(f"defaults of model {self._cast.models[roles[0]]['name']}: {given}")
+                sink.log(f"defaults of model {self.model_of(work)}: {given}")
             for name in (one for one in _PICTURES if one in work.values):
                 asked = {"file": work.values[name], "pages": 1, "mode": "rgb"}
                 product = await self._opened(work, LOAD_PICTURES, asked, name, sink)

@@ -22,6 +22,7 @@ from polymux.models.diffusion_folders import (
     has_weights,
     variant_of,
 )
+from polymux.models.roles import pipelines_of
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -62,6 +63,20 @@ def kind_of(path: Path) -> str:
         NoBackendError: As `index_of`.
     """
     return str(index_of(path)["_class_name"])
+
+
+def kind_in_role(path: Path, name: str, role: str) -> str:
+    """Return the class of a model's pipeline.
+
+    Raises:
+        NoBackendError: As `index_of`, or the class cannot have this role.
+    """
+    kind = kind_of(path)
+    if kind not in pipelines_of(role):
+        raise status_error(
+            errors.NoBackendError, f"model {name} ({kind}) cannot have the role {role}"
+        )
+    return kind
 
 
 def loaded(path: Path, dtype: Any) -> dict[str, Any]:

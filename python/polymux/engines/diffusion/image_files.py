@@ -30,6 +30,8 @@ _SAFETY_ROLE = "picture:safety"
 #: Mean and standard deviation of CLIP's training images.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
 _DEVIATION = (0.26862954, 0.26130258, 0.27577711)
+#: The bits that Stable Diffusion XL's programs embed.
+_WATERMARK = 0b101100111110110010010000011110111011000110011110
 #: The watermark does not fit in smaller images.
 _MIN_MARKED_PX = 256
 
@@ -60,6 +62,13 @@ def stretched(picture: Image, size: tuple[int, int]) -> Image:
     if picture.size == size:
         return picture
     return picture.resize(size, Pictures.Resampling.LANCZOS)
+
+
+def composite(made: Image, image: Image, mask: Image) -> Image:
+    """Restore the mask's black area exactly, because decoders change all pixels slightly."""
+    from PIL import Image as Pictures
+
+    return Pictures.composite(made, image.convert("RGB"), mask)
 
 
 def on_grid(size: tuple[int, int], grid_px: int = GRID_PX) -> tuple[int, int]:
@@ -184,7 +193,6 @@ def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Calla
 
 def _watermark() -> Callable[[Image], Image]:
     try:
-        from diffusers.pipelines.stable_diffusion_xl.watermark import WATERMARK_BITS
         from imwatermark import WatermarkEncoder
     except ImportError:
         failure = missing_package("apply_watermark", "invisible-watermark", "diffusion")
@@ -194,7 +202,7 @@ def _watermark() -> Callable[[Image], Image]:
     from PIL import Image as Pictures
 
     encoder = WatermarkEncoder()
-    encoder.set_watermark("bits", WATERMARK_BITS)
+    encoder.set_watermark("bits", [int(bit) for bit in f"{_WATERMARK:048b}"])
 
     def marked(picture: Image) -> Image:
         # The package uses BGR order.

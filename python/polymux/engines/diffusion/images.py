@@ -14,6 +14,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import folders, loras, schedulers
 from polymux.engines.diffusion.image_files import (
     GRID_PX,
+    composite,
     grey,
     on_grid,
     parameters,
@@ -101,7 +102,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     token.check()
     count = int(values["num_outputs"])
     steps = Steps(sink, token, count * (plan.steps + (plan.refiner.steps if plan.refiner else 0)))
-    resizer = Resizer(manager, sink, token)
+    resizer = Resizer(manager.options, sink, token)
     files = []
     for number in range(count):
         picture = _painted(manager, plan, values, seed + number, steps, resizer, sink)
@@ -127,11 +128,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     values, role = request.values, f"picture:{request.variant}"
     slot = manager.slot(role)
     slot.tell_of_substitute(sink)
-    kind = folders.kind_of(slot.path)
-    if kind not in _KINDS:
-        raise status_error(
-            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate images"
-        )
+    kind = folders.kind_in_role(slot.path, slot.name, role)
     image, mask = picture_of(request, "image"), picture_of(request, "mask")
     asked = int(values["num_inference_steps"])
     if request.variant == _DISTILLED and asked != _DISTILLED_STEPS and not slot.instead_of:
@@ -197,7 +194,7 @@ def _painted(
         made = refined(manager, plan.refiner, made, values, manager.generator(seed), steps)
     made = resizer.resized(made, plan.size)
     if plan.mask is not None and plan.image is not None:
-        made = _kept(made, plan.image, plan.mask)
+        made = composite(made, plan.image, plan.mask)
     painted: Image = made
     return painted
 
@@ -253,10 +250,3 @@ def _arguments(
     if plan.refiner is not None:
         named |= plan.refiner.base_arguments
     return named
-
-
-def _kept(made: Image, image: Image, mask: Image) -> Image:
-    """Restore the mask's black area exactly, because the decoder changes all pixels slightly."""
-    from PIL import Image as Pictures
-
-    return Pictures.composite(made, image.convert("RGB"), mask)

@@ -17,7 +17,6 @@ import wave
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polymux import errors
 from polymux._native import media
 from polymux.engines.base import Output
 from polymux.engines.diffusion import folders
@@ -29,7 +28,6 @@ from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
 from polymux.engines.diffusion.windows import mean_prediction, window_starts
 from polymux.media.conversion import convert_to_mp3
-from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
 ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"
-_KINDS = ("StableDiffusionPipeline", _KIND)
 #: Guidance of models whose manifest names none.
 _GUIDANCE = 7.0
 #: Columns of the image per second.
@@ -74,11 +71,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     values = request.values
     slot = manager.slot(ROLE)
     slot.tell_of_substitute(sink)
-    kind = folders.kind_of(slot.path)
-    if kind not in _KINDS:
-        raise status_error(
-            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate music"
-        )
+    folders.kind_in_role(slot.path, slot.name, ROLE)
     name = str(values["seed_image_id"])
     begun, is_stand_in = seed_image(name, slot.path)
     if is_stand_in:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from polymux.engines.base import EngineSink, Token
-    from polymux.engines.diffusion.pipelines import PipelineManager
 
     Size = tuple[int, int]
 
@@ -89,7 +88,7 @@ class Resizer:
     Real-ESRGAN network, else with the Lanczos filter.
 
     Args:
-        manager: Has the options.
+        options: Options of the engine.
         sink: Receives a line about each way of resizing.
         token: Cancellation.
 
@@ -97,8 +96,8 @@ class Resizer:
         NoBackendError: The network in the option ``upscaler`` cannot be used.
     """
 
-    def __init__(self, manager: PipelineManager, sink: EngineSink, token: Token) -> None:
-        self._options, self._sink, self._token = manager.options, sink, token
+    def __init__(self, options: Mapping[str, Any], sink: EngineSink, token: Token) -> None:
+        self._options, self._sink, self._token = options, sink, token
         self._network: Network | None = None
         self._factor, self._name = 1, ""
         self._is_loaded = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polymux import errors
 from polymux.engines.base import Output, Produced
 from polymux.engines.diffusion import folders, schedulers
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES, stretched
@@ -19,7 +18,7 @@ from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
 from polymux.models.roles import needed_roles
-from polymux.service.errors import bad_request, status_error
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,12 +111,13 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
     tell_of_length(manager.parts(plan.role), values, ("prompt", "negative_prompt"), sink)
     count = int(values["batch_size"])
     steps = Steps(sink, token, count * plan.steps)
-    resizer = Resizer(manager, sink, token)
+    resizer = Resizer(manager.options, sink, token)
     files = []
     for number in range(count):
         frames = _painted(manager, plan, values, seed + number, steps, resizer)
         name = f"video-{number + 1}.mp4"
-        files.append(_written(frames, plan, int(values["fps"]), name, sink, token))
+        fps = int(values["fps"])
+        files.append(write_frames(frames, plan.size, plan.frames, fps, name, sink, token))
     metrics = steps.metrics | {"frames": float(plan.frames)}
     slot = manager.slot(plan.role)
     return Output(files, slot.version, metrics, slot.name)
@@ -128,12 +128,7 @@ def _plan(manager: PipelineManager, request: Request, sink: EngineSink) -> Plan:
     role = needed_roles(request.operation, request.variant, values)[0]
     slot = manager.slot(role)
     slot.tell_of_substitute(sink)
-    kind = folders.kind_of(slot.path)
-    family = _FAMILIES.get(kind)
-    if family is None:
-        raise status_error(
-            errors.NoBackendError, f"model {slot.name} ({kind}) cannot generate videos"
-        )
+    family = _FAMILIES[folders.kind_in_role(slot.path, slot.name, role)]
     size = int(values["width"]), int(values["height"])
     drawn = manager.drawn_size(slot, size)
     asked = int(values.get("num_inference_steps") or values["num_inferences_steps"])
@@ -305,17 +300,33 @@ def _cut(made: Any, plan: Plan, resizer: Resizer) -> Iterator[Frames]:
             yield numpy.asarray(resizer.resized(Image.fromarray(frame), plan.size))
 
 
-def _written(
-    frames: Iterator[Frames], plan: Plan, fps: int, name: str, sink: EngineSink, token: Token
+def write_frames(
+    frames: Iterator[Frames],
+    size: tuple[int, int],
+    count: int,
+    fps: int,
+    name: str,
+    sink: EngineSink,
+    token: Token,
 ) -> Produced:
-    """Write frames to an MP4 file. Cancellation is checked before each frame."""
+    """Write frames to an MP4 file. Cancellation is checked before each frame.
+
+    Args:
+        frames: RGB frames of 8 bits per color.
+        size: Their width and height.
+        count: About how many they are.
+        fps: Frames per second.
+        name: Suggested name of the file.
+        sink: Provides the file.
+        token: Cancellation.
+    """
     import numpy
 
     from polymux.engines.media.engine import native_failures
     from polymux.media.video import write_video
 
-    width, height = plan.size
-    path = sink.draft(width * height * 3 * plan.frames // _COMPRESSED)
+    width, height = size
+    path = sink.draft(width * height * 3 * count // _COMPRESSED)
     with native_failures():
         made = write_video(
             path,

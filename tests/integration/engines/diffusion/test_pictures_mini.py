@@ -13,8 +13,8 @@ from PIL import Image
 from polymux.contract import operation
 from support import diffusion
 from support.drawn_pictures import Caption, captions, drawn, score
-from support.picture_reader import read
-from support.small_models import DEFAULTS, PICTURES
+from support.picture_reader import COLORS, SHAPES, read
+from support.small_models import DEFAULTS, PICTURES, assigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,3 +152,65 @@ def test_masks(generate: Generate, tmp_path: Path) -> None:
     made = generate("a red circle left of a blue square", prompt_strength=1.0, **given)
     assert shown(made) == ("white", [("red", "circle"), ("blue", "square")])
     assert (made[:, 40:] == drawn(before)[:, 40:]).all()
+
+
+def recoloring(file: Path, before: str, after: str, rank: int = 16) -> Path:
+    """Write LoRA weights for which a color in prompts means another one.
+
+    They change what cross-attention reads in embeddings: the best linear map from those of the one
+    color to those of the other, which leaves the rest alone.
+    """
+    import torch
+    from diffusers import UNet2DConditionModel
+    from safetensors.torch import save_file
+    from transformers import CLIPTextModel, CLIPTokenizer
+
+    tokenizer = CLIPTokenizer.from_pretrained(PICTURES / "tokenizer")
+    encoder = CLIPTextModel.from_pretrained(PICTURES / "text_encoder").float()
+    unet = UNet2DConditionModel.from_pretrained(PICTURES / "unet").float()
+
+    def embedded(color: str) -> torch.Tensor:
+        texts = [f"a {color} {shape}" for shape in SHAPES]
+        tokens = tokenizer(texts, padding="max_length", return_tensors="pt").input_ids
+        return encoder(tokens).last_hidden_state.flatten(0, 1).double()
+
+    with torch.inference_mode():
+        seen = {color: embedded(color) for color in COLORS}
+        known = torch.cat(list(seen.values()))
+        wanted = torch.cat(
+            [seen[after if color == before else color] - one for color, one in seen.items()]
+        )
+        damping = 1e-3 * torch.eye(known.shape[1], dtype=known.dtype)
+        change = torch.linalg.solve(known.T @ known + damping, known.T @ wanted).T
+        left, sizes, right = torch.linalg.svd(change)
+        down, up = right[:rank], left[:, :rank] * sizes[:rank]
+        state = {}
+        for name, layer in unet.named_modules():
+            if name.endswith(("attn2.to_k", "attn2.to_v")):
+                state[f"unet.{name}.lora_A.weight"] = down.float().contiguous()
+                state[f"unet.{name}.lora_B.weight"] = (layer.weight @ up.float()).contiguous()
+    save_file(state, file)
+    return file
+
+
+def test_lora_scale(generate: Generate, tmp_path: Path) -> None:
+    file = diffusion.upload(recoloring(tmp_path / "red.safetensors", "blue", "red"))
+    given = {"replicate_weights_file": file}
+    none, whole = (generate("a blue star", lora_scale=one, **given) for one in (0.0, 1.0))
+    assert (none == generate("a blue star")).all()
+    assert shown(none) == ("white", [("blue", "star")])
+    assert shown(whole) == ("white", [("red", "star")])
+    assert shown(generate("a green star", lora_scale=1.0, **given)) == (
+        "white",
+        [("green", "star")],
+    )
+
+
+def test_watermark(tmp_path: Path) -> None:
+    engine = diffusion.engine({})
+    engine.load({"models": assigned(), "device": "cpu"})
+    given = {"width": 512, "height": 512, "apply_watermark": True}
+    # Saturated colors leave no room for it.
+    made = generated(engine, tmp_path, "a purple hexagon on a gray background", **given)
+    assert diffusion.watermark_bits(made) >= 44
+    assert shown(made) == ("gray", [("purple", "hexagon")])
