@@ -328,8 +328,8 @@ def sdcpp(folder: Path) -> str:
 CALLS: dict[str, Callable[[Path], str]] = {
     "batch": batch, "chat": chat, "completion": completion, "diffusion": diffusion,
     "download": download, "images": images, "mcp": mcp, "notebook": notebook, "ocr": ocr,
-    "ray": ray, "sdcpp": sdcpp, "server": server, "songs": songs, "speech": speech, "telemetry": telemetry,
-    "upscale": upscale,
+    "ray": ray, "sdcpp": sdcpp, "server": server, "songs": songs, "speech": speech,
+    "telemetry": telemetry, "upscale": upscale,
 }  # fmt: skip
 
 
