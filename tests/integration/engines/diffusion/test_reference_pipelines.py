@@ -111,6 +111,36 @@ def test_images(
     assert abs(found - expected).max() <= 2
 
 
+@pytest.mark.parametrize("refine", ["expert_ensemble_refiner", "base_image_refiner"])
+def test_refiners(models: dict[str, Path], tmp_path: Path, refine: str) -> None:
+    engine = diffusion.engine({role: models[role] for role in ("picture:B", "picture:refiner")})
+    given = WANTED | {"scheduler": "K_EULER", "num_inference_steps": 10, "refine": refine}
+    made = engine.run(
+        request("generate_image", "B", **given), HeardSink(tmp_path), diffusion.token()
+    )
+    with Image.open(made.value[0].path) as image:
+        found = numpy.asarray(image).astype(float)
+    settings = {
+        name: given[name]
+        for name in ("prompt", "negative_prompt", "num_inference_steps", "guidance_scale")
+    }
+    is_expert = refine.startswith("expert")
+    base = reference("StableDiffusionXLPipeline", models["picture:B"], *SOLVERS["K_EULER"])
+    latents = base(
+        **settings, width=128, height=64, output_type="latent",
+        generator=torch.Generator().manual_seed(11),
+        **({"denoising_end": 0.8} if is_expert else {}),
+    ).images  # fmt: skip
+    refiner = reference(
+        "StableDiffusionXLImg2ImgPipeline", models["picture:refiner"], *SOLVERS["K_EULER"]
+    )
+    expected = refiner(
+        **settings, image=latents, output_type="np", generator=torch.Generator().manual_seed(11),
+        **({"denoising_start": 0.8} if is_expert else {"strength": 0.3}),
+    ).images[0] * 255  # fmt: skip
+    assert abs(found - expected).max() <= 2
+
+
 @pytest.mark.parametrize("begins_with_video", [False, True])
 @pytest.mark.parametrize("model", VIDEOS)
 def test_videos(
