@@ -291,7 +291,8 @@ class SdcppEngine(Engine):
             settings.wtype = getattr(library.SDType, self._weights)
         # torch draws the same noise on a CPU.
         settings.rng_type = settings.sampler_rng_type = library.RngType.CPU
-        settings.diffusion_flash_attn = True
+        # Both need less time and memory on CPUs.
+        settings.diffusion_flash_attn = settings.diffusion_conv_direct = True
         settings.enable_mmap = True
         settings.free_params_immediately = False
         try:

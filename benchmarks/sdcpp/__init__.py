@@ -1,0 +1,1 @@
+"""An image on a laptop: stable-diffusion.cpp with quantized weights, and diffusers on torch."""
