@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import re
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+#: All files: also slow networks load them within seconds.
+_MAX_COMPRESSED_BYTES = 100_000
 TYPES = {
     ".html": "text/html",
     ".css": "text/css",
@@ -64,6 +67,26 @@ def test_nobody_needs_a_key_for_it(server: PolymuxServer) -> None:
             assert answer.headers["referrer-policy"] == "no-referrer"
             assert answer.headers["cache-control"] == "no-cache"
     assert server.ask("GET", "/page/", key=None).body == page_files()["index.html"].data
+
+
+def test_browsers_get_it_compressed(server: PolymuxServer) -> None:
+    accepted = ("accept-encoding", "br, gzip;q=0.8")
+    for name, file in page_files().items():
+        path = f"/page/{name}"
+        answer = server.ask("GET", path, headers=[accepted], key=None)
+        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.headers["vary"] == "accept-encoding"
+        assert gzip.decompress(answer.body) == file.data
+        known = ("if-none-match", answer.headers["etag"])
+        assert server.ask("GET", path, headers=[accepted, known], key=None).status == 304
+        # The plain form is another entity.
+        assert server.ask("GET", path, headers=[known], key=None).body == file.data
+    refused = [("accept-encoding", "gzip; q=0, identity")]
+    assert "content-encoding" not in server.ask("GET", "/page/", headers=refused, key=None).headers
+
+
+def test_the_first_view_is_small() -> None:
+    assert sum(len(file.compressed) for file in page_files().values()) <= _MAX_COMPRESSED_BYTES
 
 
 def test_the_policy_is_strict() -> None:

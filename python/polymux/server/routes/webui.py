@@ -6,7 +6,9 @@ are relative, so the page works under any mount path.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,15 +41,23 @@ _SHARED_FIELDS: Fields = (
     (b"cross-origin-resource-policy", b"same-origin"),
     # Cached with revalidation, because file names do not change with the version.
     (b"cache-control", b"no-cache"),
+    (b"vary", b"accept-encoding"),
 )
+#: ``gzip`` in Accept-Encoding, unless its weight is 0.
+_GZIP = re.compile(rb"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))", re.IGNORECASE)
 
 
 class PageFile(NamedTuple):
-    """A file of the web UI; `tag` is its entity tag, a hash of its bytes."""
+    """A file of the web UI, plain and compressed by gzip.
+
+    Each form has its entity tag, which contains a hash of the plain bytes.
+    """
 
     data: bytes
     content_type: bytes
     tag: bytes
+    compressed: bytes
+    compressed_tag: bytes
 
 
 @cache
@@ -63,8 +73,14 @@ def page_files() -> dict[str, PageFile]:
     for path in sorted(FOLDER.iterdir()):
         if path.suffix in _TYPES:
             data = path.read_bytes()
-            tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode("ascii")
-            found[path.name] = PageFile(data, _TYPES[path.suffix], tag)
+            tag = hashlib.sha256(data).hexdigest()[:32].encode("ascii")
+            found[path.name] = PageFile(
+                data,
+                _TYPES[path.suffix],
+                b'"%b"' % tag,
+                gzip.compress(data, mtime=0),
+                b'"%b-gzip"' % tag,
+            )
     return found
 
 
@@ -81,9 +97,15 @@ class PageEndpoint(Endpoint):
         file = page_files().get(asked.scope.get("path_params", {}).get("name", _INDEX))
         if file is None:
             raise nothing_here()
-        fields = [*_SHARED_FIELDS, (b"etag", file.tag), (b"content-type", file.content_type)]
-        is_known = asked.access.headers.get(b"if-none-match") in (file.tag, b"*")
-        await asked.send_body(*((304, b"") if is_known else (200, file.data)), fields)
+        headers = asked.access.headers
+        fields = [*_SHARED_FIELDS, (b"content-type", file.content_type)]
+        data, tag = file.data, file.tag
+        if _GZIP.search(headers.get(b"accept-encoding") or b""):
+            data, tag = file.compressed, file.compressed_tag
+            fields.append((b"content-encoding", b"gzip"))
+        fields.append((b"etag", tag))
+        is_known = headers.get(b"if-none-match") in (tag, b"*")
+        await asked.send_body(*((304, b"") if is_known else (200, data)), fields)
 
 
 class PageRedirect(Endpoint):
