@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 
     from browser.conftest import Opened
     from browser.live_server import Server
-
-
-#: Each repeats one character, as a model in a loop may do.
-ENDLESS = {
-    "quotes": "'>'.repeat(4000) + 'a'",
-    "lists in lists": "Array.from({length: 400}, (_, n) => ' '.repeat(n) + '- a').join('\\n')",
-    "a title of blanks": "'# ' + ' '.repeat(20000) + 'x'",
-    "brackets": "'[a]('.repeat(5000)",
-    "stars": "'**a'.repeat(5000)",
-    "stars within stars": "'*a **b '.repeat(30000)",
-    "lines of stars": "'*a **b\\n'.repeat(30000)",
-    "a line of a table": "'a|b\\n|' + ' '.repeat(20000) + 'x'",
-}
 
 
 def test_an_address_that_leads_nowhere_is_the_playground(opened: Opened, server: Server) -> None:
@@ -108,20 +95,3 @@ def test_no_element_is_made_from_html(opened: Opened) -> None:
             });
         }""")
         assert refused == [True] * 3
-
-
-def test_signs_without_end_take_no_reader_s_time(opened: Opened) -> None:
-    with opened("chat") as page:
-        expect(page.get_by_label("Message", exact=True)).to_be_visible()
-        for name, signs in ENDLESS.items():
-            took_ms: Any = page.evaluate(f"""async () => {{
-                const {{ block, blocks }} = await import("/page/markdown.js");
-                const text = {signs};
-                const before = performance.now();
-                const made = blocks(text).flatMap(block);
-                const took = performance.now() - before;
-                if (!made.length) throw new Error("nothing was made");
-                return took;
-            }}""")
-            # In milliseconds. A quadratic algorithm takes minutes.
-            assert took_ms < 5000, name

@@ -144,7 +144,7 @@ export function control(field) {
 	const { input, element = input, read, beside } = kindOf(field)(field, more);
 	const label = make("label", { for: id }, field.title, field.required && make("span.needed", " required"));
 	const limits = bounds(field);
-	const hint = make("p.hint", { id: `${id}-hint` }, ...inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
+	const hint = make("p.hint", { id: `${id}-hint` }, inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
 	const error = make("p.field-error", { id: `${id}-error` });
 	const parts = beside ? [make("div.check", input, label)] : [label, element];
 	const fail = (message) => complain(input, error, message);

@@ -1,167 +1,167 @@
 // Renders Markdown from models as DOM elements. This input is untrusted: all text becomes text nodes,
 // links can only use http, https or mailto, and images become links. A message therefore loads no files.
 
-import { copyButton, linkOut, make, scrolled, table } from "./dom.js";
+import { copyButton, linkOut, make, scrolled } from "./dom.js";
+import { parse } from "./blocks.js";
+import { inlines } from "./inlines.js";
+import { t } from "./texts.js";
 
-const FENCE = /^ {0,3}(```+|~~~+)\s*([\w+#.-]*)/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const RULER = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const TITLE = /^ {0,3}(#{1,6})\s+(.*)$/;
-const COLUMNS = /^\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*\|?\s*$/;
-const DEEPEST = 12;
-const LONGEST_LINE = 5000;
-const LONGEST_INLINE = 20_000;
-const MOST_LINES = 10_000;
-const INLINE =
-	/(`+)(.+?)\1(?!`)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?(?:\s+"[^"]*")?\s*\)|(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])|\*\*(?=\S)(.+?)\*\*|__(?=\S)(.+?)__(?!\w)|~~(?=\S)(.+?)~~|\*(?=[^\s*])(.+?)\*|\b_(?=\S)(.+?)_\b|\\([\\`*_{}[\]()#+.!|~>-])/gs;
+/** Elements nested more deeply would make the browser slow. */
+const DEEPEST = 32;
+/** The headings of messages are below level 2 of the page. */
+const PAGE_LEVEL = 2;
+const LINKED = /^(?:https?:\/\/|mailto:)/i;
 
-/** Renders inline Markdown: code, links, bold, italic and struck text. */
-export function inline(text, depth = 0) {
-	// Crafted text would take minutes, or too deep a recursion.
-	if (text.length > LONGEST_INLINE || depth > DEEPEST) return [text];
-	const further = (part) => inline(part, depth + 1);
-	const found = [];
-	let at = 0;
-	for (const one of text.matchAll(INLINE)) {
-		if (one.index > at) found.push(text.slice(at, one.index));
-		at = one.index + one[0].length;
-		const [whole, , code, words, target, bare, bold, bold2, struck, slanted, slanted2, plain] = one;
-		if (code !== undefined) found.push(make("code", code.trim() || code));
-		else if (target !== undefined) found.push(link(target, words ? further(words) : [target], whole));
-		else if (bare !== undefined) found.push(link(bare, [bare], whole));
-		else if (bold ?? bold2) found.push(make("strong", ...further(bold ?? bold2)));
-		else if (struck) found.push(make("s", ...further(struck)));
-		else if (slanted ?? slanted2) found.push(make("em", ...further(slanted ?? slanted2)));
-		else found.push(plain);
-	}
-	if (at < text.length) found.push(text.slice(at));
-	return found;
+/** Appends one by one: a call with 100,000 arguments would exhaust the stack. */
+function filled(parent, children) {
+	for (const one of children) parent.append(one);
+	return parent;
 }
 
-function link(target, words, whole) {
-	if (!/^(https?:\/\/|mailto:)/i.test(target) || !URL.canParse(target)) return whole;
-	return linkOut(target, ...words);
-}
-
-/** Splits a text into blocks. When text is appended, only the last block changes. */
-export function blocks(text) {
-	const found = [];
-	let lines = [];
-	let fence = "";
-	const end = () => {
-		if (lines.length) found.push(lines.join("\n"));
-		lines = [];
-	};
-	for (const line of text.split("\n")) {
-		const mark = FENCE.exec(line)?.[1];
-		if (fence) {
-			lines.push(line);
-			if (mark?.startsWith(fence)) {
-				fence = "";
-				end();
-			}
-		} else if (mark) {
-			end();
-			fence = mark;
-			lines.push(line);
-		} else if (line.trim() === "") end();
-		else if (TITLE.test(line)) {
-			end();
-			lines.push(line);
-			end();
-		} else lines.push(line);
-	}
-	end();
-	return found;
-}
-
-function fenced(lines) {
-	const [, mark, language] = FENCE.exec(lines[0]);
-	const closed = lines.length > 1 && lines.at(-1).trim().startsWith(mark);
-	const text = lines.slice(1, closed ? -1 : undefined).join("\n");
-	const head = make("div.code-head", make("span", language || "text"), copyButton(() => text));
-	return make("div.code", head, scrolled("pre", "Code", make("code", text)));
-}
-
-function list(lines, depth) {
-	const [, indent, mark] = ITEM.exec(lines[0]);
-	const made = make(/\d/.test(mark) ? "ol" : "ul", /\d/.test(mark) ? { start: Number.parseInt(mark, 10) } : {});
-	let item = null;
-	let inner = [];
-	const end = () => {
-		if (item && inner.length) {
-			const least = Math.min(...inner.map((one) => /^\s*/.exec(one)[0].length));
-			item.append(...lined(inner.map((one) => one.slice(least)), depth));
-		}
-		inner = [];
-	};
-	for (const line of lines) {
-		const found = ITEM.exec(line);
-		if (found && found[1].length <= indent.length) {
-			end();
-			item = make("li", ...inline(found[3]));
-			made.append(item);
-		} else inner.push(line);
-	}
-	end();
-	return made;
-}
-
-function tabled([head, , ...rows]) {
-	const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((one) => inline(one.trim()));
-	return table("Table", cells(head), rows.map(cells));
-}
-
-function lined(lines, depth = 0) {
-	// On deeply nested or long lines, the regular expressions could be slow: show plain text instead.
-	const tooLong = lines.length > MOST_LINES || lines.some((one) => one.length > LONGEST_LINE);
-	if (depth > DEEPEST || tooLong) return [make("p.as-is", lines.join("\n"))];
-	const found = [];
-	for (let at = 0; at < lines.length; ) {
-		const line = lines[at];
-		const rest = lines.slice(at);
-		const title = TITLE.exec(line);
-		let count = 1;
-		// The number of lines from here that belong to the same block.
-		const run = (test) => rest.findIndex((one, n) => n > 0 && !test(one)) >>> 0;
-		if (title) found.push(make(`h${Math.min(6, Math.max(3, title[1].length + 1))}`, ...inline(title[2].replace(/\s#+\s*$|\s+$/, ""))));
-		else if (RULER.test(line)) found.push(make("hr"));
-		else if (/^ {0,3}>/.test(line)) {
-			count = run((one) => one.trim() !== "");
-			found.push(make("blockquote", ...lined(rest.slice(0, count).map((one) => one.replace(/^ {0,3}> ?/, "")), depth + 1)));
-		} else if (ITEM.test(line)) {
-			count = run((one) => ITEM.test(one) || /^\s/.test(one));
-			found.push(list(rest.slice(0, count), depth + 1));
-		} else if (line.includes("|") && COLUMNS.test(rest[1] ?? "")) {
-			count = run((one) => one.includes("|"));
-			found.push(tabled(rest.slice(0, count)));
+/** Renders inline Markdown. */
+export function inline(text, definitions) {
+	const top = document.createDocumentFragment();
+	const stack = [top];
+	let isLinked = false;
+	for (const one of inlines(text, definitions)) {
+		const place = stack.at(-1);
+		if (one.type === "text") place.append(one.text);
+		else if (one.type === "code") place.append(make("code", one.text));
+		else if (one.type === "break") place.append(one.hard ? make("br") : "\n");
+		else if (one.type === "html") place.append(/^<br\s*\/?>$/i.test(one.text) ? make("br") : one.text);
+		else if (one.type === "close") {
+			stack.pop();
+			if (place.localName === "a") isLinked = stack.some((other) => other.localName === "a");
 		} else {
-			count = run((one) => !ITEM.test(one) && !TITLE.test(one) && !RULER.test(one) && !/^ {0,3}>/.test(one));
-			const kept = rest.slice(0, count).flatMap((one, n) => [n ? make("br") : "", ...inline(one.replace(/\s+$/, ""))]);
-			found.push(make("p", ...kept));
+			// Elements that are not allowed here, such as links in links, leave only their text.
+			const element = stack.length > DEEPEST ? null : opened(one, isLinked);
+			if (element) {
+				if (element.localName === "a") isLinked = true;
+				place.append(element);
+			}
+			stack.push(element ?? place);
 		}
-		at += Math.min(count, rest.length);
 	}
-	return found;
+	return top;
 }
 
-export function block(text) {
-	const lines = text.split("\n");
-	return FENCE.test(lines[0]) ? [fenced(lines)] : lined(lines);
+function opened({ tag, href, title }, isLinked) {
+	if (tag !== "a" && tag !== "img") return make(tag);
+	if (isLinked || !LINKED.test(href) || !URL.canParse(href)) return null;
+	const link = linkOut(href);
+	if (title) link.title = title;
+	return link;
 }
 
-/** Returns a function that renders a growing text. It keeps unchanged blocks to avoid flicker. */
-export function growing(place) {
-	let known = [];
-	return (text) => {
-		const now = blocks(text);
-		let same = 0;
-		while (same < known.length && known[same].text === now[same]) same++;
-		known.splice(same).forEach((one) => one.part.remove());
-		for (const one of now.slice(same)) {
-			const part = make("div.block", ...block(one));
-			place.append(part);
-			known.push({ text: one, part });
-		}
+const codeText = (block) => block.text.replace(/\n$/, "");
+
+function code(block) {
+	const shown = make("code", codeText(block));
+	const head = make("div.code-head", make("span", block.language || "text"), copyButton(() => shown.textContent));
+	return make("div.code", head, scrolled("pre", t("code"), shown));
+}
+
+function list(block, context) {
+	const items = block.children.map((item) => {
+		const label = t(item.checked ? "taskDone" : "taskOpen");
+		const box = item.checked !== null && make("input", { type: "checkbox", checked: item.checked, disabled: true, "aria-label": label });
+		const parts = item.children.map((one) => (block.tight && one.type === "paragraph" ? inline(one.text, context.definitions) : element(one, context)));
+		return filled(make(box ? "li.task" : "li", box), parts);
+	});
+	const start = block.ordered && block.first !== 1 && String(block.first);
+	return filled(make(block.ordered ? "ol" : "ul", { start }), items);
+}
+
+function table({ aligns, rows }, { definitions }) {
+	const row = (cells, name, given) => filled(make("tr"), cells.map((text, n) => make(aligns[n] ? `${name}.${aligns[n]}` : name, given, inline(text, definitions))));
+	const head = make("thead", row(rows[0], "th", { scope: "col" }));
+	const body = filled(make("tbody"), rows.slice(1).map((cells) => row(cells, "td", {})));
+	return scrolled("div.wide", t("table"), make("table", head, body));
+}
+
+/** A heading below those of the page. It skips no level, whatever the text does. */
+function heading(block, context) {
+	context.level = Math.min(6, block.level + 2, context.level + 1);
+	return make(`h${context.level}`, inline(block.text, context.definitions));
+}
+
+/** The element of a block. `context` has the link definitions and the level of the heading before. */
+function element(block, context) {
+	const kinds = {
+		paragraph: () => make("p", inline(block.text, context.definitions)),
+		heading: () => heading(block, context),
+		rule: () => make("hr"),
+		quote: () => filled(make("blockquote"), block.children.map((one) => element(one, context))),
+		code: () => code(block),
+		list: () => list(block, context),
+		table: () => table(block, context),
 	};
+	return kinds[block.type]();
+}
+
+/** Renders a text. */
+export function markdown(text) {
+	const context = { definitions: new Map(), level: PAGE_LEVEL };
+	const blocks = parse(text, context.definitions);
+	return filled(document.createDocumentFragment(), blocks.map((one) => element(one, context)));
+}
+
+/**
+ * Returns a function that renders a growing text. Only blocks that can still change are parsed and
+ * rendered again, so that finished blocks do not flicker and keep the selection.
+ */
+export function growing(place) {
+	/** The text of the finished blocks, their link definitions, and the level of their last heading. */
+	let finished = "";
+	let definitions = new Map();
+	let level = PAGE_LEVEL;
+	let last = null;
+	/** The blocks after the element `last`: {key, block, shown, level}. */
+	let open = [];
+
+	function restart() {
+		place.replaceChildren();
+		[finished, definitions, level, last, open] = ["", new Map(), PAGE_LEVEL, null, []];
+	}
+
+	function draw(block, before, context) {
+		const key = JSON.stringify(block);
+		if (before?.key === key) {
+			context.level = before.level;
+			return before;
+		}
+		const isSameCode = block.type === "code" && before?.block.type === "code" && block.language === before.block.language;
+		// The element of code stays: it may be scrolled, or have the focus.
+		if (isSameCode) before.shown.querySelector("code").textContent = codeText(block);
+		const shown = isSameCode ? before.shown : element(block, context);
+		return { key, block, shown, level: context.level };
+	}
+
+	return (text) => {
+		if (!text.startsWith(finished)) restart();
+		const rest = text.slice(finished.length);
+		const context = { definitions: new Map(definitions), level };
+		const now = parse(rest, context.definitions).map((block, n) => draw(block, open[n], context));
+		for (const one of open) if (!now.some(({ shown }) => shown === one.shown)) one.shown.remove();
+		let previous = last;
+		for (const { shown } of now) {
+			if (shown.parentNode !== place) place.insertBefore(shown, previous ? previous.nextSibling : place.firstChild);
+			previous = shown;
+		}
+		// While its first line grows, a block may still become a part of the block before: "2" and "2. item".
+		const ends = rest.split(/\r\n|\n|\r/).length - 1;
+		const count = now.length - (now.at(-1)?.block.start === ends ? 2 : 1);
+		open = now.slice(Math.max(0, count));
+		if (count <= 0) return;
+		const { start } = open[0].block;
+		({ level, shown: last } = now[count - 1]);
+		finished += firstLines(rest, start);
+		for (const [label, one] of context.definitions) if (one.line < start) definitions.set(label, one);
+	};
+}
+
+function firstLines(text, count) {
+	const ends = /\r\n|\n|\r/g;
+	for (let n = 0; n < count; n++) ends.exec(text);
+	return text.slice(0, ends.lastIndex);
 }

@@ -1,7 +1,7 @@
 // Renders the outputs of all operations: audio, images, video, text, songs and JSON.
 
 import { copyButton, icon, linkOut, make, player, scrolled, table } from "./dom.js";
-import { block, blocks } from "./markdown.js";
+import { markdown } from "./markdown.js";
 import { own } from "./server.js";
 import { songCards } from "./songcards.js";
 import { clock, moment, words } from "./text.js";
@@ -35,8 +35,8 @@ function file(link, href, { label, input }) {
 /** A text with buttons to copy and download it. `asIs` (transcripts, OCR) turns Markdown rendering off. */
 function prose(text, asIs) {
 	const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-	const shown = asIs ? [make("p.as-is", text)] : blocks(text).flatMap(block);
-	return make("div", make("div.prose", ...shown), make("div.row", copyButton(() => text), saved(href, "polymux.txt")));
+	const shown = asIs ? make("p.as-is", text) : markdown(text);
+	return make("div", make("div.prose", shown), make("div.row", copyButton(() => text), saved(href, "polymux.txt")));
 }
 
 function chunks(list) {
