@@ -136,6 +136,7 @@ def test_models(client: openai.OpenAI) -> None:
     found = list(client.models.list())
     assert [one.id for one in found] == ["smollm2", "chat"]
     assert {one.object for one in found} == {"model"}
+    assert {one.to_dict()["operation"] for one in found} == {"chat"}
     assert abs(found[0].created - time.time()) < 600
     assert client.models.retrieve("smollm2").id == "smollm2"
     assert client.models.retrieve("default") == found[0]

@@ -33,13 +33,20 @@ class ModelEndpoint(OpenAiEndpoint):
 
     async def models(self, asked: RequestContext) -> list[dict[str, Any]]:
         key = asked.access.key
-        found: dict[str, None] = {}
+        found: dict[str, str] = {}
         for operation in ("chat", *_SELECTED):
             if key is None or key.allows(operation):
-                found |= dict.fromkeys(await there(self.state.service, operation))
+                for name in await there(self.state.service, operation):
+                    found.setdefault(name, operation)
         return [
-            {"id": name, "object": "model", "created": self._created, "owned_by": "polymux"}
-            for name in found
+            {
+                "id": name,
+                "object": "model",
+                "created": self._created,
+                "owned_by": "polymux",
+                "operation": operation,
+            }
+            for name, operation in found.items()
         ]
 
 
