@@ -36,12 +36,15 @@ SPOKEN = (
 class Server:
     """Runs ``polymux serve`` with every operation. The end of the context stops it.
 
+    A second context starts it again, at the same URL.
+
     Args:
         folder: The folder for all its files.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._port = 0
         self.samples = Samples(folder / "samples")
         keys = KeyFile(folder / "store" / "keys.json")
         self.key, _ = keys.add("Ada's laptop")
@@ -56,9 +59,14 @@ class Server:
                           PYTHONPATH=os.fspath(TESTS))  # fmt: skip
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*words, "--port", "0"], cwd=self.folder, env=own, stdout=log, stderr=log
+                [*words, "--port", str(self._port)],
+                cwd=self.folder,
+                env=own,
+                stdout=log,
+                stderr=log,
             )
         self.url = self._address()
+        self._port = int(self.url.rpartition(":")[2])
         return self
 
     def _address(self) -> str:

@@ -38,9 +38,7 @@ def show_operation(page: Page) -> None:
 
 
 def show_chat(page: Page) -> None:
-    page.get_by_text("Model and system prompt").click()
-    page.get_by_label("Model", exact=True).fill("stub")
-    page.get_by_text("Model and system prompt").click()
+    page.get_by_role("combobox", name="Model", exact=True).fill("stub")
     page.get_by_label("Message", exact=True).fill("How do I make an MP3?")
     page.keyboard.press("Enter")
     expect(page.locator(".bubble.assistant")).to_contain_text("tokens/s")
@@ -147,6 +145,21 @@ def test_a_wrong_key_is_reported_and_a_right_one_opens(opened: Opened, server: S
         dialog.get_by_role("button", name="Sign out").click()
         expect(page.get_by_text("Sign in with an API key")).to_be_visible()
         assert page.evaluate("sessionStorage.getItem('polymux.key')") is None
+
+
+def test_forced_colors_show_the_current_view(opened: Opened) -> None:
+    with opened("songs", forced_colors="active") as page:
+        songs = page.get_by_role("link", name="Songs", exact=True)
+        expect(songs).to_have_css("outline-style", "solid")
+        jobs = page.get_by_role("link", name="Jobs", exact=True)
+        expect(jobs).to_have_css("outline-style", "none")
+        check_axe(page)
+
+
+def test_the_server_view_is_marked_when_opened_by_its_address(opened: Opened) -> None:
+    with opened("admin") as page:
+        link = page.get_by_role("link", name="Server", exact=True)
+        expect(link).to_have_attribute("aria-current", "page")
 
 
 def test_what_a_key_may_not_see_is_not_offered(opened: Opened, server: Server) -> None:

@@ -48,10 +48,12 @@ def test_a_new_chat_has_nothing_of_one_that_still_streamed(opened: Opened, serve
         choose(page, "stub")
         expect(say(page, "endless")).to_contain_text("word3 ")
         page.get_by_role("button", name="New chat").click()
-        server.until_at_work("stub", 0)
         expect(page.get_by_role("button", name="Send")).to_be_visible()
         # The model answers with the roles of all messages: only the user's.
-        expect(say(page, "roles").locator(".prose")).to_have_text("user")
+        expect(say(page, "roles").locator(".prose").last).to_have_text("user")
+        page.get_by_role("link", name="endless").click()
+        page.get_by_role("button", name="Stop").click()
+        server.until_at_work("stub", 0)
 
 
 def test_a_job_is_watched_on_where_too_much_was_asked_for(opened: Opened, server: Server) -> None:

@@ -6,9 +6,11 @@ import { ask, key, onUnauthorized } from "./server.js";
 import { drawThemeButton } from "./theme.js";
 import { showAdministration } from "./admin.js";
 import { showChat } from "./chat.js";
-import { showJobs, resumeJobs } from "./jobs.js";
+import { isAnyRunning, onChange } from "./conversations.js";
+import { drawCount, showJobs, resumeJobs } from "./jobs.js";
 import { showPlayground } from "./playground.js";
 import { showSongs } from "./songs.js";
+import { t } from "./texts.js";
 
 const PLACES = {
 	playground: { title: "Playground", icon: "play", show: showPlayground },
@@ -24,12 +26,23 @@ const keyButton = document.getElementById("key-button");
 const shared = { operations: null };
 let leave = () => {};
 let turn = 0;
+/** The name of the current view. */
+let current = "";
 
-function drawPlaces(current) {
+function drawPlaces() {
 	const items = Object.entries(PLACES).filter(([, one]) => !one.hidden).map(([name, one]) =>
 		make("li", make("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(one.icon), make("span", one.title))),
 	);
 	fill(document.getElementById("places"), items);
+	drawCount();
+	drawChatting();
+}
+
+/** Marks Chat while a response streams, also from another view. */
+function drawChatting() {
+	const link = document.querySelector('#places a[href="#/chat"]');
+	link.querySelector(".dot")?.remove();
+	if (isAnyRunning()) link.append(make("span.dot.busy", { title: t("generating") }));
 }
 
 /** Shows the view that the URL names. The previous view first ends its timers and requests. */
@@ -39,7 +52,8 @@ async function open({ focus = true } = {}) {
 	const mine = ++turn;
 	leave();
 	leave = () => {};
-	drawPlaces(Object.keys(PLACES).find((one) => PLACES[one] === place));
+	current = Object.keys(PLACES).find((one) => PLACES[one] === place);
+	drawPlaces();
 	document.title = `${place.title} · polymux`;
 	if (key.get() === "") {
 		fill(content, locked());
@@ -59,13 +73,17 @@ async function open({ focus = true } = {}) {
 		}
 		announce(place.title);
 	} catch (error) {
-		if (mine === turn) fill(content, make("h1", place.title), failure(error), button("Try again", { onclick: () => open() }));
+		const next = error.status === 401 ? enterKey() : button("Try again", { onclick: () => open() });
+		if (mine === turn) fill(content, make("h1", place.title), failure(error), next);
 	}
 }
 
+function enterKey() {
+	return button("Enter API key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
+}
+
 function locked() {
-	const enter = button("Enter API key", { name: "key", class: "primary", onclick: () => openKeyDialog() });
-	return make("div", make("h1.unseen", "polymux"), empty("key", "Sign in with an API key", make("p", "This server requires an API key."), enter));
+	return make("div", make("h1.unseen", "polymux"), empty("key", "Sign in with an API key", make("p", "This server requires an API key."), enterKey()));
 }
 
 async function drawHealth() {
@@ -84,7 +102,7 @@ async function offerAdministration() {
 	if (key.get() !== "") may = await ask("api/v1/administration").then(() => true, () => false);
 	if (PLACES.admin.hidden === may) {
 		PLACES.admin.hidden = !may;
-		drawPlaces(document.querySelector("#places [aria-current]")?.getAttribute("href").slice(2));
+		drawPlaces();
 	}
 }
 
@@ -102,6 +120,10 @@ onKey(keyChanged);
 addEventListener("submit", (event) => event.preventDefault());
 // The skip link changes the hash to #content, which is not a view.
 addEventListener("hashchange", () => location.hash !== "#content" && open());
+// A file dropped beside a field would replace the page.
+for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
+for (const kind of ["offline", "online"]) addEventListener(kind, () => drawHealth());
+onChange(({ isText }) => !isText && drawChatting());
 drawThemeButton(document.getElementById("theme-button"));
 drawKeyButton(keyButton);
 drawHealth();

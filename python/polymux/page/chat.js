@@ -1,221 +1,416 @@
-// The Chat view: streams answers and renders them as Markdown. The user can stop an answer.
+// The Chat view: a conversation, its settings, the message field, and the list of conversations.
 
 import { announce, button, copyButton, empty, failure, fill, icon, make } from "./dom.js";
-import { growing } from "./markdown.js";
-import { ask } from "./server.js";
-import { streamed } from "./streaming.js";
+import { Composer } from "./composer.js";
+import { asJson, asMarkdown, chatModels, Conversation, listed, onChange, thought } from "./conversations.js";
+import { ConversationList } from "./conversationlist.js";
+import { askFor, confirmed } from "./dialogs.js";
+import { growing, markdown } from "./markdown.js";
+import { isPermanent, written } from "./storage.js";
 import { seconds } from "./text.js";
+import { t } from "./texts.js";
 
 const CHATS = ["chat", "free_chat"];
-/** The messages of the conversation. They survive a change of view, but not a reload. */
-let talk = [];
+/** Messages that are drawn at once. Earlier ones are added when the user scrolls up. */
+const WINDOW = 40;
+/** Within this distance from the end, in px, the log follows a response. */
+const FOLLOWED_PX = 80;
 
-export function showChat(place, { operations }) {
-	const chat = new Chat(operations.filter((one) => CHATS.includes(one.name)));
-	place.append(chat.element);
-	chat.offerModels();
-	return () => chat.stop();
+/** The conversation that "Chat" in the navigation leads back to. */
+let latest = null;
+
+export function showChat(place, { operations }, id) {
+	const view = new Chat(operations.filter((one) => CHATS.includes(one.name)));
+	view.open(id || latest, place);
+	return () => view.leave();
 }
 
 class Chat {
 	constructor(services) {
 		this.services = services;
-		this.aborting = null;
-		this.picture = null;
-		this.log = make("div.talk", { role: "log", "aria-label": "Conversation", "aria-live": "off", tabIndex: 0 });
-		this.buildSettings();
-		this.buildComposer();
-		const fresh = button("New chat", { name: "plus", class: "quiet", onclick: () => this.clear() });
-		const head = make("header.heading", make("h1", "Chat"), make("div.actions", fresh));
-		this.element = make("div.chat", head, this.settings, this.log, this.composer);
-		this.drawTalk();
+		this.conversation = null;
+		/** The messages that are drawn: {id, element, ...}. */
+		this.shown = [];
+		this.log = make("div.talk", { role: "log", "aria-label": t("conversation"), "aria-live": "off", tabIndex: 0 });
+		this.title = make("h1", t("chat"));
+		this.list = new ConversationList({ onNew: () => this.begin(), onRemoved: () => this.begin() });
+		this.composer = new Composer({ onSend: (content) => this.say(content), onStop: () => this.conversation.stop() });
+		this.settings = this.buildSettings();
+		this.actions = this.buildActions();
+		const toggle = button(t("conversations"), { name: "jobs", small: true, class: "quiet small list-toggle", "aria-expanded": "false", onclick: () => this.toggleList() });
+		this.toggle = toggle;
+		const model = make("div.model", make("label.unseen", { for: this.model.id }, t("model")), this.model, this.models);
+		const fresh = button(t("newChat"), { name: "plus", small: true, class: "quiet small list-toggle", onclick: () => this.begin() });
+		const head = make("header.chat-head", toggle, this.title, model, make("div.actions", this.settings, this.actions, fresh));
+		const main = make("div.chat-main", head, this.log, this.composer.element);
+		this.element = make("div.chat", this.list.element, main);
+		this.element.addEventListener("dragover", (event) => this.drag(event, true));
+		this.element.addEventListener("dragleave", (event) => this.drag(event, false));
+		this.element.addEventListener("drop", (event) => this.drop(event));
+		this.element.addEventListener("keydown", (event) => this.escape(event));
+		this.unwatch = onChange((change) => this.changed(change));
+		isPermanent().then((is) => !is && this.composer.element.before(make("p.note", { role: "status" }, t("notStored"))));
+	}
+
+	leave() {
+		this.isLeft = true;
+		this.unwatch();
+		this.earlier?.disconnect();
+		this.composer.keepDraft();
+		this.list.leave();
 	}
 
 	buildSettings() {
 		this.models = make("datalist", { id: "chat-models" });
-		const options = this.services.map((one) => make("option", { value: one.name }, one.title));
-		this.service = make("select", { id: "chat-service", onchange: () => this.offerModels() }, ...options);
 		this.model = make("input", { id: "chat-model", list: "chat-models", value: "default", autocomplete: "off", spellcheck: "false" });
-		this.system = make("textarea", { id: "chat-system", rows: 2, placeholder: "You are a helpful assistant." });
+		const options = this.services.map((one) => make("option", { value: one.name }, one.title));
+		this.service = make("select", { id: "chat-service" }, ...options);
+		this.system = make("textarea", { id: "chat-system", rows: 3, placeholder: t("systemPlaceholder") });
 		this.temperature = make("input", { id: "chat-temperature", type: "number", min: "0", max: "2", step: "any", placeholder: "1" });
-		this.longest = make("input", { id: "chat-longest", type: "number", min: "1", step: "1", placeholder: "no limit" });
-		const labelled = (words, input, kind = "") => make(`div.field${kind}`, make("label", { for: input.id }, words), input);
-		this.onlyChat = [labelled("Temperature", this.temperature), labelled("Maximum output tokens", this.longest)];
-		const fields = make("div.grid", labelled("Operation", this.service), labelled("Model", this.model), ...this.onlyChat, labelled("System prompt", this.system, ".wide-field"));
-		this.settings = make("details.fold.card", make("summary", "Model and system prompt"), fields, this.models);
+		this.longest = make("input", { id: "chat-longest", type: "number", min: "1", step: "1", placeholder: t("noLimit") });
+		const labelled = (words, input) => make("div.field", make("label", { for: input.id }, words), input);
+		this.onlyChat = [labelled(t("temperature"), this.temperature), labelled(t("maximumTokens"), this.longest)];
+		for (const one of [this.model, this.system, this.temperature, this.longest]) one.addEventListener("change", () => this.keepSettings());
+		this.service.addEventListener("change", () => {
+			this.model.value = this.service.value === "free_chat" ? this.freeModels()[0] ?? "" : "default";
+			this.offerModels();
+			this.keepSettings();
+		});
+		const fields = make("div.card.stack", labelled(t("system"), this.system), labelled(t("operation"), this.service), ...this.onlyChat);
+		return make("details.menu", make("summary.button.quiet", icon("gauge"), make("span", t("settings"))), fields);
 	}
 
-	buildComposer() {
-		this.input = make("textarea", { id: "chat-input", rows: 2, placeholder: "Write a message", "aria-describedby": "chat-hint", onkeydown: (event) => this.pressed(event) });
-		this.send = button("Send", { name: "send", class: "primary", type: "submit" });
-		this.halt = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.stop() });
-		this.file = make("input.unseen", { type: "file", accept: "image/*", id: "chat-picture", onchange: () => this.pick() });
-		this.attach = make("label.button.quiet", { for: "chat-picture" }, this.file, icon("picture"), make("span", "Image"));
-		this.picked = make("span.picked");
-		const hint = make("span.note", { id: "chat-hint" }, "Enter to send, Shift+Enter for a new line.");
-		this.composer = make(
-			"form.composer.card",
-			{ onsubmit: () => this.say() },
-			make("label.unseen", { for: "chat-input" }, "Message"),
-			this.input,
-			make("div.row", this.attach, this.picked, hint, make("div.actions", this.halt, this.send)),
+	buildActions() {
+		const item = (words, name, onclick) => button(words, { name, class: "quiet", onclick: () => ((this.actions.open = false), onclick()) });
+		const items = make(
+			"div.card",
+			item(t("rename"), "edit", () => this.rename()),
+			item(t("exportMarkdown"), "down", () => this.export("md")),
+			item(t("exportJson"), "down", () => this.export("json")),
+			item(t("delete"), "cross", () => this.remove()),
 		);
+		return make("details.menu", make("summary.button.quiet.small", { "aria-label": t("more"), title: t("more") }, icon("more")), items);
+	}
+
+	/** Escape closes the menus and the list on narrow screens. */
+	escape(event) {
+		if (event.key !== "Escape") return;
+		const menu = event.target.closest("details.menu[open]");
+		if (menu) {
+			menu.open = false;
+			menu.firstChild.focus();
+		} else if (this.list.isOpen) this.toggleList();
+	}
+
+	toggleList() {
+		this.list.isOpen = !this.list.isOpen;
+		this.toggle.setAttribute("aria-expanded", String(this.list.isOpen));
+		(this.list.isOpen ? this.list.search : this.toggle).focus();
+	}
+
+	/** Opens a stored conversation, or an empty one. Only then, the view appears in `place`. */
+	async open(id, place = null) {
+		const found = id ? await Conversation.load(id) : null;
+		const [newest] = found ? [] : await listed();
+		if (this.isLeft) return;
+		place?.append(this.element);
+		if (id && !found) {
+			latest = null;
+			history.replaceState(null, "", "#/chat");
+			announce(t("unknownConversation"));
+		}
+		this.show(found ?? new Conversation({ operation: newest?.settings.operation, model: newest?.settings.model }));
+	}
+
+	/** Begins a new conversation. The one before goes on in the background. */
+	async begin() {
+		latest = null;
+		history.replaceState(null, "", "#/chat");
+		this.composer.keepDraft();
+		await this.open(null);
+		this.composer.focus();
+	}
+
+	show(conversation) {
+		this.conversation = conversation;
+		const { settings } = conversation.record;
+		this.service.value = this.services.some((one) => one.name === settings.operation) ? settings.operation : this.services[0]?.name ?? "";
+		this.model.value = settings.model ?? "default";
+		this.system.value = settings.system ?? "";
+		this.temperature.value = settings.temperature ?? "";
+		this.longest.value = settings.maximumTokens ?? "";
+		this.offerModels();
+		this.composer.open(conversation.messages.size ? conversation.id : "", Boolean(conversation.running));
+		this.drawHead();
+		this.log.replaceChildren();
+		this.shown = [];
+		this.from = Math.max(0, conversation.path().length - WINDOW);
+		this.draw();
+		this.log.scrollTop = this.log.scrollHeight;
+		if (conversation.messages.size) this.remember();
+	}
+
+	/** Makes the URL and the navigation lead to this conversation. */
+	remember() {
+		latest = this.conversation.id;
+		this.composer.id = latest;
+		history.replaceState(null, "", `#/chat/${latest}`);
+		this.list.mark(latest);
+	}
+
+	drawHead() {
+		const { record, messages } = this.conversation;
+		this.title.textContent = record.title || t("chat");
+		this.actions.hidden = !messages.size;
+	}
+
+	freeModels() {
+		return this.services.find((one) => one.name === "free_chat")?.variants[0].fields.find((one) => one.name === "model")?.choices ?? [];
 	}
 
 	/** Fills the model list of the selected operation. */
 	async offerModels() {
 		const free = this.service.value === "free_chat";
-		const choices = this.services.find((one) => one.name === this.service.value)?.variants[0].fields.find((one) => one.name === "model")?.choices;
-		for (const one of [...this.onlyChat, this.attach]) one.hidden = free;
-		this.model.value = free ? choices?.[0] ?? "" : "default";
-		const names = free ? choices : await ask("v1/models").then((response) => ["default", ...response.data.map((one) => one.id)], () => ["default"]);
-		fill(this.models, (names ?? []).map((one) => make("option", { value: one })));
+		for (const one of this.onlyChat) one.hidden = free;
+		this.composer.allowImages(!free);
+		const names = free ? this.freeModels() : ["default", ...(await chatModels().catch(() => []))];
+		fill(this.models, names.map((one) => make("option", { value: one })));
 	}
 
-	pressed(event) {
-		if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-		event.preventDefault();
-		this.composer.requestSubmit();
-	}
-
-	pick() {
-		const [file] = this.file.files;
-		if (!file) return;
-		const reader = new FileReader();
-		reader.onload = () => {
-			this.picture = reader.result;
-			const clear = button("Remove image", { name: "cross", small: true, onclick: () => this.drop() });
-			fill(this.picked, make("img.thumb", { src: this.picture, alt: file.name }), clear);
-		};
-		reader.readAsDataURL(file);
-	}
-
-	drop() {
-		this.picture = null;
-		this.file.value = "";
-		fill(this.picked);
-	}
-
-	/** Shows Stop instead of Send, at the same position, and moves the focus along. */
-	busy(is) {
-		const had = this.composer.contains(document.activeElement) && document.activeElement !== this.input;
-		this.send.hidden = is;
-		this.halt.hidden = !is;
-		if (had) (is ? this.halt : this.send).focus();
-	}
-
-	stop() {
-		this.aborting?.abort();
-	}
-
-	clear() {
-		this.stop();
-		talk = [];
-		this.drawTalk();
-		this.input.focus();
-	}
-
-	drawTalk() {
-		const first = empty("chat", "Ask a question to start", make("p", "The conversation stays in this tab. Each request sends all of its messages."));
-		fill(this.log, talk.length ? talk.map((one) => bubble(one).element) : first);
-		this.log.scrollTop = this.log.scrollHeight;
-	}
-
-	body() {
-		const system = this.system.value.trim();
-		const messages = [...(system ? [{ role: "system", content: system }] : []), ...talk.map(({ role, content }) => ({ role, content }))];
-		if (this.service.value === "free_chat") return { messages, ...(this.model.value && { model: this.model.value }) };
+	readSettings() {
+		const number = (input) => (input.value === "" ? null : Number(input.value));
 		return {
-			model: this.model.value || "default",
-			messages,
-			stream_options: { include_usage: true },
-			...(this.temperature.value !== "" && { temperature: Number(this.temperature.value) }),
-			...(this.longest.value !== "" && { max_completion_tokens: Number(this.longest.value) }),
+			operation: this.service.value,
+			model: this.model.value.trim(),
+			system: this.system.value.trim(),
+			temperature: number(this.temperature),
+			maximumTokens: number(this.longest),
 		};
 	}
 
-	async say() {
-		const text = this.input.value.trim();
-		if (this.aborting || (!text && !this.picture)) return;
-		const parts = this.picture && [{ type: "image_url", image_url: { url: this.picture } }, ...(text ? [{ type: "text", text }] : [])];
-		if (!talk.length) this.log.replaceChildren();
-		const mine = { role: "user", content: parts || text };
-		talk.push(mine);
-		this.log.append(bubble(mine).element);
-		this.input.value = "";
-		this.drop();
-		await this.answer();
+	keepSettings() {
+		this.conversation.record.settings = this.readSettings();
+		if (this.conversation.messages.size) this.conversation.save();
 	}
 
-	async answer() {
-		const answer = { role: "assistant", content: "" };
-		const shown = bubble(answer);
-		this.log.append(shown.element);
+	async say(content) {
+		this.conversation.record.settings = this.readSettings();
+		const message = await this.conversation.say(content);
+		this.remember();
+		this.drawHead();
 		this.log.scrollTop = this.log.scrollHeight;
-		this.aborting = new AbortController();
-		this.busy(true);
-		const body = this.body();
-		const operation = this.services.find((one) => one.name === this.service.value);
-		const conversation = talk;
-		const onText = (text) => {
-			const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
-			answer.content = text;
-			shown.draw(text);
-			if (follows) this.log.scrollTop = this.log.scrollHeight;
-		};
-		try {
-			const found = await streamed(operation, body, { signal: this.aborting.signal, onText });
-			shown.end(measured(found));
-			announce("Response complete");
-		} catch (error) {
-			const isStopped = error.name === "AbortError";
-			shown.end(isStopped ? "Stopped" : "", isStopped ? null : error);
-			if (isStopped) announce("Stopped");
+		await this.respond(message.id);
+	}
+
+	/** Streams a response. With `again`, it replaces that message. */
+	async respond(parent, again = null) {
+		const { conversation } = this;
+		const operation = this.services.find((one) => one.name === conversation.record.settings.operation) ?? this.services[0];
+		const message = await conversation.respond(operation, parent, again);
+		if (conversation !== this.conversation) return;
+		announce(t(message.state === "stopped" ? "stopped" : "responseComplete"));
+	}
+
+	changed({ conversation, message, isText }) {
+		if (!conversation || conversation !== this.conversation) return;
+		if (conversation.isRemoved) {
+			this.begin();
+			return;
 		}
-		// A question without an answer is removed from the conversation. `conversation` belongs to this request:
-		// "New chat" may have replaced `talk` in the meantime.
-		if (answer.content) conversation.push(answer);
-		else conversation.pop();
-		this.aborting = null;
-		this.busy(false);
-		this.log.scrollTop = this.log.scrollHeight;
+		const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < FOLLOWED_PX;
+		if (isText) this.shown.find((one) => one.id === message.id)?.grow();
+		else this.draw();
+		this.composer.busy(Boolean(conversation.running));
+		if (conversation.isUnsaved) this.composer.complain(t("notSaved"));
+		if (follows) this.log.scrollTop = this.log.scrollHeight;
+	}
+
+	/** Draws the messages. Those that are drawn already stay, so that they keep the selection. */
+	draw() {
+		const all = this.conversation.path();
+		// Another version may be shorter.
+		if (this.from >= all.length) this.from = Math.max(0, all.length - WINDOW);
+		const path = all.slice(this.from);
+		let same = 0;
+		while (same < path.length && this.shown[same]?.id === path[same].id) same++;
+		for (const one of this.shown.splice(same)) one.element.remove();
+		if (!this.shown.length) this.log.replaceChildren();
+		for (const one of path.slice(same)) this.shown.push(new Bubble(one, this));
+		this.log.append(...this.shown.slice(same).map((one) => one.element));
+		for (const one of this.shown) one.end();
+		if (!path.length) this.log.append(empty("chat", t("emptyTitle"), make("p", t("empty"))));
+		this.offerEarlier();
+	}
+
+	offerEarlier() {
+		if (this.from === 0 || this.log.querySelector(".earlier")) return;
+		const more = button(t("earlier"), { class: "quiet earlier", onclick: () => this.showEarlier() });
+		this.log.prepend(more);
+		this.earlier?.disconnect();
+		this.earlier = new IntersectionObserver((entries) => entries.some((one) => one.isIntersecting) && this.log.scrollTop < more.offsetHeight && this.showEarlier(), { root: this.log });
+		this.earlier.observe(more);
+	}
+
+	showEarlier() {
+		const fromEnd = this.log.scrollHeight - this.log.scrollTop;
+		const before = this.from;
+		this.from = Math.max(0, before - WINDOW);
+		this.log.querySelector(".earlier")?.remove();
+		const bubbles = this.conversation.path().slice(this.from, before).map((one) => new Bubble(one, this));
+		for (const one of bubbles) one.end();
+		this.log.prepend(...bubbles.map((one) => one.element));
+		this.shown.unshift(...bubbles);
+		this.offerEarlier();
+		this.log.scrollTop = this.log.scrollHeight - fromEnd;
+	}
+
+	async rename() {
+		const title = await askFor(t("rename"), t("title"), this.conversation.record.title);
+		if (!title) return;
+		await this.conversation.change({ title });
+		this.drawHead();
+	}
+
+	export(kind) {
+		const text = kind === "md" ? asMarkdown(this.conversation, { names: { user: t("you"), assistant: t("model") } }) : asJson(this.conversation);
+		const href = URL.createObjectURL(new Blob([text], { type: kind === "md" ? "text/markdown" : "application/json" }));
+		make("a", { href, download: `${this.conversation.record.title.replace(/[^\p{L}\p{N} _-]/gu, "").trim() || "chat"}.${kind}` }).click();
+		setTimeout(() => URL.revokeObjectURL(href), 10_000);
+	}
+
+	async remove() {
+		if (!(await confirmed(t("deleteQuestion", { title: this.conversation.record.title }), t("delete")))) return;
+		await this.conversation.remove();
+		announce(t("deleted"));
+	}
+
+	drag(event, isOver) {
+		event.preventDefault();
+		this.composer.element.classList.toggle("over", isOver);
+	}
+
+	drop(event) {
+		this.drag(event, false);
+		this.composer.addImages([...event.dataTransfer.files]);
+	}
+}
+
+/** A message in the log. */
+class Bubble {
+	constructor(message, view) {
+		this.id = message.id;
+		this.message = message;
+		this.view = view;
+		const isUser = message.role === "user";
+		const name = t(isUser ? "you" : "model");
+		this.prose = make("div.prose");
+		this.foot = make("div.row.bubble-foot");
+		this.error = make("div.bubble-error");
+		this.reasoning = make("div.prose");
+		this.reasoned = make("details.fold", { hidden: true }, make("summary", t("reasoning")), this.reasoning);
+		this.element = make(`article.bubble.${message.role}`, { "aria-label": name }, make("h2.who", name), this.reasoned, this.prose, this.foot, this.error);
+		if (isUser) this.drawUser();
+		else this.drawResponse();
+	}
+
+	drawUser() {
+		const { content } = this.message;
+		const images = typeof content === "string" ? [] : content.filter((one) => one.image_url);
+		const shown = images.map((one) => make("img.thumb", { src: one.image_url.url, alt: t("attached") }));
+		const text = written(this.message);
+		fill(this.prose, shown.length > 0 && make("div.row", shown), text && make("p.as-is", text));
+	}
+
+	drawResponse() {
+		const { reasoning, text } = this.parts();
+		this.reasoned.hidden = !reasoning;
+		if (reasoning) this.reasoning.replaceChildren(markdown(reasoning));
+		this.prose.replaceChildren(markdown(text));
+		this.show = null;
+	}
+
+	parts() {
+		const { reasoning, text } = thought(this.message.content);
+		return { reasoning: this.message.reasoning || reasoning, text };
+	}
+
+	/** Draws a response that grows. */
+	grow() {
+		const { reasoning, text } = this.parts();
+		this.show ??= { text: growing(this.prose), reasoning: growing(this.reasoning) };
+		this.reasoned.hidden = !reasoning;
+		this.show.reasoning(reasoning);
+		this.show.text(text);
+	}
+
+	/** Draws what belongs to the state of the message: actions, measurements, errors. */
+	end() {
+		const { message, view } = this;
+		const { conversation } = view;
+		const isRunning = conversation.running?.message === message;
+		const versions = conversation.versions(message);
+		const state = `${message.state} ${isRunning} ${versions.length} ${Boolean(conversation.running)}`;
+		if (state === this.state) return;
+		const wasRunning = this.show;
+		this.state = state;
+		if (isRunning) this.element.setAttribute("aria-busy", "true");
+		else this.element.removeAttribute("aria-busy");
+		// Link definitions at the end of a response change its beginning.
+		if (wasRunning && !isRunning && /^ {0,3}\[[^\]]+\]:/m.test(message.content)) this.drawResponse();
+		const isInterrupted = message.state === "running" && !isRunning;
+		const canRetry = !isRunning && !conversation.running;
+		const note = { stopped: t("stopped"), done: message.measured ? measured(message.measured) : "" }[message.state] ?? (isInterrupted ? t("interrupted") : "");
+		const isFailed = message.state === "failed" || isInterrupted;
+		const small = (words, name, onclick) => button(words, { name, small: true, onclick });
+		fill(
+			this.foot,
+			message.role === "assistant" && make("p.note", note),
+			!isRunning && written(message) && copyButton(() => thought(written(message)).text),
+			canRetry && message.role === "user" && small(t("edit"), "edit", () => this.edit()),
+			canRetry && message.role === "assistant" && !isFailed && small(t("regenerate"), "again", () => view.respond(message.parent)),
+			canRetry && isFailed && button(t("retry"), { name: "again", onclick: () => this.retry() }),
+			versions.length > 1 && !conversation.running && this.switcher(versions),
+		);
+		fill(this.error, message.state === "failed" && failure(message.error));
+	}
+
+	retry() {
+		const { message, view } = this;
+		this.prose.replaceChildren();
+		this.show = null;
+		view.respond(message.parent, message);
+	}
+
+	switcher(versions) {
+		const at = versions.indexOf(this.message);
+		const go = (words, name, to) => button(words, { name, small: true, disabled: !versions[to], onclick: () => this.view.conversation.select(versions[to]) });
+		return make("span.row", go(t("previous"), "left", at - 1), make("span.note", t("version", { number: at + 1, count: versions.length })), go(t("next"), "right", at + 1));
+	}
+
+	edit() {
+		const { message, view } = this;
+		const input = make("textarea", { rows: 3, "aria-label": t("message"), value: written(message) });
+		const end = () => {
+			this.drawUser();
+			this.foot.hidden = false;
+		};
+		const save = async () => {
+			const text = input.value.trim();
+			if (!text) return;
+			const content = typeof message.content === "string" ? text : [...message.content.filter((one) => one.image_url), { type: "text", text }];
+			const edited = await view.conversation.say(content, message.parent);
+			await view.respond(edited.id);
+		};
+		const form = make("form.stack", { onsubmit: save }, input, make("div.actions", button(t("cancel"), { class: "quiet", onclick: end }), button(t("send"), { class: "primary", type: "submit" })));
+		this.foot.hidden = true;
+		fill(this.prose, form);
+		input.focus();
 	}
 }
 
 function measured({ usage, seconds: took, firstSeconds, model }) {
 	const tokens = usage?.completion_tokens;
 	const speed = tokens > 1 && took > firstSeconds && `${((tokens - 1) / (took - firstSeconds)).toFixed(1)} tokens/s`;
-	const used = tokens !== undefined && `${usage.prompt_tokens ?? 0} tokens in, ${tokens} out`;
+	const used = tokens !== undefined && t("tokens", { input: usage.prompt_tokens ?? 0, output: tokens });
 	return [model, used, speed, seconds(took)].filter(Boolean).join(" · ");
-}
-
-function bubble({ role, content }) {
-	const text = typeof content === "string" ? content : content.map((one) => one.text ?? "").join("");
-	const pictures = typeof content === "string" ? [] : content.filter((one) => one.image_url);
-	const prose = make("div.prose");
-	const note = make("p.note");
-	const foot = make("div.row.bubble-foot", note);
-	const images = pictures.map((one) => make("img.thumb", { src: one.image_url.url, alt: "Attached image" }));
-	const name = role === "user" ? "You" : "Model";
-	const element = make(`article.bubble.${role}`, { "aria-label": name }, make("h2.who", name), ...images, prose, foot);
-	const show = growing(prose);
-	let now = text;
-	if (role === "user") prose.append(make("p.as-is", text));
-	else if (text) {
-		show(text);
-		foot.append(copyButton(() => now));
-	} else element.setAttribute("aria-busy", "true");
-	return {
-		element,
-		draw(whole) {
-			now = whole;
-			show(whole);
-		},
-		end(status, error = null) {
-			element.removeAttribute("aria-busy");
-			note.textContent = status;
-			if (now) foot.append(copyButton(() => now));
-			if (error) element.append(failure(error));
-		},
-	};
 }

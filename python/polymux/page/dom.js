@@ -23,6 +23,11 @@ const ICONS = {
 	plus: "M12 5v14M5 12h14",
 	picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15 9h.01",
 	warn: "M12 4l9 16H3zM12 10v4m0 3h.01",
+	edit: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3",
+	more: "M5 12h1M12 12h1M19 12h1",
+	again: "M20 12a8 8 0 1 1-3-6l3 2m0-5v5h-5",
+	left: "M15 5l-7 7 7 7",
+	right: "M9 5l7 7-7 7",
 	open: "M14 4h6v6m0-6l-9 9M18 14v6H4V6h6",
 };
 

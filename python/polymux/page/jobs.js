@@ -102,7 +102,7 @@ export async function resumeJobs() {
 }
 
 /** Shows the number of running jobs in the navigation. */
-function drawCount() {
+export function drawCount() {
 	const link = document.querySelector('#places a[href="#/jobs"]');
 	link?.querySelector(".count")?.remove();
 	if (watched.size) link?.append(make("span.count", String(watched.size), make("span.unseen", " running")));
