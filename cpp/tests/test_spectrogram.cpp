@@ -348,10 +348,10 @@ TEST_CASE("progress increases to 1, and cancellation ends the work") {
     CHECK(drawn.error().code == ErrorCode::cancelled);
 }
 
-TEST_CASE("finished audio has the same loudness at any scale, and peaks below -1.5 dBFS") {
+TEST_CASE("finished audio has the same loudness at any audible scale, and peaks below -1.5 dBFS") {
     constexpr int highest_peak = 27'571;  // 32,768 times 10^(-1.5 / 20)
     std::vector<std::int16_t> first;
-    for (const float level : {1e-6F, 0.01F, 50.0F}) {
+    for (const float level : {0.005F, 0.5F, 50.0F}) {
         std::vector<float> sound = chords(44'100);
         for (float& sample : sound) sample *= level;
         const auto whole = finished(sound, 1, 44'100);
@@ -379,4 +379,26 @@ TEST_CASE("finished audio has the same loudness at any scale, and peaks below -1
     CHECK((*whole)[20'000] > 2 * (*whole)[100]);
     CHECK((*whole)[100] > 100);
     CHECK((*whole)[110] == -(*whole)[100]);
+}
+
+TEST_CASE("audio that is almost silent stays almost silent") {
+    const auto highest = [](float level) {
+        std::vector<float> sound = chords(44'100);
+        for (float& sample : sound) sample *= level;
+        const auto whole = finished(sound, 1, 44'100);
+        REQUIRE(whole);
+        return static_cast<int>(*std::max_element(whole->begin(), whole->end()));
+    };
+    CHECK(highest(1e-30F) == 0);
+    CHECK(highest(1e-8F) == 0);
+    int before = highest(1e-6F);
+    CHECK(before > 0);
+    CHECK(before < 50);
+    // The gain does not jump at the gate.
+    for (int doublings = 1; doublings < 14; ++doublings) {
+        const int now = highest(std::ldexp(1e-6F, doublings));
+        CHECK(now >= before - 1);
+        CHECK(now <= 2 * before + 2);
+        before = now;
+    }
 }

@@ -22,6 +22,8 @@ constexpr double close_enough_lu = 0.02;
 constexpr int max_rounds = 12;
 constexpr double attack_s = 0.005;
 constexpr double absolute_gate_lufs = -70;
+/// Audio below the gate counts as silence, so it does not reach the target.
+constexpr double max_gain_db = target_lufs - absolute_gate_lufs;
 constexpr double relative_gate_lu = -10;
 constexpr double steps_per_second = 10;
 constexpr std::size_t steps_per_block = 4;
@@ -227,7 +229,7 @@ std::vector<float> limited(std::span<const float> samples, const std::vector<flo
 
 std::vector<float> normalized(std::span<const float> samples, const Format& format,
                               double largest) {
-    // The gates need a known scale.
+    // The gates apply to the amplified audio.
     std::vector<float> scaled(samples.begin(), samples.end());
     for (float& sample : scaled) {
         sample = static_cast<float>(static_cast<double>(sample) / largest);
@@ -235,15 +237,16 @@ std::vector<float> normalized(std::span<const float> samples, const Format& form
     const std::vector<float> peaks = peaks_of(scaled, format);
     const double peak_db =
         20 * std::log10(static_cast<double>(*std::max_element(peaks.begin(), peaks.end())));
-    const double max_gain_db = max_peak_dbtp - peak_db + max_limiting_db;
+    const double highest_db =
+        std::min(max_peak_dbtp - peak_db + max_limiting_db, max_gain_db + 20 * std::log10(largest));
     double gain_db = target_lufs - loudness(scaled, format);
     std::vector<float> louder;
     for (int round = 0; round < max_rounds; ++round) {
         // Audio below the gate is infinitely quiet.
-        gain_db = std::min(gain_db, max_gain_db);
+        gain_db = std::min(gain_db, highest_db);
         louder = limited(scaled, peaks, format, ratio_of(gain_db));
         const double missing = target_lufs - loudness(louder, format);
-        if (std::abs(missing) < close_enough_lu || (gain_db == max_gain_db && missing > 0)) break;
+        if (std::abs(missing) < close_enough_lu || (gain_db == highest_db && missing > 0)) break;
         gain_db += missing;
     }
     return louder;

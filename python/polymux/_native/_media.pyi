@@ -303,8 +303,8 @@ def play_picture(
 def finish_sound(samples: ReadableBuffer, channels: int, sample_rate_hz: int) -> bytes:
     """Normalize the loudness of 32-bit floats and convert them to 16-bit integers.
 
-    The integrated loudness becomes -16 LUFS, with true peaks of at most -1.5 dBTP. The scale of the
-    samples does not matter.
+    The integrated loudness becomes -16 LUFS, with true peaks of at most -1.5 dBTP. Audio below -70
+    LUFS is amplified by 54 dB only. Full scale is 1, and louder samples are accepted.
     """
 
 def encode_flac(samples: ReadableBuffer, channels: int, sample_rate_hz: int) -> bytes:

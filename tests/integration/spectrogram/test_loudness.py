@@ -116,6 +116,17 @@ def test_a_click_over_quiet_audio_stays_quiet(tmp_path: Path) -> None:
     assert peak <= MAX_PEAK_DBTP + 0.1
 
 
+def test_almost_silent_audio_stays_quiet(tmp_path: Path) -> None:
+    """The gain ends at 54 dB, which is the distance from the standard's gate to the target."""
+    for level in (1e-9, 1e-6, 1e-5):
+        finished = numpy.frombuffer(_media.finish_sound(tone(2, 440) * level, 1, RATE_HZ), "<i2")
+        assert finished.max() == pytest.approx(level * 10 ** (54 / 20) * 32_767, abs=0.6)
+    loudness, _ = measured(
+        _media.finish_sound(tone(3, 440) * 0.001, 1, RATE_HZ), 1, tmp_path / "quiet.wav"
+    )
+    assert loudness == pytest.approx(TARGET_LUFS, abs=0.4)
+
+
 def test_silence_and_little_audio() -> None:
     assert _media.finish_sound(numpy.zeros(1000, "f4"), 1, RATE_HZ) == bytes(2000)
     assert _media.finish_sound(b"", 1, RATE_HZ) == b""

@@ -46,8 +46,8 @@ inline constexpr int min_sample_rate_hz = 8'000;
 /// Converts to 16-bit samples at the loudness of a finished piece, as FFmpeg's filter `loudnorm`
 /// measures it (ITU-R BS.1770-4): -16 LUFS, with peaks between the samples of at most -1.5 dBTP.
 /// A gain that falls around loud peaks keeps them below. Audio with single peaks that are too high
-/// stays quieter. Silence stays silent. The scale of `samples`, which are interleaved, does not
-/// matter.
+/// stays quieter. The gain is at most 54 dB, so audio below -70 LUFS, the standard's gate, stays
+/// quieter too. `samples` are interleaved; full scale is 1, and louder audio is accepted.
 Result<std::vector<std::int16_t>> finished(std::span<const float> samples, int channels,
                                            int sample_rate_hz);
 
