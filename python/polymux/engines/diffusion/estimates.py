@@ -121,9 +121,9 @@ def _music(values: Mapping[str, Any], path: Path) -> _Counted:
     clips = len(window_starts(width, _MUSIC_PX))
     flops = 2 * steps * clips * calibration.flops_of_pass(path, *size)
     decoding = calibration.flops_of_decoding(path, *size)
-    flops += decoding * (1 + width / _MUSIC_PX)  # The seed image is encoded once.
+    flops += decoding * (1 + clips)  # The seed image is encoded once.
     each = f" for {clips} parts" if clips > 1 else ""
-    return _Counted(flops, width * _MUSIC_PX, f"{steps} steps{each}")
+    return _Counted(flops, _MUSIC_PX**2, f"{steps} steps{each}")
 
 
 def _pictures(

@@ -7,7 +7,7 @@ image to image follows C. Meng et al., "SDEdit", 2022.
 
 Longer music is one wide image. At each step the model predicts overlapping windows as wide as the
 seed image, whose weighted mean is used, so neighbors agree on the tempo: O. Bar-Tal et al.,
-"MultiDiffusion", 2023.
+"MultiDiffusion", 2023. The same windows are decoded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
-from polymux.engines.diffusion.windows import mean_prediction, window_starts
+from polymux.engines.diffusion.windows import mean_of_windows, window_starts
 from polymux.media.conversion import convert_to_mp3
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def make(manager: PipelineManager, request: Request, sink: EngineSink, token: To
         manager: Has a model with the architecture of Stable Diffusion 1.5 in the role ``music``.
         request: The request.
         sink: Receives progress.
-        token: Checked at each step, and ten times a second during the conversion to sound.
+        token: Checked at each step, and ten times a second while sound is computed and encoded.
 
     Returns:
         ``audio``, a file in the requested format (16 bits, mono, 44.1 kHz, 10 ms per column of the
@@ -131,7 +131,7 @@ def _painted(
     steps = Steps(sink, token, len(timesteps))
     tell_of_length(manager.parts(ROLE), values, ("prompt_a", "prompt_b"), sink)
     with manager.pipeline(_KIND, ROLE, scheduler) as pipeline, torch.inference_mode():
-        manager.prepare_decoder(pipeline.vae, (columns, begun.height))
+        manager.prepare_decoder(pipeline.vae, begun.size)
         with steps.watching(pipeline, previews=manager.shows_previews):
             latents, window = _begun(
                 manager, pipeline, begun, columns, timesteps, _alpha(values), seed
@@ -139,8 +139,7 @@ def _painted(
             words = _words(manager, pipeline, values)
             guidance = float(values.get("guidance_scale", _GUIDANCE))
             latents = _denoised(pipeline, latents, window, words, guidance, timesteps, steps)
-            scaled = latents / pipeline.vae.config.scaling_factor
-            made = pipeline.vae.decode(scaled.to(pipeline.vae.dtype), return_dict=False)[0]
+            made = _decoded(pipeline, latents, window)
         check_finite(made, manager.slot(ROLE).name, values)
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
     # Latent cells are wider than a column.
@@ -265,10 +264,22 @@ def _denoised(
 
     for timestep in timesteps:
         scaled = scheduler.scale_model_input(latents, timestep)
-        wanted = mean_prediction(scaled, window, starts, partial(predicted, timestep))
+        wanted = mean_of_windows(scaled, window, starts, partial(predicted, timestep))
         latents = scheduler.step(wanted, timestep, latents, return_dict=False)[0]
         steps.step(latents)
     return latents
+
+
+def _decoded(pipeline: Any, latents: Any, window: int) -> Any:
+    """Return the image. Tiles would be cut in height too, and have visible borders."""
+    vae = pipeline.vae
+
+    def decoded(part: Any) -> Any:
+        return vae.decode(part.to(vae.dtype), return_dict=False)[0]
+
+    starts = window_starts(latents.shape[-1], window)
+    scaled = latents / vae.config.scaling_factor
+    return mean_of_windows(scaled, window, starts, decoded, pipeline.vae_scale_factor)
 
 
 def _played(
@@ -288,8 +299,10 @@ def _played(
         return written(media.encode_flac(samples, channels, rate_hz), "audio/flac", name, sink)
     data = _wav(samples, channels, rate_hz)
     if output_format == "mp3":
-        mp3 = convert_to_mp3(data, bitrate=_MP3_BPS, threads=1).read()
-        return written(mp3, "audio/mpeg", name, sink)
+        made = convert_to_mp3(
+            data, bitrate=_MP3_BPS, threads=1, on_progress=lambda _: token.check()
+        )
+        return written(made.read(), "audio/mpeg", name, sink)
     return written(data, "audio/wav", name, sink)
 
 

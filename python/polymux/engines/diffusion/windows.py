@@ -1,4 +1,4 @@
-"""Predictions for latents that are wider than those the model was trained on."""
+"""Computations on latents that are wider than those the model was trained on."""
 
 from __future__ import annotations
 
@@ -20,26 +20,34 @@ def window_starts(width: int, window: int) -> list[int]:
     return [*starts, width - window]
 
 
-def mean_prediction(
-    latents: Any, window: int, starts: Sequence[int], predict: Callable[[Any], Any]
+def mean_of_windows(
+    latents: Any,
+    window: int,
+    starts: Sequence[int],
+    compute: Callable[[Any], Any],
+    factor: int = 1,
 ) -> Any:
-    """Return the mean of the predictions of all windows. The middle of a window counts most.
+    """Return the mean of the results for all windows. The middle of a window counts most.
 
     Args:
         latents: Latents whose last axis is cut into windows.
         window: Width of a window.
         starts: Where the windows begin; see `window_starts`.
-        predict: Returns the prediction for a window.
+        compute: Returns the prediction or the image for a window.
+        factor: Width of a result, relative to its window. Default: 1.
     """
     import torch
 
     if len(starts) == 1:
-        return predict(latents)
-    rising = torch.arange(window, device=latents.device) + 0.5
-    weights = torch.minimum(rising, window - rising).to(latents.dtype)
-    sums, totals = torch.zeros_like(latents), torch.zeros_like(latents[..., :1, :])
-    for start in starts:
-        part = slice(start, start + window)
-        sums[..., part] += predict(latents[..., part]) * weights
-        totals[..., part] += weights
-    return sums / totals
+        return compute(latents)
+    parts = [compute(latents[..., start : start + window]) for start in starts]
+    # In float32, because sums of float16 numbers would lose gray levels.
+    sums = torch.zeros(*parts[0].shape[:-1], latents.shape[-1] * factor, device=latents.device)
+    totals = torch.zeros(sums.shape[-1], device=latents.device)
+    rising = torch.arange(window * factor, device=latents.device) + 0.5
+    weights = torch.minimum(rising, window * factor - rising)
+    for start, part in zip(starts, parts, strict=True):
+        place = slice(start * factor, (start + window) * factor)
+        sums[..., place] += part.float() * weights
+        totals[place] += weights
+    return (sums / totals).to(parts[0].dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import wave
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
@@ -14,8 +14,10 @@ from polymux import errors
 from polymux._native import _media
 from polymux.engines.base import Cancelled
 from polymux.engines.diffusion import seed_spectrograms
+from polymux.engines.diffusion.windows import mean_of_windows, window_starts
 from support import diffusion, diffusion_models, programs
 from support.diffusion import HeardSink, request
+from support.lazy_imports import torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,18 +85,47 @@ def test_sound_and_picture(make: Make, sink: HeardSink) -> None:
     assert sink.progress[-1] == 1.0
 
 
-def test_longer_music(make: Make) -> None:
-    """It repeats for a seed, and is not its beginning again."""
-    output = make(duration_s=5.125, num_inference_steps=2)
+def test_longer_music(make: Make, folder: Path, sink: HeardSink) -> None:
+    """It is not its beginning again. It repeats for a seed, also where images are tiled."""
+    long = {"duration_s": 5.125, "num_inference_steps": 2}
+    output = make(**long)
     found = samples(output)
     assert len(found) == round(5.125 * 100) * 441
     with Image.open(output.value["spectrogram"].path) as opened:
         assert opened.size == (512, 512)
-    assert audio(make(duration_s=5.125, num_inference_steps=2)) == audio(output)
     repeat = NARROW * 441
     assert found[repeat : 2 * repeat] != found[:repeat]
-    seed_alone = samples(make(duration_s=5.13, denoising=0.0))
-    assert len(seed_alone) == 513 * 441
+    tiling = diffusion.engine({"music": folder}, untiled_pixels=NARROW * 512)
+    again = tiling.run(request("generate_music", "", **QUICK | long), sink, diffusion.token())
+    assert samples(again) == found
+
+
+def test_length_of_mp3_files(make: Make) -> None:
+    """The encoder's delay is not played, or if a player ignores LAME's tag, for an instant."""
+    path = make(duration_s=5.13, denoising=0.0, output_format="mp3").value["audio"].path
+    decoded = programs.ffmpeg("-i", path, "-f", "s16le", "-").stdout
+    assert len(decoded) == 2 * 513 * 441
+    words = ("-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0")
+    shown_s = float(programs.run("ffprobe", *words, path).stdout)
+    assert 5.13 <= shown_s < 5.2
+
+
+@pytest.mark.parametrize("factor", [1, 8])
+def test_windows_join_gradually(factor: int) -> None:
+    """Each window is louder than the one before it."""
+    levels = itertools.count()
+
+    def compute(part: Any) -> Any:
+        return torch.full((1, 3, 2, part.shape[-1] * factor), float(next(levels)))
+
+    starts = window_starts(100, 32)
+    made = mean_of_windows(torch.zeros(1, 4, 2, 100), 32, starts, compute, factor)
+    assert made.shape == (1, 3, 2, 100 * factor)
+    assert made[..., 0].max() == 0
+    assert made[..., -1].min() > len(starts) - 2
+    changes = made.diff(dim=-1)
+    assert changes.min() >= -1e-5
+    assert changes.max() < 0.3 / factor
 
 
 @pytest.mark.parametrize(
@@ -165,14 +196,17 @@ def test_effective_steps(make: Make, steps: int, denoising: float, done: int) ->
     assert output.metrics["steps"] == done
 
 
-@pytest.mark.parametrize(("steps", "at"), [(30, 0.0), (4, 0.95)])
+@pytest.mark.parametrize(
+    ("steps", "at", "output_format"), [(30, 0.0, "wav"), (4, 0.95, "wav"), (4, 1.0, "mp3")]
+)
 def test_cancelling_ends_within_a_step(
-    engine: DiffusionEngine, make: Make, tmp_path: Path, steps: int, at: float
+    engine: DiffusionEngine, make: Make, tmp_path: Path, steps: int, at: float, output_format: str
 ) -> None:
-    """Also during the conversion to audio."""
+    """Also during the conversion to audio, and while it is encoded."""
     token = diffusion.token()
     sink = HeardSink(tmp_path, lambda done: token.cancel() if done >= at else None)
-    asked = request("generate_music", "", **QUICK | {"num_inference_steps": steps})
+    given = QUICK | {"num_inference_steps": steps, "output_format": output_format}
+    asked = request("generate_music", "", **given)
     before = audio(make())
     with pytest.raises(Cancelled):
         engine.run(asked, sink, token)
