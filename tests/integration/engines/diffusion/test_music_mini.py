@@ -118,20 +118,16 @@ def test_alpha_moves(first: str, second: str, generate: Generate, judge: Judge) 
     assert max(moved[:2]) < min(moved[2:])
 
 
-def roughness(sound: Any) -> Any:
-    """Return the largest second difference in each 10 ms: clicks stand out."""
-    change = abs(numpy.diff(sound, 2, prepend=0, append=0))
-    return change.reshape(-1, 441).max(1)
-
-
-def joins(sound: Any) -> Any:
-    """Return the columns near the beginnings and ends of parts."""
-    near = numpy.arange(HOP, len(sound) - HOP + 1, HOP)[:, None] // 441 + numpy.arange(-2, 2)
-    return near.ravel()
+def clicks(sound: Any, every: int) -> bool:
+    """Whether a sample stands out from its neighbors most at a multiple of `every` samples."""
+    change = numpy.pad(abs(numpy.diff(sound, 2)), 1).reshape(-1, 441).max(1)
+    later = numpy.arange(every, len(sound), every) // 441
+    near = numpy.concatenate([later - 1, later])
+    return bool(change[near].max() > numpy.delete(change, near).max())
 
 
 def period_s(sound: Any) -> float:
-    """Return the period of the beat, from 0.3 to 0.6 s."""
+    """Return the period of the beat, from 0.3 to 0.6 s, in steps of 0.023 s."""
     fine = levels(sound)
     onsets = numpy.maximum(0, numpy.diff(fine, axis=0)).sum(1)
     column_s = 1024 / RATE_HZ
@@ -145,17 +141,18 @@ def test_longer_music_has_no_clicks(generate: Generate) -> None:
     """Held chords have no attacks that a click could hide in."""
     sound = generate("slow choir chords", duration_s=12.8, seed=4)
     assert len(sound) == 1280 * 441
-    rough = roughness(sound)
-    assert rough[joins(sound)].max() <= numpy.delete(rough, joins(sound)).max()
-    # The same is not true of parts that do not know each other.
-    parts = [generate("slow choir chords", seed=seed) for seed in (5, 6)]
-    hard = numpy.concatenate([parts[0][:HOP], parts[1][HOP:]])
-    cut = roughness(hard)
-    assert cut[joins(hard)].max() > numpy.delete(cut, joins(hard)).max()
+    assert not clicks(sound, HOP)
+    # Two pieces that are cut and joined do click.
+    one, other = sound[:PART], sound[-PART:]
+    piece = 32 * 441
+    turns = numpy.arange(PART) // piece % 2 == 0
+    assert clicks(numpy.where(turns, one, other), piece)
 
 
 @pytest.mark.long
 def test_longer_music_stays_in_tempo(generate: Generate) -> None:
     sound = generate("techno", duration_s=15.36, seed=7)
     first, last = period_s(sound[:PART]), period_s(sound[-PART:])
-    assert first == pytest.approx(last, rel=0.05)
+    assert first == pytest.approx(last, rel=0.07)
+    slower = numpy.interp(numpy.arange(PART) / 1.15, numpy.arange(PART), sound[-PART:])
+    assert first != pytest.approx(period_s(slower), rel=0.07)
