@@ -169,6 +169,18 @@ def test_libraries_of_wheels_are_hardened(
             check(library)
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="CET is a part of x86-64")
+def test_a_module_that_declares_cet_is_rejected(
+    modules: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    source, library = tmp_path / "core.c", tmp_path / "_core.so"
+    source.write_text("int PyInit__core(void) { return 0; }")
+    options = ["-shared", "-fPIC", "-Wl,-z,relro,-z,now,-z,shstk"]
+    subprocess.run(["cc", source, "-o", library, *options], check=True)
+    with pytest.raises(SystemExit, match="CET"):
+        modules("package_check").check_library(library)
+
+
 @pytest.mark.slow
 def test_a_module_that_is_not_for_wheels_is_rejected(
     modules: Callable[[str], ModuleType], built_wheel: Path, tmp_path: Path
