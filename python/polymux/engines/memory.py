@@ -24,7 +24,7 @@ _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
 _RAPIDOCR_BYTES = 900 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
-_SDCPP_BYTES = 500 * _MIB
+_SDCPP_BYTES = 1500 * _MIB
 _KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
 #: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
 _LARGEST_FACT = 1 << 20

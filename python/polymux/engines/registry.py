@@ -31,11 +31,12 @@ FLAG, TABLE = Rule("bool"), Rule("Mapping")
 COUNT, WHOLE = Rule("int", min=1), Rule("int", min=-(1 << 31), must="an integer")
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_SIGNS_OF_LIBGOMP = (
+    "libgomp.so.1:", "symbol: GOMP_", "symbol: omp_", "version `GOMP_", "version `OMP_",
+)  # fmt: skip
 #: Shared libraries that Python packages expect in the system, what import errors say without them,
 #: and their packages in Debian. polymux's own libgomp has only the functions that are used today.
-_SYSTEM_LIBRARIES = {
-    "libgomp.so.1": (("libgomp.so.1:", "symbol: GOMP_", "symbol: omp_"), "libgomp1")
-}
+_SYSTEM_LIBRARIES = {"libgomp.so.1": (_SIGNS_OF_LIBGOMP, "libgomp1")}
 
 
 class EngineSpec(NamedTuple):
@@ -192,26 +193,6 @@ ENGINES = {
         needed_bytes="polymux.engines.memory:upscale_bytes",
         backend="polymux.engines.media.backend:upscale_backend",
     ),
-    "sdcpp": EngineSpec(
-        engine="polymux.engines.sdcpp.engine:SdcppEngine",
-        operations=("generate_image", "generate_video"),
-        title="images and video with quantized weights",
-        modules=("cyllama", "numpy", "PIL"),
-        extra="sdcpp",
-        options={
-            "models": TABLE, "weights": TEXT, "max_pixels": COUNT, "non_commercial": FLAG,
-            "previews": FLAG, "upscaler": TEXT, "upscaler_factor": COUNT,
-        },
-        model_form="a checkpoint in one .gguf or .safetensors file, or a directory with "
-        "diffusion_model.gguf and the other parts",
-        model_layout="polymux.engines.sdcpp.models:layout",
-        has_roles=True,
-        needed_bytes="polymux.engines.memory:sdcpp_bytes",
-        backend="polymux.engines.sdcpp.backend:sdcpp_backend",
-        # The library cannot stop a request, so its process ends. While it loads and converts
-        # weights, no Python code runs.
-        supervision={"cancel_timeout_s": 0.1, "silence_s": 600.0},
-    ),
     "diffusion": EngineSpec(
         engine="polymux.engines.diffusion.engine:DiffusionEngine",
         operations=("generate_image", "upscale_image", "generate_video", "generate_music"),
@@ -232,6 +213,26 @@ ENGINES = {
         backend="polymux.engines.diffusion.backend:diffusion_backend",
         # Longer than the default, because loading models again takes long.
         supervision={"cancel_timeout_s": 10.0},
+    ),
+    "sdcpp": EngineSpec(
+        engine="polymux.engines.sdcpp.engine:SdcppEngine",
+        operations=("generate_image", "generate_video"),
+        title="images and video with quantized weights",
+        modules=("cyllama", "numpy", "PIL"),
+        extra="sdcpp",
+        options={
+            "models": TABLE, "weights": TEXT, "max_pixels": COUNT, "non_commercial": FLAG,
+            "previews": FLAG, "upscaler": TEXT, "upscaler_factor": COUNT,
+        },
+        model_form="a checkpoint in one .gguf or .safetensors file, or a directory with "
+        "diffusion_model.gguf and the other parts",
+        model_layout="polymux.engines.sdcpp.models:layout",
+        has_roles=True,
+        needed_bytes="polymux.engines.memory:sdcpp_bytes",
+        backend="polymux.engines.sdcpp.backend:sdcpp_backend",
+        # The library cannot stop a request, so its process ends. While it loads and converts
+        # weights, no Python code runs.
+        supervision={"cancel_timeout_s": 0.1, "silence_s": 600.0},
     ),
     "rapidocr": EngineSpec(
         engine="polymux.engines.ocr.rapidocr:RapidOcrEngine",

@@ -115,6 +115,8 @@ def _recognized(path: Path, family: str | None) -> Layout | None:
 
 def gguf_layout(path: Path, family: str) -> Layout | None:
     if path.is_dir():
+        if any(one.name.startswith("diffusion_model") for one in path.iterdir()):
+            return None  # The parts of a model for images may include a language model.
         found = [one for one in _named(path, ".gguf") if _is_first(one.name)]
         eyes = [one for one in found if "mmproj" in one.name.lower()]
         models = [one for one in found if one not in eyes]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
 from polymux._util.text import did_you_mean, display_name, shown
-from polymux.errors import InvalidRequestError
+from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 from polymux.models import manifest, registry
 from polymux.models.diffusion_folders import pipeline_class
 from polymux.models.errors import ModelError
@@ -179,6 +179,8 @@ def use(name: str | None, roles: Sequence[str], folder: ModelsFolder) -> None:
         ModelError: The file with the assignments is invalid.
         OutputFailedError: The models directory cannot be written.
     """
+    if not roles:
+        return
     if name is not None:
         for role in roles:
             found = _found(checked_name(name), role, folder)
@@ -347,6 +349,12 @@ def assign_models(
     problems: dict[str, str] = {}
     for role, about in ROLES.items():
         named = str(wanted.get(role) or used.get(role) or "")
+        if not named and family != _FAMILY:
+            problems[role] = (
+                f"no model of the engine {family} is assigned to the role {role}. Run 'polymux "
+                f"models use NAME --for {role}'"
+            )
+            continue
         found = _found(named or about.model, role, folder, family)
         if isinstance(found, dict) and found["family"] != family:
             problems[role] = _of_other_engine(found["name"], found["family"])
@@ -358,7 +366,7 @@ def assign_models(
                     f"'polymux models use --for {role}' to use the default choice"
                 )
             is_chosen = named or folder.find(about.model) is not None
-            if is_chosen or family != _FAMILY or role not in small:
+            if is_chosen or role not in small:
                 problems[role] = found
                 continue
             found = {**_described(small[role], role), "is_small": True}
@@ -415,8 +423,8 @@ def _found(
             return str(error)
         try:
             plain = _files(path, family) | {"name": path.stem if path.is_file() else path.name}
-        except InvalidRequestError as error:
-            return str(error)
+        except (InvalidRequestError, InputNotFoundError, InputUnreadableError):
+            return f"{path.name!r} is not a {family} model, or it cannot be read"
         return plain if known is None else plain | _from_manifest(known, role)
     found = folder.find(named)
     if found is None:

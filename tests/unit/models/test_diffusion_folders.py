@@ -117,7 +117,9 @@ def test_a_lora_and_what_is_none(tmp_path: Path, folder: ModelsFolder) -> None:
         tmp_path,
         {
             "l/more_details.safetensors": safetensors(unet__down__lora_A__weight=(4, 2)),
-            "whole.safetensors": safetensors(model__diffusion_model__x=(2,)),
+            "whole.safetensors": safetensors(
+                model__diffusion_model__x=(2,), cond_stage_model__x=(2,)
+            ),
             "other.safetensors": safetensors(x=(2,)),
             "cut.safetensors": safetensors(x=(2,))[:5],
             "huge.safetensors": (1 << 40).to_bytes(8, "little") + b"{}",

@@ -25,7 +25,7 @@ TOKENS = frozenset((_TOKENS,))
 #: As written by https://github.com/city96/ComfyUI-GGUF.
 _IMAGE_ARCHITECTURES = (
     "sd1", "sdxl", "sd3", "flux", "aura", "hidream", "lumina2", "qwen_image", "z_image",
-    "ltxv", "hyvid", "wan", "cosmos",
+    "ltxv", "hyvid", "wan", "cosmos", "chroma", "flux2", "ovis", "hunyuan_video",
 )  # fmt: skip
 _TEMPLATES = "tokenizer.chat_template"
 
@@ -43,15 +43,39 @@ def gguf_facts(path: Path, lists: Container[str] = ()) -> dict[str, Any]:
         struct.error: It is truncated.
         KeyError: It has values of an unknown type.
     """
-    found: dict[str, Any] = {}
     with path.open("rb") as file:
-        magic, version, _, count = _unpacked(file, "<4sIQQ")
-        if magic != b"GGUF" or version not in (2, 3) or count > _MAX_METADATA_ENTRIES:
-            raise ValueError(path.name)
-        for _ in range(count):
-            name = _text(file)
-            found[name] = _value(file, *_unpacked(file, "<I"), wanted=name in lists)
-    return found
+        return _metadata(file, lists)[0]
+
+
+def gguf_tensors(path: Path) -> list[str]:
+    """Return the names of the tensors in a file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not a GGUF file.
+        struct.error: It is truncated.
+        KeyError: It has values of an unknown type.
+    """
+    with path.open("rb") as file:
+        _, count = _metadata(file, ())
+        names = []
+        for _ in range(min(count, _MAX_ITEMS)):
+            names.append(_text(file))
+            (dimensions,) = _unpacked(file, "<I")
+            file.seek(8 * dimensions + 12, 1)
+        return names
+
+
+def _metadata(file: BinaryIO, lists: Container[str]) -> tuple[dict[str, Any], int]:
+    """Read the metadata, and the number of tensors."""
+    magic, version, tensors, count = _unpacked(file, "<4sIQQ")
+    if magic != b"GGUF" or version not in (2, 3) or count > _MAX_METADATA_ENTRIES:
+        raise ValueError(magic)
+    found: dict[str, Any] = {}
+    for _ in range(count):
+        name = _text(file)
+        found[name] = _value(file, *_unpacked(file, "<I"), wanted=name in lists)
+    return found, tensors
 
 
 def holds_images(facts: dict[str, Any]) -> bool:

@@ -159,7 +159,7 @@ class DiffusionBackend(MediaDelegatingBackend):
         values = {name: one for name, one in work.values.items() if name not in _FILES}
         values |= self.own_defaults(work)
         try:
-            size = await self._measured(work)
+            size = await self.measured(work)
         except errors.PolymuxError:
             return Estimate()  # The job will report the error.
         if size is not None and not ("mask" in work.values and work.operation == "generate_image"):
@@ -175,7 +175,7 @@ class DiffusionBackend(MediaDelegatingBackend):
             float(output["doubt"]),
         )
 
-    async def _measured(self, work: OperationRequest) -> list[int] | None:
+    async def measured(self, work: OperationRequest) -> list[int] | None:
         """Return the size of the request's image; None without an image."""
         file = work.values.get("image")
         if file is None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
+from polymux import errors
 from polymux.engines.diffusion.backend import REMEDIES, DiffusionBackend
 from polymux.engines.media.backend import refuse_unable
+from polymux.engines.sdcpp.engine import WORK, WORK_S
 from polymux.models.roles import assign_models
 from polymux.service.admission import ThroughputEstimator
 from polymux.service.model import Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from polymux.engines.registry import BackendContext
     from polymux.service.backend import Backend
     from polymux.service.model import OperationRequest, OperationResult, ProgressSink
 
+#: Small images take longer per pixel than large ones.
+_DOUBT = 2.0
 #: Fields of the other engine: the value that disables each, and the error message.
 _UNABLE = {
     "refine": ("no_refiner", "this model runs on stable-diffusion.cpp, which has no refiner"),
@@ -26,43 +31,50 @@ _UNABLE = {
 class SdcppBackend(DiffusionBackend):
     """The engine of stable-diffusion.cpp with the media engine in front of it."""
 
-    #: Seconds per megapixel and step of each model, after its first request.
-    _paces: dict[str, ThroughputEstimator]
-
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._paces = {}
+        #: Seconds per megapixel and step of each model, after its first request.
+        self._paces: dict[str, ThroughputEstimator] = {}
 
     def refuse(self, work: OperationRequest) -> None:
         refuse_unable(work, _UNABLE)
         super().refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """Estimate from earlier requests to the model; unknown before the first."""
-        pace, units = self._paces.get(self.model_of(work)), self._units(work)
+        """Estimate the time from earlier requests to the model; unknown before the first."""
+        pace = self._paces.get(self.model_of(work))
         if pace is None:
             return Estimate()
+        try:
+            size = await self.measured(work)
+        except errors.PolymuxError:
+            return Estimate()  # The job will report the error.
+        units = _units({**work.values, **self.own_defaults(work)}, size)
         return Estimate(
-            pace.seconds(units), why=pace.words(units), remedies=REMEDIES[work.operation]
+            pace.seconds(units),
+            why=pace.words(units),
+            remedies=REMEDIES[work.operation],
+            doubt=_DOUBT,
         )
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:
-        began = time.monotonic()
         result = await super().run(work, sink)
-        pace = self._paces.setdefault(
-            self.model_of(work), ThroughputEstimator("megapixel steps", 1.0)
-        )
-        pace.learn(self._units(work), time.monotonic() - began)
+        if result.metrics.get(WORK):
+            pace = ThroughputEstimator("megapixel steps", 1.0)
+            pace = self._paces.setdefault(self.model_of(work), pace)
+            pace.learn(result.metrics[WORK], result.metrics[WORK_S])
         return result
 
-    def _units(self, work: OperationRequest) -> float:
-        values = {**work.values, **self.own_defaults(work)}
-        steps = values.get("num_inference_steps") or values.get("num_inferences_steps") or 1
-        frames = values.get("num_frames") or 1
-        count = values.get("num_outputs") or values.get("batch_size") or 1
-        # A decoder is about as much work as two steps.
-        pixels = float(values["width"] * values["height"] * frames * count)
-        return pixels / 1e6 * (steps + 2)
+
+def _units(values: Mapping[str, Any], size: list[int] | None) -> float:
+    """Return megapixels times steps, as the engine counts them."""
+    width, height = size or (values["width"], values["height"])
+    steps = int(values.get("num_inference_steps") or values.get("num_inferences_steps") or 1)
+    if size is not None:
+        steps = int(steps * float(values.get("prompt_strength", 1.0)))
+    frames = int(values.get("num_frames") or 1)
+    count = int(values.get("num_outputs") or values.get("batch_size") or 1)
+    return float(width * height * frames * count) / 1e6 * (steps + 2)
 
 
 def sdcpp_backend(engine: Backend, context: BackendContext) -> SdcppBackend:

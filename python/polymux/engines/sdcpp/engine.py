@@ -7,6 +7,8 @@ process finds the weights in the page cache.
 from __future__ import annotations
 
 import io
+import logging
+import re
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +30,12 @@ from polymux.engines.diffusion.native_size import Resizer, drawn_size
 from polymux.engines.diffusion.pipelines import ModelSlot, seed_of
 from polymux.engines.diffusion.video import write_frames
 from polymux.engines.sdcpp.models import PARTS, is_checkpoint
+from polymux.models.diffusion_folders import is_lora
 from polymux.models.roles import needed_roles
 from polymux.service.errors import bad_request, engine_failed, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from PIL.Image import Image
 
@@ -40,11 +43,19 @@ if TYPE_CHECKING:
 
     Size = tuple[int, int]
 
+_log = logging.getLogger("polymux.engines")
 #: Networks need sides that are multiples of this.
 _GRID_PX = 64
 _SMALLEST_PX = 64
 #: Fraction of the progress for steps; the rest is decoding and writing.
 _SHARE = 0.95
+#: Larger images are decoded in tiles.
+_UNTILED_PIXELS = 768 * 768
+_LORA = "replicate_weights"
+#: Messages about LoRA weights that are not applied.
+_FAILED_LORA = re.compile(r"lora.*failed|Only \(0 / |incompatible LoRA")
+#: Metrics from which the backend estimates later requests.
+WORK, WORK_S = "work", "work_s"
 _PREVIEW_EVERY_S = 2.0
 _PREVIEW_PX = 192
 #: Schedulers of the API: sampling method and noise schedule of the library.
@@ -78,9 +89,8 @@ class SdcppEngine(Engine):
         Args:
             options: ``models`` (role to facts, as for `polymux.engines.diffusion`, and ``parts``:
                 files beside the main one), ``weights`` (format in memory, a key of `WEIGHTS`;
-                default: that of the file), ``loras``, ``previews`` (default: True),
-                ``max_pixels`` of an output (default: 2048 x 2048), ``upscaler`` and
-                ``upscaler_factor``.
+                default: that of the file), ``previews`` (default: True), ``max_pixels`` of an
+                output (default: 2048 x 2048), ``upscaler`` and ``upscaler_factor``.
 
         Raises:
             NoBackendError: The package cyllama is missing, or an option is invalid.
@@ -103,36 +113,42 @@ class SdcppEngine(Engine):
         self._slots = {role: _slot(role, one) for role, one in options["models"].items()}
         self._parts = {role: one.get("parts", {}) for role, one in options["models"].items()}
         self._context: Any = None
-        self._loaded: Path | None = None
+        self._loaded: tuple[Path, Mapping[str, str]] | None = None
         # The library writes messages and progress to standard output otherwise.
-        self._last_error = ""
+        self._failed_lora = False
         library.set_log_callback(self._log)
         library.set_progress_callback(_ignore)
         return {"weights": weights}
 
     def run(self, request: Request, sink: EngineSink, token: Token) -> Output:
-        role = needed_roles(request.operation, request.variant, request.values)[0]
+        role = request_role(request)
         slot = self._slots.get(role)
         if slot is None:
             raise status_error(errors.NoBackendError, f"no model is assigned to the role {role}")
         slot.tell_of_substitute(sink)
         token.check()
-        began = time.monotonic()
+        context = self._context_of(slot, request.operation)
         steps = _Steps(self._library, sink, previews=self.options.get("previews", True) is True)
         if request.operation == "generate_image":
-            files = self._images(slot, request, sink, token, steps)
+            files = self._images(context, slot, request, sink, token, steps)
         else:
-            files = self._videos(slot, request, sink, token, steps)
-        took_s = max(1e-9, time.monotonic() - began)
-        metrics = {"steps": float(steps.done), "steps_per_s": steps.done / took_s}
-        return Output(files, slot.known_version or hash_of(slot.path), metrics, slot.name)
+            files = self._videos(context, slot, request, sink, token, steps)
+        return Output(files, slot.known_version or hash_of(slot.path), steps.metrics, slot.name)
 
     def _log(self, level: int, text: str) -> None:
-        if level >= self._library.LogLevel.ERROR:
-            self._last_error = text.strip()
+        # Only for the log of the server, because messages contain paths.
+        if level >= self._library.LogLevel.WARN:
+            _log.warning("stable-diffusion.cpp: %s", text.strip())
+            self._failed_lora |= _FAILED_LORA.search(text) is not None
 
     def _images(
-        self, slot: ModelSlot, request: Request, sink: EngineSink, token: Token, steps: _Steps
+        self,
+        context: Any,
+        slot: ModelSlot,
+        request: Request,
+        sink: EngineSink,
+        token: Token,
+        steps: _Steps,
     ) -> list[Produced]:
         values = request.values
         image, mask = picture_of(request, "image"), picture_of(request, "mask")
@@ -162,13 +178,16 @@ class SdcppEngine(Engine):
                 given.set_init_image(self._own(stretched(image, drawn)))
             if mask is not None:
                 given.set_mask_image(self._own(stretched(mask, drawn)))
-            if image is not None and strength == 0:
-                sink.warn("prompt_strength=0: too low, so the image is not changed")
+            if image is not None and int(int(values["num_inference_steps"]) * strength) == 0:
+                sink.warn(f"prompt_strength={strength:g}: too low, so the image is not changed")
                 made = image
             else:
-                with steps.of(number, count):
-                    (made,) = self._made(slot, "generate_with_params", given)
-            made = resizer.resized(made, size)
+                with steps.of(number, count, drawn):
+                    (made,) = self._made(context.generate_with_params, slot, given)
+                if self._failed_lora:
+                    raise _unfit_lora()
+            is_cut = slot.native_size is None and image is None
+            made = _cut(made, size) if is_cut else resizer.resized(made, size)
             if mask is not None and image is not None:
                 made = composite(made, image, mask)
             token.check()
@@ -178,7 +197,13 @@ class SdcppEngine(Engine):
         return files
 
     def _videos(
-        self, slot: ModelSlot, request: Request, sink: EngineSink, token: Token, steps: _Steps
+        self,
+        context: Any,
+        slot: ModelSlot,
+        request: Request,
+        sink: EngineSink,
+        token: Token,
+        steps: _Steps,
     ) -> list[Produced]:
         import numpy
 
@@ -203,8 +228,10 @@ class SdcppEngine(Engine):
                 "sample_steps": asked,
                 "cfg_scale": max(1.0, float(values["guidance_scale"])),
             }
-            with steps.of(number, count):
-                made = self._made(slot, "generate_video", **given)
+            with steps.of(number, count, drawn, worked):
+                made = self._made(context.generate_video, slot, **given)
+            if slot.native_size is None:
+                made = [_cut(one, size) for one in made]
             shown = (numpy.asarray(resizer.resized(one, size)) for one in made[:frames])
             name = f"video-{number + 1}.mp4"
             files.append(write_frames(shown, size, frames, fps, name, sink, token))
@@ -247,43 +274,63 @@ class SdcppEngine(Engine):
             sample_method=method,
             scheduler=schedule,
         )
-        file = values.get("replicate_weights" + FILE)
+        self._failed_lora = False
+        file = values.get(_LORA + FILE)
         if file is not None:
+            _check_lora(file.path)
             made.set_loras([{"path": str(file.path), "multiplier": float(values["lora_scale"])}])
             sink.log(f"using LoRA weights with lora_scale={values['lora_scale']:g}")
+        if "taesd" not in self._parts[request_role(request)]:
+            # The memory of a decoder grows with the pixels.
+            made.vae_tiling_enabled = drawn[0] * drawn[1] > _UNTILED_PIXELS
         return made
 
     def _own(self, picture: Image) -> Any:
         return self._library.SDImage.from_pil(picture)
 
-    def _made(self, slot: ModelSlot, method: str, *given: Any, **named: Any) -> list[Image]:
+    def _made(
+        self, generate: Callable[..., Any], slot: ModelSlot, *given: Any, **named: Any
+    ) -> list[Image]:
         """Run the library.
 
         Raises:
             InternalServerError: It failed (code ``engine_failed``).
-            NoBackendError: The model cannot be loaded.
         """
-        context = self._context_of(slot)
-        self._last_error = ""
         try:
-            made = getattr(context, method)(*given, **named)
-            return [one.to_pil().convert("RGB") for one in made]
+            return [one.to_pil().convert("RGB") for one in generate(*given, **named)]
         except (RuntimeError, ValueError) as error:
-            raise engine_failed(
-                f"stable-diffusion.cpp failed with {slot.name}: {self._last_error or error}"
-            ) from error
+            _log.exception("stable-diffusion.cpp failed")
+            raise engine_failed(f"stable-diffusion.cpp failed with model {slot.name}") from error
 
-    def _context_of(self, slot: ModelSlot) -> Any:
-        if self._loaded == slot.path:
-            return self._context
-        if self._context is not None:
-            self._context.close()
+    def _context_of(self, slot: ModelSlot, operation: str) -> Any:
+        """Load a model, unless it is loaded.
+
+        Raises:
+            NoBackendError: It cannot be loaded, or not be used for the operation.
+        """
+        parts = self._parts[slot.role]
+        if self._loaded != (slot.path, parts):
+            if self._context is not None:
+                self._context.close()
             self._context = self._loaded = None
+            self._context = self._load(slot, parts)
+            self._loaded = slot.path, parts
+        context = self._context
+        is_video = operation == "generate_video"
+        if not (
+            context.supports_video_generation if is_video else context.supports_image_generation
+        ):
+            raise status_error(
+                errors.NoBackendError,
+                f"model {slot.name} cannot generate {'videos' if is_video else 'images'}",
+            )
+        return context
+
+    def _load(self, slot: ModelSlot, parts: Mapping[str, str]) -> Any:
         library = self._library
-        path, parts = slot.path, self._parts[slot.role]
-        main = "model_path" if is_checkpoint(path) else "diffusion_model_path"
+        main = "model_path" if is_checkpoint(slot.path) else "diffusion_model_path"
         settings = library.SDContextParams(n_threads=threads(), vae_decode_only=False)
-        setattr(settings, main, str(path))
+        setattr(settings, main, str(slot.path))
         for part in PARTS:
             if part in parts:
                 setattr(settings, f"{part}_path", str(parts[part]))
@@ -293,18 +340,17 @@ class SdcppEngine(Engine):
         settings.rng_type = settings.sampler_rng_type = library.RngType.CPU
         # Both need less time and memory on CPUs.
         settings.diffusion_flash_attn = settings.diffusion_conv_direct = True
+        settings.vae_conv_direct = "taesd" not in parts
         settings.enable_mmap = True
         settings.free_params_immediately = False
         try:
-            self._context = library.SDContext(settings)
+            return library.SDContext(settings)
         except (OSError, ValueError, RuntimeError) as error:
+            _log.exception("cannot load a model")
             raise status_error(
                 errors.NoBackendError,
-                f"model {slot.name} cannot be loaded by stable-diffusion.cpp: "
-                f"{self._last_error or error}",
+                f"model {slot.name} cannot be loaded by stable-diffusion.cpp (the log says why)",
             ) from error
-        self._loaded = slot.path
-        return self._context
 
 
 def _slot(role: str, facts: Mapping[str, Any]) -> ModelSlot:
@@ -321,35 +367,80 @@ def _slot(role: str, facts: Mapping[str, Any]) -> ModelSlot:
     )
 
 
+def request_role(request: Request) -> str:
+    return needed_roles(request.operation, request.variant, request.values)[0]
+
+
+def _cut(picture: Image, size: Size) -> Image:
+    """Cut the middle out of an image that was drawn larger."""
+    left, top = (picture.width - size[0]) // 2, (picture.height - size[1]) // 2
+    return picture.crop((left, top, left + size[0], top + size[1]))
+
+
+def _check_lora(path: Path) -> None:
+    """Check a file of the request before the library reads it.
+
+    Raises:
+        BadRequestError: It has no LoRA weights in safetensors format.
+    """
+    try:
+        is_fit = is_lora(path)
+    except (errors.InvalidRequestError, OSError):
+        is_fit = False
+    if not is_fit:
+        raise _unfit_lora()
+
+
+def _unfit_lora() -> errors.APIStatusError:
+    return bad_request(
+        f"{_LORA}: the file has no LoRA weights for this model in safetensors format", param=_LORA
+    )
+
+
 def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
 class _Steps:
-    """Counts the steps of a request, and sends its progress and previews."""
+    """Counts the steps of a request and their time, and sends progress and previews."""
 
     def __init__(self, library: Any, sink: EngineSink, *, previews: bool) -> None:
         self._library, self._sink, self._previews = library, sink, previews
         self._previewed_at = time.monotonic()
-        self.done = 0
+        self._done, self._took_s, self._megapixels = 0, 0.0, 0.0
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Also ``work``: megapixels times steps, where decoding counts as two steps."""
+        return {
+            "steps": float(self._done),
+            "steps_per_s": self._done / max(1e-9, self._took_s),
+            WORK: self._megapixels,
+            WORK_S: self._took_s,
+        }
 
     @contextmanager
-    def of(self, number: int, count: int) -> Iterator[None]:
+    def of(self, number: int, count: int, size: Size, frames: int = 1) -> Iterator[None]:
         """Watch the library while it makes one of several outputs."""
+        before = self._done
 
         def on_step(step: int, steps: int, _: float) -> None:
-            self.done += 1
-            self._sink.report(_SHARE * (number + min(1.0, step / max(1, steps))) / count)
+            if step >= 1:
+                self._done += 1
+                self._sink.report(_SHARE * (number + min(1.0, step / max(1, steps))) / count)
 
         library = self._library
         library.set_progress_callback(on_step)
         if self._previews:
             library.set_preview_callback(self._preview, mode=library.PreviewMode.PROJ)
+        began = time.monotonic()
         try:
             yield
         finally:
+            self._took_s += time.monotonic() - began
             library.set_progress_callback(_ignore)
             library.set_preview_callback(None)
+        self._megapixels += size[0] * size[1] * frames / 1e6 * (self._done - before + 2)
 
     def _preview(self, _: int, frames: list[Any], is_noisy: bool) -> None:  # noqa: FBT001
         now = time.monotonic()

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name
+from polymux.engines.chat.gguf import gguf_tensors
 from polymux.errors import InvalidRequestError
-from polymux.models.diffusion_folders import IN_CHECKPOINT, tensors
+from polymux.models.diffusion_folders import IN_CHECKPOINT, INDEX, tensors
 from polymux.models.families import Layout, is_image_gguf
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: Names of files begin with these: a checkpoint, or the network that removes noise.
@@ -28,6 +31,10 @@ _FILE = re.compile(
     rf"(?P<part>{'|'.join((CHECKPOINT, NETWORK, *PARTS))})([._-].*)?\.(gguf|safetensors)"
 )
 
+_SUFFIXES = (".gguf", ".safetensors")
+#: Tensors of text encoders begin with these.
+_ENCODERS = ("cond_stage_model.", "conditioner.", "text_encoders.", "te.", "te1.")
+
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
     """Whether the main file of a model has all parts. Others name it as only the network."""
@@ -39,16 +46,17 @@ def layout(path: Path, family: str) -> Layout | None:
     """Detect a model at `path`; None if there is none.
 
     Raises:
-        InvalidRequestError: A directory has several files for a part.
+        InvalidRequestError: A directory has several files for a part, or a file has only the
+            network of a model.
     """
     if path.is_file():
-        if not _is_whole(path):
-            return None
-        return Layout(family, path.parent, (path.name,), {"model": path.name})
+        return _whole(path, family)
+    if any((path / one).exists() for one in (INDEX, "config.json")):
+        return None  # A model for diffusers or transformers.
     found: dict[str, str] = {}
     for file in sorted(one for one in path.iterdir() if one.is_file()):
         named = _FILE.fullmatch(file.name)
-        if named is None:
+        if named is None or (named["part"] == CHECKPOINT and not _encodes(file)):
             continue
         part = "model" if named["part"] == NETWORK else named["part"]
         if part in found:
@@ -59,16 +67,36 @@ def layout(path: Path, family: str) -> Layout | None:
         found[part] = file.name
     if "model" in found:
         return Layout(family, path, tuple(found.values()), found)
-    files = [one for one in path.iterdir() if one.is_file() and _is_whole(one)]
-    return layout(files[0], family) if len(files) == 1 else None
+    files = [one for one in path.iterdir() if one.is_file() and one.suffix in _SUFFIXES]
+    return _whole(files[0], family) if len(files) == 1 else None
 
 
-def _is_whole(path: Path) -> bool:
+def _whole(path: Path, family: str) -> Layout | None:
+    if not _has_network(path):
+        return None
+    if not _encodes(path):
+        raise InvalidRequestError(
+            f"{display_name(os.fspath(path))} has only the network of a model. Put it into a "
+            "folder as diffusion_model.gguf or diffusion_model.safetensors, with the other parts "
+            "(see docs/reference/models.md)"
+        )
+    return Layout(family, path.parent, (path.name,), {"model": path.name})
+
+
+def _has_network(path: Path) -> bool:
     if path.suffix == ".gguf":
         return is_image_gguf(path)
+    return any(name.startswith(IN_CHECKPOINT) for name in _names(path))
+
+
+def _encodes(path: Path) -> bool:
+    """Whether a file has a text encoder, like all complete models."""
+    return any(name.startswith(_ENCODERS) for name in _names(path))
+
+
+def _names(path: Path) -> Iterable[str]:
+    """Return the names of the tensors in a file; empty if it has another format."""
     try:
-        return path.suffix == ".safetensors" and any(
-            name.startswith(IN_CHECKPOINT) for name in tensors(path)
-        )
-    except InvalidRequestError:
-        return False
+        return gguf_tensors(path) if path.suffix == ".gguf" else tensors(path)
+    except (OSError, ValueError, KeyError, struct.error, InvalidRequestError):
+        return ()

@@ -20,7 +20,7 @@ from polymux.models.families import layout_of
 from polymux.models.folder import ModelsFolder
 from polymux.models.roles import assign_models, use
 from polymux.runtime.settings import EngineSettings
-from support import diffusion, sdcpp_models
+from support import diffusion, repositories, sdcpp_models
 
 SMALL = {"width": 64, "height": 64, "num_inference_steps": 2, "seed": 3, "guidance_scale": 1.0}
 ONE_STEP = {
@@ -100,6 +100,29 @@ def test_strength_and_masks(engine: SdcppEngine, sink: diffusion.HeardSink, tmp_
     )
     assert (pixels(masked)[:, 32:] == pixels(before)[:, 32:]).all()
     assert (pixels(masked)[:, :32] != pixels(before)[:, :32]).any()
+    # Fewer than one step changes nothing.
+    weakest = painted(engine, sink, num_inference_steps=2, prompt_strength=0.4, **given)
+    assert (pixels(weakest) == pixels(before)).all()
+
+
+def test_what_is_no_lora(engine: SdcppEngine, sink: diffusion.HeardSink, tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    page.write_text("<html></html>")
+    other = tmp_path / "other"
+    other.write_bytes(repositories.safetensors(unet__lora_A=(2,)))
+    for file in (page, other):
+        given = {"replicate_weights_file": diffusion.upload(file)}
+        with pytest.raises(errors.BadRequestError, match="replicate_weights"):
+            painted(engine, sink, **given)
+
+
+def test_a_model_for_images_makes_no_video(model: Path, sink: diffusion.HeardSink) -> None:
+    engine = SdcppEngine()
+    models = assign_models({"video:xl": str(model)}, family="sdcpp").models
+    engine.load({"models": models})
+    work = diffusion.request("generate_video", prompt="waves", video_model="xl", seed=1)
+    with pytest.raises(errors.NoBackendError, match="videos"):
+        engine.run(work, sink, diffusion.token())
 
 
 def test_weights_in_other_formats(model: Path, sink: diffusion.HeardSink) -> None:
@@ -176,6 +199,21 @@ def test_models_are_found_by_their_files(model: Path, tmp_path: Path) -> None:
         with pytest.raises(errors.InvalidRequestError, match=role):
             use("quick", [role], folder)
     assert layout_of(model / "model.gguf").family == "sdcpp"
+    # Parts may include a language model. A network alone is not a model.
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("diffusion_model.gguf", "llm.gguf"):
+        (parts / name).write_bytes(b"GGUF")
+    assert layout_of(parts).family == "sdcpp"
+    network = tmp_path / "network.safetensors"
+    network.write_bytes(repositories.safetensors(model__diffusion_model__x=(2,)))
+    with pytest.raises(errors.InvalidRequestError, match="network"):
+        layout_of(network)
+    # Folders for other engines may have a file with this name.
+    pipeline = repositories.write(tmp_path / "pipeline", repositories.pipeline())
+    whole = repositories.safetensors(model__diffusion_model__x=(2,), cond_stage_model__x=(2,))
+    (pipeline / "model.safetensors").write_bytes(whole)
+    assert layout_of(pipeline).family == "diffusion"
     (model / "vae.gguf").touch()
     (model / "vae-2.gguf").touch()
     try:
