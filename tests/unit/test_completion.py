@@ -21,7 +21,7 @@ CASES = {
     "predictions ": ["list", "get", "cancel", "wait"],
     "predictions wait --ou": ["--output-dir"],
     "completion ": [*SHELLS],
-    "models add x --family ": ["chat", "speech", "upscale", "diffusion"],
+    "models add x --family ": ["chat", "speech", "upscale", "diffusion", "sdcpp"],
     "request ": NAMES,
     "operations read": ["read-text"],
     "stt talk.wav --format ": ["txt", "srt", "vtt", "json"],

@@ -221,7 +221,7 @@ def test_the_check_looks_for_models(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_the_documentation_names_all_options() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/models.md").read_text()
     section = page.partition("## Engine options\n")[2].partition("\n## ")[0]
-    diffusion = section.partition("### diffusion\n")[2]
+    diffusion = section.partition("### diffusion\n")[2].partition("\n### ")[0]
     for family in ENGINES:
         (row,) = re.findall(rf"^\| `{family}` \| (.+) \|$", section, re.MULTILINE)
         names = re.findall(r"`(\w+)`", row)
