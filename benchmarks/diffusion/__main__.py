@@ -92,20 +92,9 @@ def _engine(model: Path, device: str) -> Any:
 
 
 def _ours(engine: Any, given: argparse.Namespace) -> None:
-    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.base import Request, Token
 
-    class Drafts(EngineSink):
-        def log(self, line: str) -> None:
-            pass
-
-        def report(self, progress: float) -> None:
-            pass
-
-        def chunk(self, data: Any) -> None:
-            pass
-
-        def draft(self, expected_bytes: int = 0) -> Path:  # noqa: ARG002 - as engines call it
-            return Path(tempfile.mkdtemp()) / "draft"
+    from benchmarks.diffusion.drafts import Drafts
 
     values = {
         "prompt": "a lighthouse at dusk",

@@ -43,7 +43,7 @@ def build(shape: str, folder: Path) -> Path:
     from transformers import CLIPTextModel, CLIPTextModelWithProjection
 
     torch.manual_seed(0)
-    words = _tokenizer(folder / "words")
+    words = tokenizer(folder / "words")
     shared: dict[str, Any] = {
         "unet": UNet2DConditionModel(sample_size=64, **_UNETS[shape]),
         "vae": AutoencoderKL(
@@ -86,7 +86,7 @@ def _text_config(width: int, layers: int) -> Any:
     )
 
 
-def _tokenizer(folder: Path) -> Any:
+def tokenizer(folder: Path) -> Any:
     """Return a byte-level tokenizer. Speed does not depend on the vocabulary."""
     from transformers import CLIPTokenizer
 

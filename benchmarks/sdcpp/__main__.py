@@ -13,7 +13,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -72,7 +71,7 @@ def make() -> None:
     from safetensors.torch import save_file
     from transformers import CLIPTextConfig, CLIPTextModel
 
-    from benchmarks.diffusion.models import _tokenizer
+    from benchmarks.diffusion.models import tokenizer
 
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
@@ -94,7 +93,7 @@ def make() -> None:
     ).half()  # fmt: skip
     parts = {"unet": unet, "te.text_model": words, "vae": vae}
     StableDiffusionPipeline(
-        unet=unet, text_encoder=words, vae=decoder, tokenizer=_tokenizer(FOLDER / "words"),
+        unet=unet, text_encoder=words, vae=decoder, tokenizer=tokenizer(FOLDER / "words"),
         scheduler=EulerDiscreteScheduler(timestep_spacing="trailing"), safety_checker=None,
         feature_extractor=None, requires_safety_checker=False,
     ).save_pretrained(FOLDER / "torch")  # fmt: skip
@@ -128,21 +127,10 @@ def write_gguf(path: Path, parts: dict[str, Any], name: str) -> None:
 
 def run(name: str) -> dict[str, float]:
     """Make two images in this process. Return their seconds, and the peak of memory in bytes."""
-    from polymux.engines.base import EngineSink, Request, Token
+    from polymux.engines.base import Request, Token
     from polymux.models.roles import assign_models
 
-    class Drafts(EngineSink):
-        def log(self, line: str) -> None:
-            pass
-
-        def report(self, progress: float) -> None:
-            pass
-
-        def chunk(self, data: Any) -> None:
-            pass
-
-        def draft(self, expected_bytes: int = 0) -> Path:  # noqa: ARG002 - as engines call it
-            return Path(tempfile.mkdtemp()) / "draft"
+    from benchmarks.diffusion.drafts import Drafts
 
     os.environ.setdefault("POLYMUX_THREADS", str(os.cpu_count() or 1))
     family = "diffusion" if name == "torch" else "sdcpp"

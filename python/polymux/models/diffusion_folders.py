@@ -69,11 +69,9 @@ class Weights(NamedTuple):
 def pipeline_class(folder: Path) -> str:
     """Return the class of a directory's pipeline; empty if its index is missing or invalid."""
     try:
-        with (folder / INDEX).open("rb") as file:
-            index = json.loads(file.read(_LARGEST_JSON_BYTES))
-    except (OSError, ValueError, RecursionError):
+        found = _json(folder / INDEX).get("_class_name")
+    except PermissionError:
         return ""
-    found = index.get("_class_name") if isinstance(index, dict) else None
     return found if isinstance(found, str) else ""
 
 

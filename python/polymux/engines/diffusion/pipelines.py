@@ -66,6 +66,21 @@ class ModelSlot:
     native_size: tuple[int, int] | None = None
     known_vae_factor: int | None = None
 
+    @classmethod
+    def of(cls, role: str, facts: Mapping[str, Any]) -> ModelSlot:
+        """Create it from a model's facts in the engine's option ``models``."""
+        size = facts.get("native_size")
+        return cls(
+            role,
+            str(facts.get("name", "")),
+            Path(facts["path"]),
+            str(facts.get("instead_of", "")),
+            str(facts.get("version", "")),
+            facts.get("is_small") is True,
+            tuple(size) if size else None,
+            facts.get("vae_factor"),
+        )
+
     @property
     def version(self) -> str:
         """SHA-256 of the largest file. It is computed once if the manifest does not have it."""
@@ -138,17 +153,7 @@ class PipelineManager:
         self.untiled_pixels = int(options.get("untiled_pixels", _UNTILED_PIXELS))
         self.shows_previews = options.get("previews", True) is True
         self._slots = {
-            role: ModelSlot(
-                role,
-                str(one.get("name", "")),
-                Path(one["path"]),
-                str(one.get("instead_of", "")),
-                str(one.get("version", "")),
-                one.get("is_small") is True,
-                tuple(one["native_size"]) if one.get("native_size") else None,
-                one.get("vae_factor"),
-            )
-            for role, one in dict(options.get("models", {})).items()
+            role: ModelSlot.of(role, one) for role, one in dict(options.get("models", {})).items()
         }
         #: Directory to its loaded components, least recently used first.
         self._loaded: dict[Path, dict[str, Any]] = {}

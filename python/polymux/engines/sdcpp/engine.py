@@ -11,7 +11,6 @@ import logging
 import re
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
@@ -36,6 +35,7 @@ from polymux.service.errors import bad_request, engine_failed, status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from PIL.Image import Image
 
@@ -110,7 +110,7 @@ class SdcppEngine(Engine):
             )
         self._weights = WEIGHTS[weights]
         self._max_pixels = int(options.get("max_pixels", 2048 * 2048))
-        self._slots = {role: _slot(role, one) for role, one in options["models"].items()}
+        self._slots = {role: ModelSlot.of(role, one) for role, one in options["models"].items()}
         self._parts = {role: one.get("parts", {}) for role, one in options["models"].items()}
         self._context: Any = None
         self._loaded: tuple[Path, Mapping[str, str]] | None = None
@@ -351,20 +351,6 @@ class SdcppEngine(Engine):
                 errors.NoBackendError,
                 f"model {slot.name} cannot be loaded by stable-diffusion.cpp (the log says why)",
             ) from error
-
-
-def _slot(role: str, facts: Mapping[str, Any]) -> ModelSlot:
-    size = facts.get("native_size")
-    return ModelSlot(
-        role,
-        str(facts.get("name", "")),
-        Path(facts["path"]),
-        str(facts.get("instead_of", "")),
-        str(facts.get("version", "")),
-        facts.get("is_small") is True,
-        tuple(size) if size else None,
-        facts.get("vae_factor"),
-    )
 
 
 def request_role(request: Request) -> str:
