@@ -2,6 +2,7 @@
 
 import { announce, button, empty, failure, fill, icon, make, skeleton } from "./dom.js";
 import { drawKeyButton, onKey, openKeyDialog } from "./key.js";
+import { drawLanguageButton } from "./language.js";
 import { ask, key, onUnauthorized } from "./server.js";
 import { drawThemeButton } from "./theme.js";
 import { showAdministration } from "./admin.js";
@@ -10,7 +11,7 @@ import { isAnyRunning, onChange } from "./conversations.js";
 import { drawCount, showJobs, resumeJobs } from "./jobs.js";
 import { showPlayground } from "./playground.js";
 import { showSongs } from "./songs.js";
-import { t } from "./texts.js";
+import { onLanguage, t, translated } from "./texts.js";
 
 const PLACES = {
 	playground: { title: "Playground", icon: "play", show: showPlayground },
@@ -62,7 +63,7 @@ async function open({ focus = true } = {}) {
 	try {
 		if (!shared.operations) {
 			fill(content, skeleton(6));
-			shared.operations = await ask("api/v1/operations");
+			shared.operations = translated(await ask("api/v1/operations"));
 		}
 		if (mine !== turn) return;
 		content.replaceChildren();
@@ -106,6 +107,21 @@ async function offerAdministration() {
 	}
 }
 
+/** The texts around the views. */
+function drawFrame() {
+	document.querySelector(".skip").textContent = t("skip");
+	document.querySelector("nav").setAttribute("aria-label", t("navigation"));
+}
+
+/** Draws everything in another language. */
+function languageChanged() {
+	shared.operations = null;
+	drawFrame();
+	drawKeyButton(keyButton);
+	drawThemeButton(document.getElementById("theme-button"));
+	open({ focus: false });
+}
+
 function keyChanged() {
 	shared.operations = null;
 	drawKeyButton(keyButton);
@@ -124,6 +140,9 @@ addEventListener("hashchange", () => location.hash !== "#content" && open());
 for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
 for (const kind of ["offline", "online"]) addEventListener(kind, () => drawHealth());
 onChange(({ isText }) => !isText && drawChatting());
+onLanguage(languageChanged);
+drawFrame();
+drawLanguageButton(document.getElementById("language-button"));
 drawThemeButton(document.getElementById("theme-button"));
 drawKeyButton(keyButton);
 drawHealth();

@@ -8,7 +8,7 @@ import { askFor, confirmed } from "./dialogs.js";
 import { growing, markdown } from "./markdown.js";
 import { isPermanent, written } from "./storage.js";
 import { seconds } from "./text.js";
-import { t } from "./texts.js";
+import { number, t } from "./texts.js";
 
 const CHATS = ["chat", "free_chat"];
 /** Messages that are drawn at once. Earlier ones are added when the user scrolls up. */
@@ -410,7 +410,7 @@ class Bubble {
 
 function measured({ usage, seconds: took, firstSeconds, model }) {
 	const tokens = usage?.completion_tokens;
-	const speed = tokens > 1 && took > firstSeconds && `${((tokens - 1) / (took - firstSeconds)).toFixed(1)} tokens/s`;
+	const speed = tokens > 1 && took > firstSeconds && t("tokensPerSecond", { speed: number((tokens - 1) / (took - firstSeconds), 1) });
 	const used = tokens !== undefined && t("tokens", { input: usage.prompt_tokens ?? 0, output: tokens });
 	return [model, used, speed, seconds(took)].filter(Boolean).join(" · ");
 }

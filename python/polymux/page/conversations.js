@@ -3,6 +3,7 @@
 import { ask } from "./server.js";
 import * as storage from "./storage.js";
 import { streamed } from "./streaming.js";
+import { t } from "./texts.js";
 
 const SAVED_EVERY_MS = 1000;
 const LONGEST_TITLE = 60;
@@ -237,7 +238,7 @@ export async function chatModels() {
 /** A conversation as Markdown. */
 export function asMarkdown(conversation, { names }) {
 	const parts = conversation.path().map((one) => {
-		const images = typeof one.content === "string" ? [] : one.content.filter((part) => part.image_url).map(() => "(image)");
+		const images = typeof one.content === "string" ? [] : one.content.filter((part) => part.image_url).map(() => t("exportedImage"));
 		return [`## ${names[one.role]}`, ...images, thought(storage.written(one)).text].filter(Boolean).join("\n\n");
 	});
 	return `${[`# ${conversation.record.title}`, ...parts].join("\n\n")}\n`;

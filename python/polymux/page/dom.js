@@ -1,6 +1,8 @@
 // Helpers that build DOM elements. Text becomes text nodes. The page never parses HTML, because text
 // from models and servers is untrusted.
 
+import { t } from "./texts.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 const ICONS = {
@@ -28,6 +30,7 @@ const ICONS = {
 	again: "M20 12a8 8 0 1 1-3-6l3 2m0-5v5h-5",
 	left: "M15 5l-7 7 7 7",
 	right: "M9 5l7 7-7 7",
+	globe: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M3 12h18M12 3c4 4 4 14 0 18M12 3c-4 4-4 14 0 18",
 	open: "M14 4h6v6m0-6l-9 9M18 14v6H4V6h6",
 };
 
@@ -86,16 +89,16 @@ export function announce(words) {
 }
 
 /** A button that copies the text that `text()` returns to the clipboard. */
-export function copyButton(text, words = "Copy") {
+export function copyButton(text, words = t("copy")) {
 	const made = button(words, {
 		name: "copy",
 		class: "quiet",
 		async onclick() {
 			try {
 				await navigator.clipboard.writeText(text());
-				notify("Copied");
+				notify(t("copied"));
 			} catch {
-				notify("Copying failed");
+				notify(t("copyFailed"));
 			}
 		},
 	});
@@ -145,12 +148,12 @@ export function empty(name, title, ...more) {
 /** A placeholder while content loads. */
 export function skeleton(lines = 3) {
 	const bars = Array.from({ length: lines }, () => make("div.bar"));
-	return make("div.skeleton", { role: "status" }, make("span.unseen", "Loading"), ...bars);
+	return make("div.skeleton", { role: "status" }, make("span.unseen", t("loading")), ...bars);
 }
 
 /** An error: the message, the code and the request ID. */
 export function failure(error) {
-	const notes = [error.code, error.requestId && `request ${error.requestId}`].filter(Boolean);
+	const notes = [error.code, error.requestId && t("request", { id: error.requestId })].filter(Boolean);
 	return make(
 		"div.failure",
 		{ role: "alert" },

@@ -3,6 +3,7 @@
 import { inline } from "./markdown.js";
 import { button, complain, fill, icon, make, player } from "./dom.js";
 import { bytes } from "./text.js";
+import { t } from "./texts.js";
 
 const ACCEPTED = { audio: "audio/*,video/*", image: "image/*", video: "video/*" };
 /** Names of text fields that get a multi-line input. */
@@ -12,13 +13,17 @@ let count = 0;
 /** Describes the allowed values: the range with its unit, and the step. */
 function bounds(field) {
 	const known = (one) => (one ?? null) !== null;
-	const unit = field.unit ? ` ${field.unit}` : "";
-	const isClosed = known(field.minimum) && known(field.maximum) && !field.exclusive_minimum && !field.exclusive_maximum;
-	const low = known(field.minimum) && `${field.exclusive_minimum ? "above" : "at least"} ${field.minimum}`;
-	const high = known(field.maximum) && `${field.exclusive_maximum ? "below" : "at most"} ${field.maximum}`;
-	const range = isClosed ? `from ${field.minimum} to ${field.maximum}` : [low, high].filter(Boolean).join(" and ");
-	const step = field.multiple_of && `a multiple of ${field.multiple_of}`;
-	return [range ? range + unit : unit && `in${unit}`, step].filter(Boolean).join(", ");
+	const [low, high] = [field.minimum, field.maximum];
+	const unit = field.unit ?? "";
+	const withUnit = (words) => (unit ? `${words} ${unit}` : words);
+	const range = {
+		"true true": () => (field.exclusive_minimum ? t("aboveAndAtMost", { low, high }) : field.exclusive_maximum ? t("atLeastAndBelow", { low, high }) : t("range", { low, high })),
+		"true false": () => t(field.exclusive_minimum ? "above" : "atLeast", { limit: low }),
+		"false true": () => t(field.exclusive_maximum ? "below" : "atMost", { limit: high }),
+		"false false": () => "",
+	}[`${known(low)} ${known(high)}`]();
+	const step = field.multiple_of && t("step", { step: field.multiple_of });
+	return [range ? withUnit(range) : unit && t("inUnit", { unit }), step].filter(Boolean).join(", ");
 }
 
 function numbered(field, more) {
@@ -30,8 +35,8 @@ function numbered(field, more) {
 }
 
 function chosen(field, more) {
-	const none = field.default === null && make("option", { value: "" }, field.required ? "Choose…" : "Not set");
-	const options = field.choices.map((one) => make("option", { value: String(one), selected: one === field.default }, String(one)));
+	const none = field.default === null && make("option", { value: "" }, t(field.required ? "choose" : "notSet"));
+	const options = field.choices.map((one) => make("option", { value: String(one), selected: one === field.default }, field.labels?.[one] ?? String(one)));
 	const input = make("select", more, none, ...options);
 	const read = () => {
 		const one = field.choices.find((choice) => String(choice) === input.value);
@@ -60,7 +65,7 @@ function structured(field, more) {
 		try {
 			return JSON.parse(input.value);
 		} catch (error) {
-			throw Object.assign(new Error(`${field.name}: invalid JSON: ${error.message}`), { param: field.name });
+			throw Object.assign(new Error(t("invalidJson", { name: field.name, reason: error.message })), { param: field.name });
 		}
 	};
 	return { input, read };
@@ -71,14 +76,14 @@ function messages(field, more) {
 	const rows = make("div.stack");
 	const roles = field.items.object.fields.find((one) => one.name === "role").choices ?? ["system", "user", "assistant"];
 	const add = (role, first) => {
-		const who = make("select", { "aria-label": "Role" }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
-		const content = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": "Content" }) });
-		const row = make("div.message-row", who, content, button("Remove message", { name: "cross", small: true, onclick: () => row.remove() }));
+		const who = make("select", { "aria-label": t("role") }, ...roles.map((one) => make("option", { value: one, selected: one === role }, one)));
+		const content = make("textarea", { rows: 2, required: true, ...(first ? more : { "aria-label": t("content") }) });
+		const row = make("div.message-row", who, content, button(t("removeMessage"), { name: "cross", small: true, onclick: () => row.remove() }));
 		rows.append(row);
 		return content;
 	};
 	const input = add("user", true);
-	const element = make("div.stack", rows, button("Add message", { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
+	const element = make("div.stack", rows, button(t("addMessage"), { name: "plus", class: "quiet", onclick: () => add("user").focus() }));
 	const read = () => [...rows.children].map((row) => ({ role: row.children[0].value, content: row.children[1].value }));
 	return { input, element, read };
 }
@@ -87,7 +92,7 @@ function messages(field, more) {
 function filed(field, more) {
 	const input = make("input.unseen", { type: "file", accept: ACCEPTED[field.media], ...more });
 	const shown = make("div.picked");
-	const prompt = make("span", make("strong", "Choose a file"), " or drop it here");
+	const prompt = make("span", make("strong", t("chooseFile")), " ", t("dropFile"));
 	const drop = make("div.drop", icon("up"), prompt, shown, input);
 	let url = null;
 	const draw = () => {
@@ -97,7 +102,7 @@ function filed(field, more) {
 		drop.classList.toggle("filled", Boolean(file));
 		if (!file) return fill(shown);
 		url = URL.createObjectURL(file);
-		const clear = button("Remove file", { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
+		const clear = button(t("removeFile"), { name: "cross", small: true, onclick: () => ((input.value = ""), draw(), input.focus()) });
 		fill(shown, preview(file, url), make("span", file.name, make("span.note", ` ${bytes(file.size)}`)), clear);
 	};
 	input.addEventListener("change", draw);
@@ -117,7 +122,7 @@ function preview(file, url) {
 	const kind = file.type.split("/")[0];
 	if (kind === "image") return make("img.thumb", { src: url, alt: "" });
 	const shown = { audio: "audio", video: "video.thumb" }[kind];
-	return shown ? player(shown, url, `Play ${file.name}`) : icon("check");
+	return shown ? player(shown, url, t("playFile", { name: file.name })) : icon("check");
 }
 
 function kindOf(field) {
@@ -142,9 +147,9 @@ export function control(field) {
 		placeholder: isShown && String(known),
 	};
 	const { input, element = input, read, beside } = kindOf(field)(field, more);
-	const label = make("label", { for: id }, field.title, field.required && make("span.needed", " required"));
+	const label = make("label", { for: id }, field.title, field.required && make("span.needed", " ", t("required")));
 	const limits = bounds(field);
-	const hint = make("p.hint", { id: `${id}-hint` }, inline(field.doc ?? ""), limits && make("span", ` ${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`));
+	const hint = make("p.hint", { id: `${id}-hint` }, inline(field.doc ?? ""), limits && make("span", ` ${limits}.`));
 	const error = make("p.field-error", { id: `${id}-error` });
 	const parts = beside ? [make("div.check", input, label)] : [label, element];
 	const fail = (message) => complain(input, error, message);

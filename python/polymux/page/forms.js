@@ -3,17 +3,14 @@
 
 import { fill, icon, make } from "./dom.js";
 import { control } from "./fields.js";
+import { t } from "./texts.js";
 
 const FIRST = /prompt|^image$|^mask$|^file$|^audio$|^url$|^messages$/;
 
 const NAMED = /(?:^|: )(\w+)(?=[=:[])/g;
 
-const RULES = {
-	exactly_one: (names) => `Provide ${names.join(" or ")}, but not both.`,
-	at_most_one: (names) => `Provide at most one of ${names.join(" and ")}.`,
-	needs: ([one, other]) => `${one} requires ${other}.`,
-	ascending: ([one, other]) => `${one} must be less than ${other}.`,
-};
+/** The names of the texts about rules between two fields. */
+const RULES = { exactly_one: "ruleExactlyOne", at_most_one: "ruleAtMostOne", needs: "ruleNeeds", ascending: "ruleAscending" };
 
 function isFirst(field, operation, rules) {
 	if (field.extension) return false;
@@ -40,14 +37,14 @@ export function formOf(operation, variant) {
 	const more = controls((one) => one.extension);
 	const extensions = new Set(fields.filter((one) => one.extension).map((one) => one.name));
 	const titles = new Map(variant.fields.map((one) => [one.name, `“${one.title}”`]));
-	const ruleTexts = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).map((one) => RULES[one.rule]?.(one.fields.map((name) => titles.get(name)))).filter(Boolean);
+	const ruleTexts = rules.filter((one) => one.fields.some((name) => !extensions.has(name))).filter((one) => RULES[one.rule]).map((one) => t(RULES[one.rule], { first: titles.get(one.fields[0]), second: titles.get(one.fields[1]) }));
 	const element = make(
 		"div.stack",
 		ruleTexts.length > 0 && make("ul.rules", ...ruleTexts.map((one) => make("li", one))),
 		make("div.grid", ...first.map((one) => one.element)),
 		settings.length > 0 && settings.length <= 6 && make("div.grid", ...settings.map((one) => one.element)),
-		settings.length > 6 && folded("Settings", settings),
-		folded("More options", more),
+		settings.length > 6 && folded(t("settings"), settings),
+		folded(t("moreOptions"), more),
 	);
 	return {
 		element,
@@ -78,24 +75,24 @@ function bodyOf(variant, controls) {
 export function variantChoice(operation, onChoice) {
 	const models = operation.variants;
 	if (models.length === 1) {
-		return models[0].model && make("p.note", "Model ", make("code", models[0].model));
+		return models[0].model && make("p.note", t("model"), " ", make("code", models[0].model));
 	}
 	const options = models.map((one, n) => {
 		const input = make("input", { type: "radio", name: "variant", id: `variant-${n}`, checked: n === 0, onchange: () => onChoice(one) });
 		const words = make("label", { for: `variant-${n}` }, make("strong", one.model), make("span.note", one.summary ?? ""));
 		return make("div.choice", input, words);
 	});
-	return make("fieldset.choices", make("legend", "Model"), ...options);
+	return make("fieldset.choices", make("legend", t("model")), ...options);
 }
 
 /** A progress bar for an upload. `tell(sent, total)` updates it; both are numbers of bytes. */
 export function uploadBar() {
-	const bar = make("progress", { max: 1, value: 0, "aria-label": "Upload" });
-	const words = make("span.note", "Uploading");
+	const bar = make("progress", { max: 1, value: 0, "aria-label": t("upload") });
+	const words = make("span.note", t("upload"));
 	const element = make("div.uploading", icon("up"), bar, words);
 	const tell = (done, total) => {
 		bar.value = total ? done / total : 0;
-		fill(words, done < total ? `Uploading, ${Math.floor((100 * done) / total)} %` : "Uploaded. Processing…");
+		fill(words, done < total ? t("uploading", { percent: Math.floor((100 * done) / total) }) : t("uploadDone"));
 	};
 	return { element, tell };
 }

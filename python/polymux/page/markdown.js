@@ -57,7 +57,7 @@ const codeText = (block) => block.text.replace(/\n$/, "");
 
 function code(block) {
 	const shown = make("code", codeText(block));
-	const head = make("div.code-head", make("span", block.language || "text"), copyButton(() => shown.textContent));
+	const head = make("div.code-head", make("span", block.language || t("text")), copyButton(() => shown.textContent));
 	return make("div.code", head, scrolled("pre", t("code"), shown));
 }
 

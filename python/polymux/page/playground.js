@@ -7,27 +7,28 @@ import { growing } from "./markdown.js";
 import { showOutput } from "./results.js";
 import { send } from "./server.js";
 import { streamed } from "./streaming.js";
+import { t } from "./texts.js";
 
-/** Title and icon of each family of operations. */
-const FAMILIES = { chat: ["Chat", "chat"], audio: ["Audio", "songs"], image: ["Images", "picture"], video: ["Video", "play"], text: ["Text", "copy"] };
+/** The name of the title, and the icon, of each family of operations. */
+const FAMILIES = { chat: ["familyChat", "chat"], audio: ["familyAudio", "songs"], image: ["familyImage", "picture"], video: ["familyVideo", "play"], text: ["familyText", "copy"] };
 const CHATS = ["chat", "free_chat"];
 
 /** Shows the operation that the URL names, or all operations. */
 export function showPlayground(place, { operations }, name) {
 	const operation = operations.find((one) => one.name === name);
 	if (operation) return showOperation(place, operation);
-	place.append(heading("Playground", `${operations.length} operations. Everything here is also available through the API.`));
+	place.append(heading(t("playground"), t("playgroundLead", { count: operations.length })));
 	for (const [family, [title, drawn]] of Object.entries(FAMILIES)) {
 		const cards = operations.filter((one) => one.family === family).map((one) =>
 			make("li", make("a.card.operation", { href: `#/playground/${one.name}` }, icon(drawn), make("span", make("strong", one.title), make("span.note", one.summary)))),
 		);
-		if (cards.length) place.append(make("section", make("h2", title), make("ul.cards", ...cards)));
+		if (cards.length) place.append(make("section", make("h2", t(title)), make("ul.cards", ...cards)));
 	}
 }
 
 function showOperation(place, operation) {
 	const run = new Run(operation);
-	const back = make("a.back", { href: "#/playground" }, "All operations");
+	const back = make("a.back", { href: "#/playground" }, t("allOperations"));
 	place.append(back, heading(operation.title, operation.summary), make("div.split", run.form, run.panel));
 	return () => run.leave();
 }
@@ -39,9 +40,9 @@ class Run {
 		this.aborting = null;
 		this.unwatch = () => {};
 		this.fields = make("div");
-		this.start = button("Run", { name: "play", class: "primary", type: "submit" });
-		this.stop = button("Stop", { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
-		this.result = make("div.result", { "aria-live": "polite" }, empty("play", "No output yet", make("p", "Fill in the form and select Run.")));
+		this.start = button(t("run"), { name: "play", class: "primary", type: "submit" });
+		this.stop = button(t("stop"), { name: "stop", class: "danger", hidden: true, onclick: () => this.aborting?.abort() });
+		this.result = make("div.result", { "aria-live": "polite" }, empty("play", t("noOutput"), make("p", t("noOutputHint"))));
 		this.form = make(
 			"form.card.stack",
 			{ onsubmit: () => this.submit() },
@@ -49,7 +50,7 @@ class Run {
 			this.fields,
 			make("div.actions", this.stop, this.start),
 		);
-		this.panel = make("section.card.stack", { "aria-labelledby": "result-title" }, make("h2", { id: "result-title" }, "Result"), this.result);
+		this.panel = make("section.card.stack", { "aria-labelledby": "result-title" }, make("h2", { id: "result-title" }, t("result")), this.result);
 		this.choose(operation.variants[0]);
 	}
 
@@ -90,8 +91,8 @@ class Run {
 
 	tell(error) {
 		if (error.name === "AbortError") {
-			fill(this.result, empty("stop", "Stopped"));
-			announce("Stopped");
+			fill(this.result, empty("stop", t("stopped")));
+			announce(t("stopped"));
 			return;
 		}
 		fill(this.result, failure(error));
@@ -114,10 +115,10 @@ class Run {
 			const card = jobCard(answer.value, operation.title, { open: true });
 			this.unwatch = card.leave;
 			fill(this.result, card.element);
-			announce("Job started");
+			announce(t("jobStarted"));
 		} else {
 			fill(this.result, ...showOutput(answer.value, { metrics: answer.metrics }));
-			announce("Result ready");
+			announce(t("resultReady"));
 		}
 	}
 
@@ -126,6 +127,6 @@ class Run {
 		fill(this.result, text);
 		const show = growing(text);
 		await streamed(this.operation, body, { signal, onText: show });
-		announce("Response complete");
+		announce(t("responseComplete"));
 	}
 }

@@ -5,6 +5,7 @@ import { markdown } from "./markdown.js";
 import { own } from "./server.js";
 import { songCards } from "./songcards.js";
 import { clock, moment, words } from "./text.js";
+import { t } from "./texts.js";
 
 const KINDS = {
 	audio: /\.(mp3|wav|flac|ogg|opus|m4a|aac)$/,
@@ -13,7 +14,7 @@ const KINDS = {
 };
 
 function saved(href, name = "") {
-	return make("a.button.quiet", { href, download: name }, icon("down"), make("span", "Download"));
+	return make("a.button.quiet", { href, download: name }, icon("down"), make("span", t("download")));
 }
 
 /** A file on the server: a preview if the browser supports its type, and a download link. */
@@ -27,8 +28,8 @@ function file(link, href, { label, input }) {
 		image: () => linkOut(href, make("img", { src: href, alt, loading: "lazy" })),
 	}[kind];
 	const end = Number(url.searchParams.get("exp")) * 1000;
-	const kept = end > 0 && make("span.note", `Expires ${moment(end)}`);
-	const parts = make("div.row", saved(href), copyButton(() => link, "Copy link"), kept);
+	const kept = end > 0 && make("span.note", t("expires", { time: moment(end) }));
+	const parts = make("div.row", saved(href), copyButton(() => link, t("copyLink")), kept);
 	return make("figure.made", { dataset: { kind: kind ?? "file" } }, shown?.() ?? make("p", label), make("figcaption", parts));
 }
 
@@ -41,7 +42,7 @@ function prose(text, asIs) {
 
 function chunks(list) {
 	const rows = list.map((one) => [`${clock(one.timestamp?.[0])} – ${clock(one.timestamp?.[1])}`, one.text]);
-	return make("details.fold", make("summary", "Timestamps"), table("Timestamps", ["Time", "Text"], rows));
+	return make("details.fold", make("summary", t("timestamps")), table(t("timestamps"), [t("time"), t("text")], rows));
 }
 
 function facts(plain) {
@@ -58,7 +59,7 @@ function parts(value, how) {
 	}
 	if (Array.isArray(value)) {
 		if (value.some((one) => one?.song_name)) return [songCards(value)];
-		const shown = value.flatMap((one, n) => parts(one, { ...how, label: `${how.label} ${n + 1}` }));
+		const shown = value.flatMap((one, n) => parts(one, { ...how, label: t("numbered", { name: how.label, number: n + 1 }) }));
 		return shown.length > 1 ? [make("div.many", ...shown)] : shown;
 	}
 	if (typeof value !== "object") return [make("p", String(value))];
@@ -74,13 +75,13 @@ function parts(value, how) {
 
 function whole(value) {
 	const text = JSON.stringify(value, null, 2);
-	return make("details.fold", make("summary", "JSON"), make("div.row", copyButton(() => text)), scrolled("pre", "JSON", text));
+	return make("details.fold", make("summary", t("json")), make("div.row", copyButton(() => text)), scrolled("pre", t("json"), text));
 }
 
 /** Renders an output. `base` is the prefix of the server's links, `metrics` the header Polymux-Metrics. */
 export function showOutput(value, { base = null, input = {}, report = null, metrics = null } = {}) {
-	const shown = parts(value, { base, input, label: "Result" });
-	if (!shown.length) shown.push(make("p.note", "The result is empty."));
+	const shown = parts(value, { base, input, label: t("result") });
+	if (!shown.length) shown.push(make("p.note", t("emptyResult")));
 	const measurements = metrics && Object.fromEntries(metrics.split(",").map((one) => one.trim().split("=")));
 	return [...shown, report && facts(report), measurements && facts(measurements), whole(value)].filter(Boolean);
 }

@@ -2,6 +2,7 @@
 
 import { events } from "./events.js";
 import { ServerError, open, unreachable } from "./server.js";
+import { t } from "./texts.js";
 
 /** A frame. Hidden tabs have no frames, but timers. */
 const FRAME_MS = 16;
@@ -26,7 +27,7 @@ export async function streamed(operation, body, { signal, onText }) {
 			found.reasoning += reasoning;
 			drawing ||= setTimeout(draw, FRAME_MS);
 		}
-		throw new ServerError(0, { error: "the connection was closed before the end of the response", code: "cut" });
+		throw new ServerError(0, { error: t("connectionClosed"), code: "cut" });
 	} catch (error) {
 		throw error instanceof TypeError ? unreachable() : error;
 	} finally {

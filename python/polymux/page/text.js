@@ -1,18 +1,20 @@
 // Formats numbers, times and names for display.
 
-const BYTES = ["bytes", "KB", "MB", "GB", "TB"];
+import { language, number, t } from "./texts.js";
+
+const BYTES = ["B", "KB", "MB", "GB", "TB"];
 
 /** Formats a size: 1536 becomes "1.5 KB". */
 export function bytes(count) {
-	if ((count ?? null) === null) return "unknown";
+	if ((count ?? null) === null) return t("unknown");
 	let at = 0;
 	while (count >= 1000 && at < BYTES.length - 1) [count, at] = [count / 1000, at + 1];
-	return `${at && count < 100 ? count.toFixed(1) : Math.round(count)} ${BYTES[at]}`;
+	return `${number(count, at && count < 100 ? 1 : 0)} ${BYTES[at]}`;
 }
 
 /** Formats a duration in seconds: "0.8 s", "3 min 20 s", "2 h 5 min". */
 export function seconds(count) {
-	if (count < 60) return `${count < 10 ? count.toFixed(1) : Math.round(count)} s`;
+	if (count < 60) return `${number(count, count < 10 ? 1 : 0)} s`;
 	const whole = Math.round(count);
 	if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 	const minutes = Math.floor((whole % 3600) / 60);
@@ -30,7 +32,7 @@ export function clock(count) {
 
 /** Formats a date and time for the browser's locale. */
 export function moment(text) {
-	return text ? new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "";
+	return text ? new Date(text).toLocaleString(language(), { dateStyle: "medium", timeStyle: "short" }) : "";
 }
 
 /** Formats a field name as a label: "num_outputs" becomes "Num outputs". */

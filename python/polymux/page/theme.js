@@ -1,12 +1,13 @@
 // The color theme: dark, light, or the system's setting.
 
 import { announce, fill, icon, make } from "./dom.js";
+import { t } from "./texts.js";
 
 const KEPT = "polymux.theme";
 const THEMES = [
-	["", "System", "half"],
-	["light", "Light", "sun"],
-	["dark", "Dark", "moon"],
+	["", "themeSystem", "half"],
+	["light", "themeLight", "sun"],
+	["dark", "themeDark", "moon"],
 ];
 
 export function drawThemeButton(place) {
@@ -14,14 +15,14 @@ export function drawThemeButton(place) {
 	const draw = () => {
 		const [name, title, drawn] = THEMES[at];
 		document.documentElement.dataset.theme = name;
-		fill(place, icon(drawn), make("span", title));
-		place.setAttribute("aria-label", `Theme: ${title}`);
+		fill(place, icon(drawn), make("span", t(title)));
+		place.setAttribute("aria-label", t("theme", { name: t(title) }));
 	};
 	place.onclick = () => {
 		at = (at + 1) % THEMES.length;
 		localStorage.setItem(KEPT, THEMES[at][0]);
 		draw();
-		announce(`Theme: ${THEMES[at][1]}`);
+		announce(t("theme", { name: t(THEMES[at][1]) }));
 	};
 	draw();
 }

@@ -1,0 +1,73 @@
+"""All texts of the page are in its catalogs, so that it can be translated."""
+
+from __future__ import annotations
+
+import pytest
+from polymux.server.routes.webui import FOLDER
+from support.javascript import shown_literals
+
+#: The catalogs, and the names of HTML entities.
+DATA = {"texts-en.js", "texts-de.js", "operations-de.js", "entities.js"}
+#: Files whose texts are not in the catalogs yet.
+NOT_YET = {
+    "admin.js", "app.js", "jobs.js", "key.js", "keys.js", "server.js", "songcards.js", "songs.js",
+}  # fmt: skip
+#: Names and units that are the same in all languages, and what only programs and developers read.
+ALLOWED = frozenset({
+    "polymux", "polymux \0", "English", "Deutsch", "Enter", "Escape", "\0 min \0 s", " \0 min",
+    "mailto:\0", "quiet small", "unknown text: \0", "\0: use children instead of HTML",
+})  # fmt: skip
+MODULES = sorted({one.name for one in FOLDER.glob("*.js")} - DATA - NOT_YET)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_texts_of_a_module_are_in_the_catalogs(name: str) -> None:
+    found = shown_literals((FOLDER / name).read_text("utf-8"), ALLOWED)
+    assert [(one.line, one.text) for one in found] == []
+
+
+def test_the_modules_without_catalog_are_listed_only_while_they_have_texts() -> None:
+    for name in NOT_YET:
+        assert shown_literals((FOLDER / name).read_text("utf-8"), ALLOWED), name
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'make("p", "deleted")',
+        'make("p.note", { id: "a" }, isOver ? t("done") : "running")',
+        "announce(`Job ended: ${state}`)",
+        'button("Stop", { name: "stop" })',
+        'make("input", { placeholder: "song" })',
+        "make('button', { 'aria-label': `Play ${name}` })",
+        'shown.textContent = "done"',
+        'const NAMES = { a: ["Audio", "songs"] };',
+        'const words = "no limit";',
+        "const found = `${count} waiting`;",
+        'fill(place, [make("li", `${t("a")} of them`)])',
+        'throw new Error("the server is away")',
+        'call(/"/.test(a), make("p", "found"))',
+    ],
+)
+def test_a_literal_that_a_user_sees_is_found(planted: str) -> None:
+    source = f'import {{ make }} from "./dom.js";\n\nfunction shown() {{\n\t{planted}\n}}\n'
+    assert [one.line for one in shown_literals(source)] == [4]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '// "A comment"',
+        'make("div.quiet", { class: "quiet small", rel: "noopener nofollow" })',
+        'make("p", t("stopped"))',
+        'document.querySelector("main a[href] b")',
+        'if (error.name === "AbortError") return;',
+        'const METHODS = ["POST", "GET"];',
+        'element.className = `badge ${kind}`;',
+        'ask(`api/v1/predictions/${id}`, { method: "POST" })',
+        'const parts = text.split(/"quoted text"/);',
+        'make("path", { d: "M5 4l14 8" })',
+    ],
+)  # fmt: skip
+def test_what_programs_read_is_not(written: str) -> None:
+    assert shown_literals(f"function shown() {{\n\t{written}\n}}\n") == []
