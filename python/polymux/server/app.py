@@ -20,6 +20,7 @@ from polymux.server.routes.api_keys import KEYS, KeyItem, KeyList, KeyRotation
 from polymux.server.routes.endpoint import NotFound, Preflight
 from polymux.server.routes.files import MediaEndpoint
 from polymux.server.routes.health import (
+    Availability,
     Docs,
     Liveness,
     MetricsEndpoint,
@@ -181,6 +182,7 @@ def _routes(state: ServerState) -> list[Route]:
         (f"{PATH}/{{id}}/cancel", PredictionCancel(state)),
         (f"{PATH}/{{id}}/events", PredictionEvents(state)),
         ("/api/v1/operations", Operations(state)),
+        ("/api/v1/availability", Availability(state)),
         ("/api/v1/readiness", Readiness(state)),
         (ADMINISTRATION, Administration(state)),
         (f"{ADMINISTRATION}/engines/{{name}}/unload", EngineUnload(state)),

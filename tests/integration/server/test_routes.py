@@ -25,7 +25,8 @@ EXCLUDED = ("/v1/", "/mcp", "/replicate/", "/page")
 def paths() -> list[tuple[str, str]]:
     jobs, admin = "/api/v1/predictions", "/api/v1/administration"
     found = [("POST", one.path) for one in contract.operations()]
-    read = (jobs, f"{jobs}/x", f"{jobs}/x/events", admin, f"{admin}/keys", "/api/v1/operations")
+    read = (jobs, f"{jobs}/x", f"{jobs}/x/events", admin, f"{admin}/keys", "/api/v1/operations",
+            "/api/v1/availability")  # fmt: skip
     found += [("GET", one) for one in read]
     found += [("POST", f"{jobs}/x/cancel"), ("POST", f"{admin}/keys"),
               ("POST", f"{admin}/keys/x/rotate"), ("POST", f"{admin}/engines/NAME/unload"),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from polymux import contract
+from polymux import contract, errors
 from polymux._native.version import __version__
 from polymux.server.openapi import openapi, reference_page
 from polymux.server.routes.endpoint import Endpoint
+from polymux.service.model import OperationRequest
 
 if TYPE_CHECKING:
+    from polymux.contract import Field, Variant
     from polymux.server.routes.endpoint import RequestContext
 
+#: Chat model of clients that select none.
+_FIRST_MODEL = "default"
 _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -71,6 +75,46 @@ class Operations(Endpoint):
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
         """Return the same as ``polymux operations --json``."""
         return contract.describe()
+
+
+class Availability(Endpoint):
+    """``GET /api/v1/availability``: which operations and models can run."""
+
+    name = "availability"
+    every_key = True
+
+    async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
+        """Return a list of operations and variants, each as `_availability` describes it."""
+        return [
+            self._availability(operation.name, variant)
+            for operation in contract.operations()
+            for variant in operation.variants
+        ]
+
+    def _availability(self, operation: str, variant: Variant) -> dict[str, Any]:
+        """Return ``available``, ``small_model``, and in ``reason`` how to make it available.
+
+        ``small_model`` is true if a small model that comes with polymux would run it.
+        """
+        values = {one.name: _example(one) for one in variant.fields if _example(one) is not None}
+        model = variant.model or ""
+        work = OperationRequest(operation, variant.id, model, values, frozenset())
+        found = {"operation": operation, "variant": variant.id, "model": model}
+        is_small = False
+        try:
+            is_small = all(one.is_fallback(work) for one in self.state.service.backends_of(work))
+        except errors.OverloadedError:
+            pass  # Available, but busy.
+        except (errors.NoBackendError, errors.BadRequestError) as error:
+            return found | {"available": False, "small_model": False, "reason": error.message}
+        return found | {"available": True, "small_model": is_small, "reason": ""}
+
+
+def _example(field: Field) -> Any:
+    """Return a valid value for a field that requests must have, or the default."""
+    if field.default is None and field.required and field.type == "string":
+        return _FIRST_MODEL if field.name == "model" else "a"
+    return field.default
 
 
 class OpenApi(Endpoint):
