@@ -32,7 +32,7 @@ _SHOWN_PROPERTIES = ("aria-label", "title", "alt", "placeholder", "label", "aria
                      "textContent", "ariaDescription")  # fmt: skip
 #: What stands in these is for programs.
 _TECHNICAL_PROPERTIES = ("class", "className", "rel", "type", "d", "aria-describedby",
-                         "aria-labelledby", "id", "for")  # fmt: skip
+                         "aria-labelledby", "id", "for", "download")  # fmt: skip
 _TECHNICAL_CALLS = ("querySelector", "querySelectorAll", "closest", "matches", "import", "t",
                     "getContext", "addEventListener", "setAttribute")  # fmt: skip
 _PROSE = re.compile(r"[A-Za-zÀ-ÿ]{2,}[,.:;]? [A-Za-zÀ-ÿ]|^[A-Z][a-zß-ÿ]+(?:[ ….:,?!]|$)")
@@ -131,9 +131,9 @@ class _Scanner:
             place.argument += sign == "," and place.sign == "("
             if place.sign != "[":
                 place.property = ""
-        elif sign == ":" and place.sign == "{" and place.before and not place.property:
-            place.property = place.before[-1]
-        elif sign == "=" and len(place.before) > 1 and place.before[-2] == ".":
+        elif (sign == ":" and place.sign == "{" and place.before and not place.property) or (
+            sign == "=" and place.before[-2:-1] == ["."]
+        ):
             place.property = place.before[-1]
         place.before.append(sign)
 

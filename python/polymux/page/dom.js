@@ -151,6 +151,14 @@ export function skeleton(lines = 3) {
 	return make("div.skeleton", { role: "status" }, make("span.unseen", t("loading")), ...bars);
 }
 
+const COMMANDS = /"(pip [^"]+)"|'((?:polymux|pip) [^']+)'/g;
+
+/** The commands that a message of the server names in quotes, with buttons to copy them. */
+export function commands(text) {
+	const found = new Set([...text.matchAll(COMMANDS)].map((one) => one[1] ?? one[2]));
+	return [...found].map((one) => make("div.command", make("code", one), copyButton(() => one)));
+}
+
 /** An error: the message, the code and the request ID. */
 export function failure(error) {
 	const notes = [error.code, error.requestId && t("request", { id: error.requestId })].filter(Boolean);
@@ -158,7 +166,7 @@ export function failure(error) {
 		"div.failure",
 		{ role: "alert" },
 		icon("warn"),
-		make("div", make("p", error.message), notes.length > 0 && make("p.note", notes.join(" · "))),
+		make("div.stack", make("p", error.message), ...commands(error.message ?? ""), notes.length > 0 && make("p.note", notes.join(" · "))),
 	);
 }
 

@@ -3,6 +3,7 @@
 
 import { announce, button, empty, failure, fill, heading, make, scrolled, skeleton } from "./dom.js";
 import { events } from "./events.js";
+import { uploadedOf } from "./inputs.js";
 import { showOutput } from "./results.js";
 import { ask, baseOf, key, open } from "./server.js";
 import { moment, seconds } from "./text.js";
@@ -155,7 +156,7 @@ export function jobCard(first, title, { open: isOpen = false, level = 3, onRemov
 		const now = JSON.stringify(value ?? null);
 		if (!shown.open || now === shownOutput) return;
 		shownOutput = now;
-		fill(output, ...showOutput(value, { base: baseOf(prediction), input, report }));
+		fill(output, ...showOutput(value, { base: baseOf(prediction), input, report, files: uploadedOf(prediction.id) }));
 	}
 
 	function draw(updated) {

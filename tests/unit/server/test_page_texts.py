@@ -6,15 +6,16 @@ import pytest
 from polymux.server.routes.webui import FOLDER
 from support.javascript import shown_literals
 
-#: The catalogs, and the names of HTML entities.
-DATA = {"texts-en.js", "texts-de.js", "operations-de.js", "entities.js"}
+#: The catalogs, the names of HTML entities, and code of other languages.
+DATA = {"texts-en.js", "texts-de.js", "operations-de.js", "entities.js", "snippets.js"}
 #: Files whose texts are not in the catalogs yet.
 NOT_YET = {
     "admin.js", "app.js", "jobs.js", "key.js", "keys.js", "server.js", "songcards.js", "songs.js",
 }  # fmt: skip
 #: Names and units that are the same in all languages, and what only programs and developers read.
 ALLOWED = frozenset({
-    "polymux", "polymux \0", "English", "Deutsch", "Enter", "Escape", "\0 min \0 s", " \0 min",
+    "polymux", "polymux \0", "Python", "OpenAI SDK", "Replicate SDK", "OpenAPI",
+    "English", "Deutsch", "Enter", "Escape", "\0 min \0 s", " \0 min", "\0 kHz",
     "mailto:\0", "quiet small", "unknown text: \0", "\0: use children instead of HTML",
 })  # fmt: skip
 MODULES = sorted({one.name for one in FOLDER.glob("*.js")} - DATA - NOT_YET)

@@ -92,7 +92,9 @@ def test_the_first_view_is_small() -> None:
         name = found.pop()
         first.add(name)
         text = page_files()[name].data.decode()
-        pattern = r"(?:href|src)=\"([\w.-]+)\"" if name == "index.html" else r" from \"\./([\w.-]+)\""
+        pattern = (
+            r"(?:href|src)=\"([\w.-]+)\"" if name == "index.html" else r" from \"\./([\w.-]+)\""
+        )
         found += {one for one in re.findall(pattern, text) if one not in first}
     assert {"app.js", "texts-en.js", "base.css"} <= first
     assert "texts-de.js" not in first
