@@ -73,7 +73,8 @@ class SongList(Endpoint):
     async def handle(self, asked: RequestContext) -> Any:
         cursor = cursor_of(asked.scope["query_string"], _NUMBER)
         library = _library(self.state)
-        songs, count = [], 0
+        songs: list[IndexedSong] = []
+        count = 0
         if library is not None:
             after = int(cursor[0]) if cursor else 0
             songs, count = await library.songs_after(after, _ON_A_PAGE + 1)
