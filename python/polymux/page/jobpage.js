@@ -62,14 +62,14 @@ function inputs(prediction, operation) {
 	return make("section.card.stack", make("div.row", make("h2", t("inputs")), again), shown);
 }
 
-/** Opens the form of the operation with the inputs of a job, except files. */
+/** Opens the form of the operation with the inputs of a job, except files. The form reads them from the session storage. */
 function runAgain(operation, { input, model }) {
 	const variant = operation.variants.find((one) => one.model === model) ?? operation.variants[0];
 	const isSent = ({ name, type, default: usual }) => type !== "file" && input[name] !== usual && (input[name] ?? null) !== null && !`${input[name]}`.startsWith("data:");
-	const inputs = new Inputs(operation.name);
-	inputs.clear();
-	for (const field of variant.fields.filter(isSent)) inputs.set(field.name, input[field.name]);
-	inputs.keep({ variant: variant.id ?? null, job: null });
+	const values = Object.fromEntries(variant.fields.filter(isSent).map(({ name }) => [name, input[name]]));
+	const [alternatives] = (variant.rules ?? []).filter((one) => one.rule === "exactly_one").map((one) => one.fields);
+	const source = alternatives?.find((name) => name in values);
+	sessionStorage.setItem(`polymux.inputs.${operation.name}`, JSON.stringify({ variant: variant.id ?? null, job: null, values, source }));
 	location.hash = `#/playground/${operation.name}`;
 }
 
