@@ -23,6 +23,7 @@ CHROMIUM = "/usr/bin/chromium"
 _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 _WATCH = """

@@ -126,8 +126,10 @@ def test_a_job_outlives_a_reload(opened: Opened, server: Server) -> None:
         page.reload()
         expect(page.locator("#places .count")).to_have_text("1 running")
         page.get_by_role("link", name="Jobs").click()
-        job = page.locator(".job").first
-        expect(job).to_contain_text("Image generation")
+        row = page.locator(".job-row").first
+        expect(row).to_contain_text("Image generation")
+        row.get_by_role("link").click()
+        job = page.locator(".job")
         expect(job).to_contain_text("Running, ")
         with released(server):
             expect(job).to_contain_text("Done")
@@ -150,7 +152,7 @@ def test_a_job_is_removed_with_its_files(opened: Opened, server: Server) -> None
         expect(job).to_contain_text("Done")
         id_ = job.get_attribute("data-job")
         job.get_by_role("button", name="Delete").click()
-        expect(job).to_have_text("Deleted.")
+        expect(job).to_have_text("Deleted")
         assert id_ not in {one["id"] for one in server.ask("api/v1/predictions")["results"]}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,10 +142,14 @@ def run_serve(options: argparse.Namespace) -> int:
         if configured:
             _log.info("engines of %s: %s", config_path(), ", ".join(configured))
 
-    def on_ready(_: object, address: str) -> None:
+    def on_ready(server: run.Server, address: str) -> None:
         freeze_gc()
-        if not options.quiet:
-            say(f"serving on {address}; Ctrl-C stops it")
+        if options.quiet:
+            return
+        say(f"serving on {address}; Ctrl-C stops it")
+        # On a terminal only: elsewhere, standard error is often stored as a log.
+        if server.local_key is not None and sys.stderr.isatty():
+            say(f"sign in to the web UI: {address}/page/#key={server.local_key}")
 
     return run.serve(settings, path=path, adds_local_key=True, on_ready=on_ready)
 

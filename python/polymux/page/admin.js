@@ -1,21 +1,40 @@
 // The Server view: the server's state, refreshed every few seconds. Its requests need an API key with
 // the scope `administration`.
 
-import { announce, button, empty, failure, fill, heading, make, skeleton, table } from "./dom.js";
+import { chart } from "./charts.js";
+import { announce, button, copyButton, empty, failure, fill, heading, make, skeleton, table } from "./dom.js";
 import { DEEDS, openDeed } from "./keys.js";
 import { ask } from "./server.js";
 import { bytes, moment, seconds } from "./text.js";
+import { t } from "./texts.js";
 
 const AGAIN_AFTER_MS = 5000;
-const KINDS = { ready: "good", idle: "idle", loading: "busy", failed: "bad" };
+/** Ten minutes. */
+const MOST_POLLS = 120;
+/** For each state of an engine or model: its color and the name of its text. */
+const STATES = {
+	ready: ["good", "stateReady"],
+	idle: ["idle", "stateIdle"],
+	loading: ["busy", "stateLoading"],
+	failed: ["bad", "stateFailed"],
+	absent: ["idle", "stateNotInstalled"],
+};
+/** What this page polled, for the charts. Kept while another view is open. */
+const polls = [];
 
-function section(title, columns, rows, none, ...actions) {
+const sum = (list, name) => list.reduce((all, one) => all + (one[name] ?? 0), 0);
+const isApi = (one) => one.kind === "api";
+
+function section(title, columns, rows, none, ...more) {
 	const shown = rows.length ? table(title, columns, rows, true) : make("p.note", none);
-	return make("section.card.stack", make("div.row", make("h2", title), ...actions), shown);
+	return make("section.card.stack", make("div.row", make("h2", title), ...more), shown);
 }
 
+const named = (...names) => names.map((name) => t(name));
+
 function badge({ state, detail }) {
-	return make("span", make(`span.badge.${KINDS[state] ?? "idle"}`, make("span.dot"), state), detail && make("span.note", ` ${detail}`));
+	const [kind, words] = STATES[state] ?? ["idle", "stateUnknown"];
+	return make("span", make(`span.badge.${kind}`, make("span.dot"), t(words)), detail && make("span.note", ` ${detail}`));
 }
 
 function tile(title, value, note) {
@@ -23,25 +42,58 @@ function tile(title, value, note) {
 }
 
 function tiles({ memory, store, requests, engines }) {
-	const sum = (list, name) => list.reduce((all, one) => all + one[name], 0);
-	const limit = memory.engines_limit_bytes === null ? "" : ` of ${bytes(memory.engines_limit_bytes)}`;
+	const used = bytes(memory.engines_bytes);
+	const limit = memory.engines_limit_bytes;
+	const others = requests.filter((one) => !isApi(one));
+	const api = requests.filter(isApi);
 	return make(
 		"div.tiles",
-		tile("Engine memory", bytes(memory.engines_bytes) + limit, `${bytes(memory.free_bytes)} free on the machine`),
-		tile("Server memory", bytes(memory.server_bytes)),
-		tile("Active requests", String(sum(engines, "running")), `${sum(engines, "waiting")} waiting, ${store.jobs_running} jobs`),
-		tile("Requests", String(sum(requests, "requests")), `${sum(requests, "failures")} errors`),
-		tile("Stored files", bytes(store.used_bytes), `of ${bytes(store.limit_bytes)}, kept for ${seconds(store.retention_s)}`),
+		tile(t("engineMemory"), limit === null ? used : t("ofLimit", { used, limit: bytes(limit) }), t("freeMemory", { free: bytes(memory.free_bytes) })),
+		tile(t("serverMemory"), bytes(memory.server_bytes)),
+		tile(t("activeRequests"), String(sum(engines, "running")), t("waitingAndJobs", { waiting: sum(engines, "waiting"), jobs: store.jobs_running })),
+		tile(t("apiRequests"), String(sum(api, "requests")), t("errorsAndOthers", { errors: sum(api, "failures"), others: sum(others, "requests") })),
+		tile(t("storedFiles"), bytes(store.used_bytes), t("storeLimit", { limit: bytes(store.limit_bytes), time: seconds(store.retention_s) })),
 	);
+}
+
+function note({ memory, requests, engines, keys }) {
+	polls.push({
+		at: performance.now(),
+		requests: sum(requests.filter(isApi), "requests"),
+		tokens: sum(keys, "tokens"),
+		running: sum(engines, "running"),
+		memory: memory.engines_bytes,
+	});
+	polls.splice(0, polls.length - MOST_POLLS);
+}
+
+/** The change of a counter per second between polls. */
+function rates(name) {
+	return polls.slice(1).map((one, n) => Math.max(0, (one[name] - polls[n][name]) / ((one.at - polls[n].at) / 1000)));
+}
+
+function charts() {
+	const decimal = (value) => value.toFixed(1);
+	return [
+		chart(t("requestsPerSecond"), rates("requests"), decimal),
+		chart(t("tokenRate"), rates("tokens"), decimal),
+		chart(t("activeRequests"), polls.map((one) => one.running), String),
+		chart(t("engineMemory"), polls.map((one) => one.memory), bytes),
+	];
 }
 
 function quota(one) {
 	const found = [
-		one.requests_per_minute !== null && `${one.requests_per_minute} per minute`,
-		one.concurrent !== null && `${one.concurrent} concurrent`,
-		one.max_estimate_s !== null && `jobs up to ${seconds(one.max_estimate_s)}`,
+		one.requests_per_minute !== null && t("quotaPerMinute", { count: one.requests_per_minute }),
+		one.concurrent !== null && t("quotaConcurrent", { count: one.concurrent }),
+		one.max_estimate_s !== null && t("quotaJobTime", { time: seconds(one.max_estimate_s) }),
 	].filter(Boolean);
-	return found.join(", ") || "none";
+	return found.join(", ") || t("none");
+}
+
+function use(one) {
+	const found = [t("requestCount", { count: one.requests }), one.tokens > 0 && t("tokenCount", { count: one.tokens }), one.work_s > 0 && t("workTime", { time: seconds(one.work_s) })];
+	return found.filter(Boolean).join(", ");
 }
 
 function act(words, name, onclick) {
@@ -50,23 +102,46 @@ function act(words, name, onclick) {
 
 /** The buttons for a key. The key of this page can only be rotated: other actions could lock the user out. */
 function deeds(one, state, changed) {
-	const found = Object.keys(DEEDS).filter((deed) => deed !== "Create" && (deed === "Rotate" || !one.own));
-	return make("div.row", ...found.map((deed) => act(deed, one.name, () => openDeed(deed, state, changed, one))));
+	const found = Object.keys(DEEDS).filter((deed) => deed !== "create" && (deed === "rotate" || !one.own));
+	return make("div.row", ...found.map((deed) => act(t(DEEDS[deed].name), one.name, () => openDeed(deed, state, changed, one))));
+}
+
+function pullCommand({ name }) {
+	const text = `polymux models pull ${name}`;
+	return make("span.row", make("code", text), copyButton(() => text));
+}
+
+function models({ models: installed, available_models: others }) {
+	const rows = [
+		...installed.map((one) => [one.name, badge(one.problem ? { state: "failed", detail: one.problem } : { state: "ready" }), one.family, bytes(one.bytes), one.license || t("unknown")]),
+		...others.map((one) => [make("span", one.name, make("span.note", ` ${one.title}`)), badge({ state: "absent" }), one.family, bytes(one.bytes), pullCommand(one)]),
+	];
+	return section(t("models"), named("model", "state", "engine", "size", "licenseOrCommand"), rows, t("noModels"));
+}
+
+function latencies(requests) {
+	return requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s), seconds(one.p50_s), seconds(one.p95_s)]);
 }
 
 function sections(state, changed) {
-	const places = (one) => `${one.running} of ${one.max_concurrency}${one.waiting ? `, ${one.waiting} waiting` : ""}`;
+	const places = (one) => t(one.waiting ? "placesWaiting" : "places", { running: one.running, limit: one.max_concurrency, waiting: one.waiting });
 	async function unload(name) {
 		const failed = await ask(`api/v1/administration/engines/${name}/unload`, { method: "POST" }).then(() => null, (error) => error);
-		announce(failed?.message ?? `Engine ${name} unloaded`);
+		announce(failed?.message ?? t("unloaded", { name }));
 		changed(failed);
 	}
+	const memory = (one) => make("span.row", one.memory_bytes ? bytes(one.memory_bytes) : "", one.loaded && act(t("unload"), one.name, () => unload(one.name)));
+	const name = (one) => make("span", one.name, make("span.note", ` ${one.id}${one.own ? `, ${t("yours")}` : ""}`));
+	const keys = state.keys.map((one) => [name(one), one.scopes?.join(", ") ?? t("everyScope"), quota(one), use(one), moment(one.created_at), moment(one.expires_at) || t("never"), deeds(one, state, changed)]);
+	const columns = named("operation", "requests", "errors", "averageLatency", "medianLatency", "highLatency");
+	const others = latencies(state.requests.filter((one) => !isApi(one)));
 	return [
-		section("Engines", ["Engine", "State", "Active", "Operations", "Models", "Memory"], state.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", one.loaded ? act("Unload", one.name, () => unload(one.name)) : ""]), "No engines configured."),
-		section("Upstreams", ["Upstream", "State", "Active", "Server", "Operations"], state.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), "No upstreams configured."),
-		section("Models", ["Model", "Engine", "Size", "License", "Problem"], state.models.map((one) => [one.name, one.family, bytes(one.bytes), one.license || "Unknown", one.problem]), "No models installed."),
-		section("Keys and quotas", ["Key", "Scopes", "Quota", "Requests", "Created", "Expires", "Actions"], state.keys.map((one) => [`${one.name} (${one.id}${one.own ? ", yours" : ""})`, one.scopes?.join(", ") ?? "all", quota(one), String(one.requests), moment(one.created_at), moment(one.expires_at) || "never", deeds(one, state, changed)]), "No API keys.", button("Create key", { name: "plus", onclick: () => openDeed("Create", state, changed) })),
-		section("Requests since start", ["Operation", "Requests", "Errors", "Average latency"], state.requests.map((one) => [one.operation, String(one.requests), String(one.failures), seconds(one.mean_s)]), "No requests yet."),
+		section(t("engines"), named("engine", "state", "active", "operations", "models", "memory"), state.engines.map((one) => [one.name, badge(one), places(one), one.operations.join(", "), one.models?.join(", ") ?? "", memory(one)]), t("noEngines")),
+		section(t("upstreams"), named("upstream", "state", "active", "server", "operations"), state.upstreams.map((one) => [one.name, badge(one), places(one), `${one.host} (${one.kind})`, one.operations.join(", ")]), t("noUpstreams")),
+		models(state),
+		section(t("keysAndQuotas"), named("key", "scopes", "quota", "usage", "created", "expiry", "actions"), keys, t("noKeys"), button(t("createAKey"), { name: "plus", onclick: () => openDeed("create", state, changed) })),
+		section(t("requestsSinceStart"), columns, latencies(state.requests.filter(isApi)), t("noRequests")),
+		section(t("uiAndMonitoring"), columns, others, t("noRequests")),
 	];
 }
 
@@ -82,8 +157,9 @@ function redraw(body, ...children) {
 }
 
 export function showAdministration(place) {
+	const over = make("div.tiles");
 	const body = make("div.stack", skeleton(6));
-	place.append(heading("Server", "Current state of engines, models, memory, keys and upstreams."), body);
+	place.append(heading(t("server"), t("serverLead")), make("div.stack", over, body));
 	let shown = "";
 	let timer = 0;
 	let isOver = false;
@@ -95,6 +171,8 @@ export function showAdministration(place) {
 			const state = await ask("api/v1/administration");
 			const now = JSON.stringify(state);
 			if (isOver) return;
+			note(state);
+			fill(over, ...charts());
 			// Redraw only after a change, and not while the keyboard focus is in the content or a dialog is open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {
@@ -103,7 +181,8 @@ export function showAdministration(place) {
 			}
 		} catch (error) {
 			if (isOver) return;
-			fill(body, error.status === 403 ? empty("key", "Permission denied", make("p", error.message)) : failure(error));
+			fill(over);
+			fill(body, error.status === 403 ? empty("key", t("permissionDenied"), make("p", error.message)) : failure(error));
 			shown = "";
 		}
 		timer = setTimeout(look, AGAIN_AFTER_MS);

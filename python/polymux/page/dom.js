@@ -17,6 +17,7 @@ const ICONS = {
 	half: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",
 	copy: "M8 8h12v12H8zM16 8V4H4v12h4",
 	down: "M12 4v11m-5-5l5 5 5-5M5 20h14",
+	mic: "M12 3a3 3 0 0 0-3 3v5a3 3 0 0 0 6 0V6a3 3 0 0 0-3-3zM6 11a6 6 0 0 0 12 0M12 17v4",
 	up: "M12 16V5m-5 5l5-5 5 5M5 20h14",
 	stop: "M6 6h12v12H6z",
 	send: "M4 12l16-8-6 16-3-7z",

@@ -1,7 +1,11 @@
-// The sign-in dialog: it checks an API key and stores it for this tab.
+// Signing in: a dialog that checks an API key, and links with a key.
 
+import { confirmed } from "./dialogs.js";
 import { announce, button, complain, fill, icon, make } from "./dom.js";
 import { ask, key } from "./server.js";
+import { t } from "./texts.js";
+
+const LINK = /^#key=(.*)$/s;
 
 const dialog = document.getElementById("key-dialog");
 let changed = () => {};
@@ -12,9 +16,23 @@ export function onKey(call) {
 
 export function drawKeyButton(place) {
 	const there = key.get() !== "";
-	fill(place, icon("key"), make("span", there ? "Key" : "Enter key"));
-	place.setAttribute("aria-label", there ? "Key: change or sign out" : "Enter key");
+	fill(place, icon("key"), make("span", t(there ? "keyButton" : "enterKey")));
+	place.setAttribute("aria-label", t(there ? "keyChange" : "enterKey"));
 	place.onclick = () => openKeyDialog();
+}
+
+/**
+ * Signs in with the key of a link (`#key=...`), and removes the key from the URL. Asks first if that
+ * replaces another key: a link may come from anyone. Returns whether the URL had a key.
+ */
+export async function signInByLink() {
+	const text = LINK.exec(location.hash)?.[1];
+	if (text === undefined) return false;
+	history.replaceState(null, "", `${location.pathname}${location.search}#/`);
+	const isOther = key.get() !== "" && key.get() !== text;
+	if (!/^[\w-]+$/.test(text)) return true;
+	if (!isOther || (await confirmed(t("replaceKeyQuestion"), t("continue")))) key.set(text, key.isRemembered());
+	return true;
 }
 
 /** Opens the dialog. `error` is the server's error for the previous key. */
@@ -25,26 +43,28 @@ export function openKeyDialog(error = null) {
 		id: "key-input", type: "password", autocomplete: "off", spellcheck: "false", required: true,
 		placeholder: "pmx_…", "aria-describedby": "key-hint key-error",
 	});
-	const show = button("Show", {
+	const show = button(t("show"), {
 		class: "quiet",
 		onclick() {
 			input.type = input.type === "password" ? "text" : "password";
-			show.lastChild.textContent = input.type === "password" ? "Show" : "Hide";
+			show.lastChild.textContent = t(input.type === "password" ? "show" : "hide");
 		},
 	});
+	const remember = make("input", { type: "checkbox", checked: key.isRemembered() });
 	const form = make(
 		"form.stack",
-		{ novalidate: true, onsubmit: () => tried(input, words) },
-		make("h2", { id: "key-title" }, "API key for this server"),
-		make("p.hint", { id: "key-hint" }, "Create a key with “polymux keys add”. On the server’s machine, you can use the first line of ~/.local/state/polymux/local-key. This tab stores the key until you close it."),
-		make("label", { for: "key-input" }, "API key"),
+		{ novalidate: true, onsubmit: () => tried(input, words, remember.checked) },
+		make("h2", { id: "key-title" }, t("keyTitle")),
+		make("p.hint", { id: "key-hint" }, t("keyHint")),
+		make("label", { for: "key-input" }, t("apiKey")),
 		make("div.row", input, show),
 		words,
+		make("label.check", remember, make("span", t("remember"), make("span.note", ` ${t("rememberHint")}`))),
 		make(
 			"div.actions",
-			key.get() !== "" && button("Sign out", { class: "danger", onclick: () => done("", "Signed out") }),
-			button("Close", { class: "quiet", onclick: () => dialog.close() }),
-			button("Continue", { class: "primary", type: "submit" }),
+			key.get() !== "" && button(t("signOut"), { class: "danger", onclick: () => done("", false, t("signedOut")) }),
+			button(t("close"), { class: "quiet", onclick: () => dialog.close() }),
+			button(t("continue"), { class: "primary", type: "submit" }),
 		),
 	);
 	fill(dialog, form);
@@ -52,27 +72,27 @@ export function openKeyDialog(error = null) {
 	input.focus();
 }
 
-async function tried(input, words) {
-	const before = key.get();
+async function tried(input, words, isRemembered) {
+	const [before, wasRemembered] = [key.get(), key.isRemembered()];
 	const text = input.value.trim();
-	if (/[^!-~]/.test(text)) return complain(input, words, "Invalid API key: it contains spaces or characters that are not ASCII");
+	if (/[^!-~]/.test(text)) return complain(input, words, t("keyNotAscii"));
 	complain(input, words, "");
-	key.set(text);
+	key.set(text, isRemembered);
 	try {
 		await ask("api/v1/operations");
 	} catch (error) {
 		// 403: the key is valid, but lacks this scope.
 		if (error.status !== 403) {
-			key.set(before);
+			key.set(before, wasRemembered);
 			complain(input, words, error.message);
 			return;
 		}
 	}
-	done(key.get(), "Signed in");
+	done(text, isRemembered, t("signedIn"));
 }
 
-function done(text, message) {
-	key.set(text);
+function done(text, isRemembered, message) {
+	key.set(text, isRemembered);
 	dialog.close();
 	announce(message);
 	changed();

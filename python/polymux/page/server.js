@@ -1,5 +1,7 @@
 // Requests to the server that serves this page, and the API key of this tab.
 
+import { t } from "./texts.js";
+
 /** Base URL of the server: the parent of this file's directory. The page works below any prefix. */
 const BASE = new URL("../", import.meta.url);
 const KEY = "polymux.key";
@@ -7,7 +9,7 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 
 export class ServerError extends Error {
 	constructor(status, body) {
-		super(body.error ?? `the server returned status ${status}`);
+		super(body.error ?? t("returnedStatus", { status }));
 		this.status = status;
 		this.code = body.code ?? "";
 		this.param = body.param ?? "";
@@ -16,15 +18,31 @@ export class ServerError extends Error {
 }
 
 export function unreachable(hasFile = false) {
-	const message = `cannot connect to the server. Check that the server is running and that the network works${hasFile ? ", and that the selected file was not changed or moved" : ""}`;
-	return new ServerError(0, { error: message, code: "unreachable" });
+	noteReach(false);
+	return new ServerError(0, { error: t(hasFile ? "unreachableOrFile" : "unreachable"), code: "unreachable" });
 }
 
-/** The API key. It is stored for this tab only, and sent in the Authorization header only. */
+/** The API key, sent in the Authorization header only. It is stored for this tab, or on this device if the user wants that. */
 export const key = {
-	get: () => sessionStorage.getItem(KEY) ?? "",
-	set: (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY)),
+	get: () => sessionStorage.getItem(KEY) || localStorage.getItem(KEY) || "",
+	set(text, isRemembered = false) {
+		for (const place of [sessionStorage, localStorage]) place.removeItem(KEY);
+		if (text) (isRemembered ? localStorage : sessionStorage).setItem(KEY, text);
+	},
+	/** Whether this device remembers the key. */
+	isRemembered: () => !sessionStorage.getItem(KEY) && localStorage.getItem(KEY) !== null,
 };
+
+/** Calls `call` when another tab remembers or forgets a key. */
+export function onRemembered(call) {
+	addEventListener("storage", (event) => event.key === KEY && !sessionStorage.getItem(KEY) && call());
+}
+
+let noteReach = () => {};
+/** Calls `call(isReachable)` after each request. */
+export function onReach(call) {
+	noteReach = call;
+}
 
 let wantsKey = () => {};
 export function onUnauthorized(call) {
@@ -63,6 +81,7 @@ export async function open(path, { method = "GET", body, signal } = {}) {
 	} catch (error) {
 		throw error.name === "AbortError" ? error : unreachable();
 	}
+	noteReach(true);
 	if (!answer.ok) throw failed(answer.status, await answer.text().catch(() => ""));
 	return answer;
 }
@@ -95,7 +114,7 @@ export function send(path, body, { prefer, signal, onUpload } = {}) {
 }
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
-const SIGNED = /\/(?:media|songs)\/[^/]+(?:\/cover)?$/;
+const SIGNED = /\/(?:media|songs)\/[^/]+(?:\/(?:cover|audio))?$/;
 
 /**
  * Rewrites a signed link of this server to the origin of this page, because the page loads files from

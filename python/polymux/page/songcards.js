@@ -2,6 +2,7 @@
 
 import { icon, linkOut, make } from "./dom.js";
 import { own } from "./server.js";
+import { t } from "./texts.js";
 
 function card(song) {
 	const ours = own(song.songid_url);
@@ -10,7 +11,7 @@ function card(song) {
 	const cover = own(song.song_image);
 	const picture = cover ? make("img.cover", { src: cover, alt: "", width: 72, height: 72, loading: "lazy" }) : make("span.cover", icon("songs"));
 	const name = page ? linkOut(page, song.song_name) : song.song_name;
-	return make("li.card.song", picture, make("div", make("strong", name || "Untitled"), page && make("span.note", ours ? "Song page" : new URL(page).host)));
+	return make("li.card.song", picture, make("div", make("strong", name || t("untitledSong")), page && make("span.note", ours ? t("songPage") : new URL(page).host)));
 }
 
 export function songCards(songs) {

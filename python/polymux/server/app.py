@@ -36,7 +36,7 @@ from polymux.server.routes.predictions import (
     PredictionItem,
     PredictionList,
 )
-from polymux.server.routes.songs import SongCover, SongPage
+from polymux.server.routes.songs import SONGS, SongAudio, SongCover, SongList, SongPage
 from polymux.server.routes.webui import PageEndpoint, PageRedirect
 from polymux.server.settings.settings import ServerSettings, read_settings
 from polymux.server.state import ServerState
@@ -192,6 +192,8 @@ def _routes(state: ServerState) -> list[Route]:
         ("/media/{name}", MediaEndpoint(state)),
         ("/songs/{id}", SongPage(state)),
         ("/songs/{id}/cover", SongCover(state)),
+        ("/songs/{id}/audio", SongAudio(state)),
+        (SONGS, SongList(state)),
         ("/healthz", Liveness(state)),
         ("/readyz", Readiness(state)),
         ("/metrics", MetricsEndpoint(state)),

@@ -105,15 +105,15 @@ _SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server with orderly ends of streams; a stop signal is not a failure."""
+class Server(uvicorn.Server):
+    """A uvicorn server with orderly ends of streams; a stop signal is not a failure."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         state: ServerState,
         shutdown_timeout_s: float,
-        on_ready: Callable[[_Server], object],
+        on_ready: Callable[[Server], object],
     ) -> None:
         super().__init__(config)
         self._state = state
@@ -125,6 +125,11 @@ class _Server(uvicorn.Server):
         self._first_signal_at = 0.0
         #: Exit status of the process.
         self.status = 0
+
+    @property
+    def local_key(self) -> str | None:
+        """API key for commands of this account; None if it has no key for this server."""
+        return self._state.local_key
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let work and jobs end while still accepting connections, to answer with 503."""
@@ -238,7 +243,7 @@ def serve(
     path: Path | None = None,
     backends: Sequence[Backend] | None = None,
     adds_local_key: bool = False,
-    on_ready: Callable[[_Server, str], object],
+    on_ready: Callable[[Server, str], object],
 ) -> int:
     """Run a server until SIGTERM or SIGINT.
 
@@ -267,12 +272,12 @@ def _serve_on(
     listener: socket.socket,
     state: ServerState,
     path: Path | None,
-    on_ready: Callable[[_Server, str], object],
+    on_ready: Callable[[Server, str], object],
 ) -> int:
     settings = state.settings
     state.watch_file(path)
     config = _config(state)
-    server = _Server(
+    server = Server(
         config, state, settings.shutdown_timeout_s, lambda ready: on_ready(ready, settings.base_url)
     )
 

@@ -80,6 +80,11 @@ class ServerState:
         self._local_key: str | None = None
 
     @property
+    def local_key(self) -> str | None:
+        """API key for commands of this account; None if the server does not accept one."""
+        return self._local_key
+
+    @property
     def service(self) -> Service:
         if self._service is None:
             raise RuntimeError(

@@ -157,6 +157,11 @@ class Backend(ABC):
         """Whether `unload` would free something. Default: no."""
         return False
 
+    @property
+    def resident_bytes(self) -> int | None:
+        """Memory of its process. Default: None, for a backend without a process."""
+        return None
+
     async def unload(self) -> bool:
         """Free the memory of loaded models, unless busy; the next request loads them again.
 
@@ -223,6 +228,10 @@ class DelegatingBackend(Backend):
     @property
     def is_loaded(self) -> bool:
         return self._inner.is_loaded
+
+    @property
+    def resident_bytes(self) -> int | None:
+        return self._inner.resident_bytes
 
     async def unload(self) -> bool:
         return await self._inner.unload()

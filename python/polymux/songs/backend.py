@@ -8,6 +8,7 @@ import os
 import threading
 from base64 import b64decode
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polymux import errors
@@ -244,6 +245,14 @@ class SongIndexBackend(Backend):
     async def song(self, number: int) -> IndexedSong | None:
         """Return a song by its ID, or None if it does not exist."""
         return await self._ask(lambda index: index.get(number))
+
+    async def songs_after(self, number: int, limit: int) -> tuple[list[IndexedSong], int]:
+        """Return the songs with the next higher IDs, and the number of all songs."""
+
+        def read(index: SongIndex) -> tuple[list[IndexedSong], int]:
+            return list(islice(index.songs(after=number), limit)), index.count()
+
+        return await self._ask(read) or ([], 0)
 
     def health(self) -> Health:
         """Return "idle" before the first request, then the number of songs at the last request."""

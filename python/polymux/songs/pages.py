@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 #: Paths of `SignedAddresses` after the base URL.
 PAGES = "/songs/"
 COVER = "/cover"
+AUDIO = "/audio"
 DRAWN = "image/svg+xml"
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", DRAWN: ".svg", "image/webp": ".webp"}
 #: Signatures at the start of image files.
@@ -181,6 +182,10 @@ class SignedAddresses:
     def cover(self, song: IndexedSong) -> str:
         """URL of the cover on this server, which generates missing covers."""
         return self._link(f"{PAGES}{song.id}{COVER}")
+
+    def audio(self, song: IndexedSong) -> str:
+        """URL of the song's file on this server."""
+        return self._link(f"{PAGES}{song.id}{AUDIO}")
 
     def _link(self, path: str) -> str:
         return f"{self._base_url}{path}?{signature(self._store, path, self._retention_s)}"

@@ -207,10 +207,14 @@ class SongIndex:
         row = self._table.get(integer("number", number))
         return None if row is None else row.song()
 
-    def songs(self) -> Iterator[IndexedSong]:
-        """Iterate over all songs in the order of their IDs. Songs are read lazily."""
+    def songs(self, *, after: int = 0) -> Iterator[IndexedSong]:
+        """Iterate over songs in the order of their IDs. Songs are read lazily.
+
+        Args:
+            after: Only songs with a higher ID. Default: all songs.
+        """
         self._check_process()
-        return (row.song() for row in self._table.every())
+        return (row.song() for row in self._table.every(integer("after", after)))
 
     @renamed_arguments(least_confidence="min_confidence")
     def identify(

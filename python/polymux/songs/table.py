@@ -135,9 +135,8 @@ class SongTable:
         same = f"WHERE group_id = ({group}) ORDER BY songs.id LIMIT 1"
         return next(self._of(same, recording), None)
 
-    def every(self) -> Iterator[SongRow]:
-        """Iterate over all songs by ID. Rows are read in batches; no read stays open meanwhile."""
-        after = 0
+    def every(self, after: int = 0) -> Iterator[SongRow]:
+        """Iterate over the songs with a higher ID. Rows are read in batches; no read stays open."""
         while True:
             found = list(self._of("WHERE songs.id > ? ORDER BY songs.id LIMIT ?", after, _AT_ONCE))
             yield from found

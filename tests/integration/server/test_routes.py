@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PUBLIC = {"/healthz", "/readyz", "/api/v1/readiness"}
 #: The signature in the link replaces the key.
-LINKED = {"/media/{name}", "/songs/{id}", "/songs/{id}/cover"}
+LINKED = {"/media/{name}", "/songs/{id}", "/songs/{id}/audio", "/songs/{id}/cover"}
 #: Routes with separate tests.
 EXCLUDED = ("/v1/", "/mcp", "/replicate/", "/page")
 
@@ -31,6 +31,7 @@ def paths() -> list[tuple[str, str]]:
     found += [("POST", f"{jobs}/x/cancel"), ("POST", f"{admin}/keys"),
               ("POST", f"{admin}/keys/x/rotate"), ("POST", f"{admin}/engines/NAME/unload"),
               ("PATCH", f"{admin}/keys/x")]  # fmt: skip
+    found.append(("GET", "/api/v1/songs"))
     return [*found, ("DELETE", f"{jobs}/x"), ("DELETE", f"{admin}/keys/x")]
 
 

@@ -244,3 +244,22 @@ def test_two_servers_on_one_store_or_port(tmp_path: Path) -> None:
     (database,) = (tmp_path / "state").rglob("catalogue.db")
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_terminal_gets_a_link_that_signs_in(tmp_path: Path) -> None:
+    """Only a terminal shows the key. Otherwise, standard error may be stored as a log."""
+    with commands.Terminal("serve", "--port", "0", cwd=tmp_path) as terminal:
+        url = terminal.wait_for(r"serving on (http://\S+);")[1]
+        key = terminal.wait_for(rf"{re.escape(url)}/page/#key=(\S+)")[1]
+        with polymux.Client(url, key) as client:
+            assert list(client.predictions.list()) == []
+        terminal.press("\x03")
+        assert terminal.end() == 0
+    process = started(tmp_path)
+    try:
+        address_of(process)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert key_path(tmp_path).read_text().split()[0] not in rest

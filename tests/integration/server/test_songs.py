@@ -13,9 +13,10 @@ import numpy
 import polymux
 import pytest
 from polymux.errors import NoMatchError
+from polymux.server.routes.songs import SONGS
 from support import generated_songs, programs
 from support.commands import run
-from support.served_songs import SEARCH, UNKNOWN, ask, served
+from support.served_songs import SEARCH, UNKNOWN, ask, got, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,3 +183,58 @@ def test_a_damaged_index_is_the_operators_affair(
             assert (answer.status, answer.json()["code"]) == (500, "engine_failed")
             assert "place-7" not in answer.json()["error"]
     assert any("place-7" in one.message for one in caplog.records if one.name == "polymux.songs")
+
+
+def test_the_library_is_listed_and_played(server: PolymuxServer, song_index: Path) -> None:
+    """The links need no key, send a part if asked, and no answer contains a path."""
+    answer = server.ask("GET", SONGS)
+    found = answer.json()
+    songs = {one["title"]: one for one in found["results"]}
+    assert (found["count"], found["next"], len(songs)) == (4, None, 4)
+    assert [one["id"] for one in found["results"]] == sorted(one["id"] for one in songs.values())
+    assert str(song_index.parent) not in answer.body.decode()
+    danube = songs["Blue Danube"]
+    assert (danube["artist"], danube["duration_s"] > 1) == ("Strauss", True)
+    file = (song_index.parent / "music" / "c.ogg").read_bytes()
+    whole = got(server, danube["audio_url"])
+    assert (whole.status, whole.body) == (200, file)
+    assert whole.headers["content-type"] == "audio/ogg"
+    part = got(server, danube["audio_url"], range="bytes=10-19")
+    assert (part.status, part.body) == (206, file[10:20])
+    known = got(server, danube["audio_url"], if_none_match=whole.headers["etag"])
+    assert known.status == 304
+    for other in (songs["Known"]["id"], 999):
+        url = danube["audio_url"].replace(f"/songs/{danube['id']}/", f"/songs/{other}/")
+        assert got(server, url).status == 404
+    # The link of a cover does not open the file.
+    assert got(server, danube["cover_url"].replace("/cover", "/audio")).status == 404
+    text, _ = server.keys.add("narrow", scopes=("search_music",))
+    assert server.ask("GET", SONGS, key=text).status == 403
+    assert server.ask("GET", f"{SONGS}?cursor=nothing").status == 400
+
+
+def test_a_song_whose_file_is_gone(tmp_path: Path) -> None:
+    """Only audio files are sent, whatever has replaced a song."""
+    music = tmp_path / "music"
+    names = ("a.wav", "b.wav", "c.wav")
+    for number, name in enumerate(names):
+        generated_songs.song(music / name, number)
+    with polymux.SongIndex(tmp_path / "index") as index:
+        index.add(music)
+        first, *_ = index.songs()
+        assert [one.id for one in index.songs(after=first.id)] == [
+            one.id for one in index.songs() if one.id != first.id
+        ]
+    with served(tmp_path / "server", tmp_path / "index") as server:
+        links = [one["audio_url"] for one in server.ask("GET", SONGS).json()["results"]]
+        for name in names:
+            (music / name).unlink()
+        (music / names[1]).mkdir()
+        os.mkfifo(music / names[2])
+        assert [got(server, one).status for one in links] == [404] * 3
+
+
+def test_a_server_without_a_library_lists_nothing(tmp_path: Path) -> None:
+    with served(tmp_path, tmp_path / "none") as server:
+        found = server.ask("GET", SONGS).json()
+        assert (found["count"], found["results"], found["next"]) == (0, [], None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 from polymux.errors import InvalidRequestError
 from polymux.runtime.upstream_settings import UpstreamSettings
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.routes.admin import PATH
+from polymux.server.routes.admin import PATH, quantile
 from polymux.server.routes.api_keys import KEYS
 from polymux.service.backend import Health
 from support.polymux_server import CHAT, HELLO, Answer, PolymuxServer, read_answer
@@ -325,3 +326,45 @@ def test_keys_are_listed_without_secrets(server: PolymuxServer) -> None:
     assert site["requests"] == 2
     assert site["created_at"].endswith("Z")
     assert site["expires_at"] is None
+
+
+def test_the_use_of_keys_and_of_the_api(server: PolymuxServer) -> None:
+    """Requests of the web UI's files count apart from those of the API."""
+    text, _ = server.keys.add("site")
+    for _ in range(3):
+        server.json(CHAT, HELLO, key=text)
+    for _ in range(5):
+        server.ask("GET", "/page/", key=None)
+    found = state_of(server)
+    requests = {one["operation"]: one for one in found["requests"]}
+    assert (requests["chat"]["kind"], requests["chat"]["requests"]) == ("api", 3)
+    assert (requests["page"]["kind"], requests["page"]["requests"]) == ("web_ui", 5)
+    assert 0 < requests["chat"]["p50_s"] <= requests["chat"]["p95_s"]
+    site = next(one for one in found["keys"] if one["name"] == "site")
+    assert (site["requests"], site["tokens"]) == (3, 0)
+    assert site["work_s"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "wanted"),
+    [
+        ((0, 10, 10), 0.5, 1.5),
+        ((10, 10, 10), 0.5, 0.5),
+        ((5, 10, 10), 0.95, 1.9),
+        # Above the highest bound, only the bound is known.
+        ((0, 0, 10), 0.5, 2.0),
+        ((0, 8, 10), 0.95, 2.0),
+    ],
+)
+def test_a_quantile_of_a_histogram(
+    counts: tuple[int, int, int], share: float, wanted: float
+) -> None:
+    buckets = list(zip((1.0, 2.0, math.inf), map(float, counts), strict=True))
+    assert quantile(buckets, share) == pytest.approx(wanted)
+
+
+def test_models_that_are_not_installed_are_offered(server: PolymuxServer) -> None:
+    found = state_of(server)
+    offered = {one["name"] for one in found["available_models"]}
+    assert offered
+    assert not offered & {one["name"] for one in found["models"]}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ TYPES = {
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
 }
 
 
@@ -32,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolymuxServer]:
 
 
 def test_every_file_is_served_and_named_by_another() -> None:
-    texts = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir()}
+    texts = {path.name: path.read_text("utf-8") for path in FOLDER.iterdir() if path.is_file()}
     assert texts.keys() == page_files().keys()
     for name in texts.keys() - {"index.html"}:
         others = [text for other, text in texts.items() if other != name]
@@ -81,6 +83,9 @@ def test_browsers_get_it_compressed(server: PolymuxServer) -> None:
         assert server.ask("GET", path, headers=[accepted, known], key=None).status == 304
         # The plain form is another entity.
         assert server.ask("GET", path, headers=[known], key=None).body == file.data
+        # A list, and a tag that a proxy has weakened (RFC 9110, 13.1.2).
+        weak = ("if-none-match", f'"other", W/{answer.headers["etag"]}')
+        assert server.ask("GET", path, headers=[accepted, weak], key=None).status == 304
     refused = [("accept-encoding", "gzip; q=0, identity")]
     assert "content-encoding" not in server.ask("GET", "/page/", headers=refused, key=None).headers
 
@@ -101,6 +106,24 @@ def test_the_first_view_is_small() -> None:
     sizes = {name: len(file.compressed) for name, file in page_files().items()}
     assert sum(sizes[name] for name in first) <= _MAX_FIRST_VIEW_BYTES
     assert sum(sizes.values()) <= _MAX_BYTES
+
+
+def test_the_page_names_the_modules_of_the_first_view() -> None:
+    """The browser requests them at once. Other views load their modules later."""
+    page = page_files()["index.html"].data.decode()
+    named = re.findall(r'<link rel="modulepreload" href="([^"]+)">', page)
+    assert {"app.js", "dom.js", "playground.js"} <= set(named) <= page_files().keys()
+    assert not {"admin.js", "songs.js", "joblist.js"} & set(named)
+    for name in named:
+        text = page_files()[name].data.decode()
+        static = re.findall(r'^import [^;]*"\./([\w.-]+)";$', text, re.MULTILINE)
+        assert set(static) <= set(named), name
+
+
+def test_the_manifest_names_files_of_the_page() -> None:
+    manifest = json.loads(page_files()["manifest.webmanifest"].data)
+    assert manifest["start_url"] == manifest["scope"] == "./"
+    assert {one["src"] for one in manifest["icons"]} <= page_files().keys()
 
 
 def test_the_policy_is_strict() -> None:

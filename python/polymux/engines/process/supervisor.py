@@ -9,6 +9,7 @@ from contextlib import aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
+from polymux._util.memory import resident_bytes
 from polymux.engines.process.crashes import Crashes
 from polymux.engines.process.process import CrashError, EngineProcess
 from polymux.engines.process.task import LAST_KINDS, EngineTask
@@ -124,6 +125,11 @@ class EngineBackend(Backend):
     @property
     def is_loaded(self) -> bool:
         return self._process is not None
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of the engine's process; 0 without one."""
+        return 0 if self._process is None else resident_bytes(self._process.pid)
 
     @property
     def loading(self) -> EngineProcess | None:

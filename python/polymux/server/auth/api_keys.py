@@ -48,7 +48,7 @@ def known_scopes() -> tuple[str, ...]:
         True
     """
 
-    beside = ("administration", "docs", "metrics", "openapi", "predictions")
+    beside = ("administration", "docs", "metrics", "openapi", "predictions", "songs")
     return (*(one.name for one in contract.operations()), *beside)
 
 

@@ -6,6 +6,7 @@ Also unloads engines. `api_keys` manages API keys.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections import defaultdict
 from contextlib import suppress
@@ -17,6 +18,7 @@ from polymux import errors
 from polymux._native.version import __version__
 from polymux._util.memory import machine_free_bytes, resident_bytes
 from polymux._util.text import shown
+from polymux.models import registry
 from polymux.models.folder import ModelsFolder
 from polymux.server.auth.api_keys import known_scopes
 from polymux.server.routes.endpoint import Endpoint
@@ -24,7 +26,7 @@ from polymux.service.errors import status_error
 from polymux.service.job_table import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from polymux.server.auth.api_keys import Key
     from polymux.server.observability.metrics import Metrics
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/administration"
 _FIRST_FAILURE = 400
+#: Endpoints of the web UI and of monitoring, whose requests are no use of the API.
+_WEB_UI = ("page", "docs", "song_page", "song_cover")
+_MONITORING = ("health", "ready", "metrics", "openapi", "administration", "operations", "preflight")
 
 
 class AdministrationEndpoint(Endpoint):
@@ -62,7 +67,7 @@ class Administration(AdministrationEndpoint):
                 "keep_s": self.state.settings.store.retention_s,  # Its old name, until 0.3.
                 "jobs_running": service.jobs.count,
             },
-            "models": await asyncio.to_thread(_models),
+            **await asyncio.to_thread(_models),
             "memory": {
                 **await asyncio.to_thread(_memory),
                 "engines_limit_bytes": self.state.settings.limits.engines_memory_bytes,
@@ -111,6 +116,7 @@ def _backend(state: ServerState, backend: Backend) -> dict[str, Any]:
         "state": health.state,
         "detail": health.detail,
         "loaded": backend.is_loaded,
+        "memory_bytes": backend.resident_bytes,
         "operations": sorted(backend.operations),
         "models": None if backend.models is None else list(backend.models),
         "max_concurrency": backend.max_concurrency,
@@ -132,14 +138,22 @@ def described_keys(state: ServerState, keys: Sequence[Key], own: str) -> list[di
         keys: The API keys.
         own: Id of the client's API key.
     """
-    used: dict[str, int] = defaultdict(int)
+    used: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for name, labels, value in _samples(state.metrics):
-        if name == "polymux_key_requests_total":
-            used[labels["key"]] += int(value)
+        if name in _KEY_USE:
+            used[labels["key"]][_KEY_USE[name]] += value
     return [_key(one, used[one.id], own) for one in keys]
 
 
-def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
+#: Metrics of API keys, and their names in the answer.
+_KEY_USE = {
+    "polymux_key_requests_total": "requests",
+    "polymux_key_work_seconds_total": "work_s",
+    "polymux_key_tokens_total": "tokens",
+}
+
+
+def _key(key: Key, used: Mapping[str, float], own: str) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,
@@ -151,12 +165,17 @@ def _key(key: Key, requests: int, own: str) -> dict[str, Any]:
         "concurrent": key.concurrent,
         "max_estimate_s": key.max_estimate_s,
         "longest_estimate_s": key.max_estimate_s,  # Its old name, until 0.3.
-        "requests": requests,
+        "requests": int(used["requests"]),
+        "work_s": round(used["work_s"], 3),
+        "tokens": int(used["tokens"]),
     }
 
 
 def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
-    """Return requests, failures and mean duration per operation since the start.
+    """Return requests, failures and durations per operation since the start.
+
+    ``p50_s`` and ``p95_s`` are estimates from a histogram. ``kind`` is ``api``, ``monitoring``, or
+    ``web_ui`` for the files of the web UI.
 
     Example:
         >>> from polymux.server.routes.admin import requests_of
@@ -164,12 +183,14 @@ def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
         >>> metrics = Metrics()
         >>> metrics.note("chat", 200, 0.5, None)
         >>> metrics.note("chat", 503, 0.1, None)
-        >>> requests_of(metrics)
-        [{'operation': 'chat', 'requests': 2, 'failures': 1, 'mean_s': 0.3}]
+        >>> [chat] = requests_of(metrics)
+        >>> chat["operation"], chat["kind"], chat["requests"], chat["failures"], chat["mean_s"]
+        ('chat', 'api', 2, 1, 0.3)
     """
     counts: dict[str, int] = defaultdict(int)
     failures: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
+    buckets: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for name, labels, value in _samples(metrics):
         if name == "polymux_requests_total":
             counts[labels["operation"]] += int(value)
@@ -177,15 +198,52 @@ def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
                 failures[labels["operation"]] += int(value)
         elif name == "polymux_request_seconds_sum":
             seconds[labels["operation"]] += value
+        elif name == "polymux_request_seconds_bucket":
+            buckets[labels["operation"]].append((float(labels["le"]), value))
     return [
         {
             "operation": operation,
+            "kind": _kind(operation),
             "requests": count,
             "failures": failures[operation],
             "mean_s": round(seconds[operation] / count, 4),
+            "p50_s": quantile(buckets[operation], 0.5),
+            "p95_s": quantile(buckets[operation], 0.95),
         }
         for operation, count in sorted(counts.items())
     ]
+
+
+def _kind(endpoint: str) -> str:
+    if endpoint in _WEB_UI:
+        return "web_ui"
+    return "monitoring" if endpoint in _MONITORING else "api"
+
+
+def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
+    """Estimate a quantile from the cumulative counts of a histogram, as Prometheus does.
+
+    Args:
+        buckets: Upper bounds, the last of which is infinite, and cumulative counts; ascending.
+        share: The quantile, from 0 to 1.
+
+    Returns:
+        The estimate: linear between two bounds, and the highest finite bound above it.
+
+    Example:
+        >>> from polymux.server.routes.admin import quantile
+        >>> quantile([(0.1, 0.0), (0.2, 10.0), (float("inf"), 10.0)], 0.5)
+        0.15
+    """
+    rank = share * buckets[-1][1]
+    low, before = 0.0, 0.0
+    for high, count in buckets:
+        if high == math.inf:
+            break
+        if count >= rank and count > before:
+            return round(low + (high - low) * (rank - before) / (count - before), 4)
+        low, before = high, count
+    return low
 
 
 def _samples(metrics: Metrics) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -194,18 +252,27 @@ def _samples(metrics: Metrics) -> Iterator[tuple[str, dict[str, str], float]]:
             yield one.name, one.labels, one.value
 
 
-def _models() -> list[dict[str, Any]]:
-    """List the installed models; reads the folder of models."""
-    return [
-        {
-            "name": one.name,
-            "family": one.family,
-            "bytes": one.bytes,
-            "license": one.manifest.license,
-            "problem": one.problem,
-        }
-        for one in ModelsFolder().installed()
-    ]
+def _models() -> dict[str, list[dict[str, Any]]]:
+    """List the installed models, and the others of the registry; reads the folder of models."""
+    installed = ModelsFolder().installed()
+    names = {one.name for one in installed}
+    return {
+        "models": [
+            {
+                "name": one.name,
+                "family": one.family,
+                "bytes": one.bytes,
+                "license": one.manifest.license,
+                "problem": one.problem,
+            }
+            for one in installed
+        ],
+        "available_models": [
+            {"name": one.name, "family": one.family, "title": one.title, "bytes": one.bytes}
+            for one in registry.all_models()
+            if one.name not in names
+        ],
+    }
 
 
 def _memory() -> dict[str, int | None]:

@@ -87,7 +87,7 @@ async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) ->
         (b"etag", tag),
         (b"cache-control", b"private, max-age=3600"),
     ]
-    if _is_known(access.headers.get(b"if-none-match"), tag):
+    if has_tag(access.headers.get(b"if-none-match"), tag):
         await send_whole(send, 304, b"", fields[6:], request_id=access.request_id)
         return
     start, end, partial = 0, file.size_bytes, False
@@ -113,7 +113,7 @@ async def send_file(asked: RequestContext, file: StoredFile, descriptor: int) ->
     await _send_part(asked, descriptor, start, end)
 
 
-def _is_known(field: bytes | None, tag: bytes) -> bool:
+def has_tag(field: bytes | None, tag: bytes) -> bool:
     """Compare If-None-Match: a list, weak comparison (RFC 9110, 13.1.2)."""
     if field is None:
         return False
