@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import did_you_mean, display_name, shown, size
 from polymux.cli import JSON, JSON_ARRAY, add_action
-from polymux.cli.errors import EPILOG, ExitCode, say
+from polymux.cli.errors import EPILOG, ExitCode, say, setting
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.config import config_path
 from polymux.engines.registry import ENGINES
@@ -369,13 +369,8 @@ def _assigned(folder: ModelsFolder) -> tuple[Mapping[str, Any], dict[str, dict[s
     wanted: dict[str, Any] = {}
     models: dict[str, dict[str, Any]] = {}
     for family, (name, named) in engines.items():
-        try:
+        with setting(config_path(), f"engines.{name}.options"):
             models |= assign_models(named, folder, family).models
-        except InvalidRequestError as error:
-            file = display_name(str(config_path()))
-            raise InvalidRequestError(
-                f"configuration file {file}: engines.{name}.options.{error}"
-            ) from None
         wanted |= named
     return wanted, models
 
@@ -646,7 +641,7 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
                     f"music (got {layout.family}, {', '.join(layout.files[:3])})"
                 )
             for role in roles:
-                check_fit(options.name, layout.family, layout.folder, role)
+                check_fit(options.name, layout.family, layout.folder / layout.paths["model"], role)
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,

@@ -14,7 +14,14 @@ from polymux.engines.registry import ENGINES
 from polymux.models import registry
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
-from polymux.models.roles import assign_models, loras_of, needed_roles, possible, unfit
+from polymux.models.roles import (
+    FAMILIES_WITH_ROLES,
+    assign_models,
+    loras_of,
+    needed_roles,
+    possible,
+    unfit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,8 +161,11 @@ def _remedy_of(family: str) -> str:
 
 
 def _remedy_of_roles(roles: tuple[str, ...]) -> str:
-    problems = assign_models({}).problems
-    return _steps("diffusion", [problems[role] for role in roles if role in problems])
+    folder = ModelsFolder()
+    used = folder.find(folder.uses().get(roles[0], ""))
+    family = used.family if used is not None and used.family in FAMILIES_WITH_ROLES else "diffusion"
+    problems = assign_models({}, folder, family).problems
+    return _steps(family, [problems[role] for role in roles if role in problems])
 
 
 def _steps(family: str, problems: list[str]) -> str:
