@@ -123,10 +123,19 @@ def size(count: int) -> str:
 
 def test_models_and_their_licences() -> None:
     documented = [
-        [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
-        for name, family, licence, download in cells(marked("docs/reference/models.md", "models"))
+        [code_words(name)[0], code_words(family)[0], licence, use, size.removeprefix("about "), yes]
+        for name, family, licence, use, size, yes in cells(
+            marked("docs/reference/models.md", "models")
+        )
     ]
-    known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
+    # The tests install the models that come in packages.
+    known = [
+        [
+            one.name, one.family, one.license, one.commercial_use, size(one.download_bytes),
+            "yes" if any(source.project for source in one.sources) else "no",
+        ]
+        for one in all_models()
+    ]  # fmt: skip
     assert documented == known, json.dumps(known, indent=1)
 
 

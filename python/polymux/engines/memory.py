@@ -22,6 +22,8 @@ _MIB = 1 << 20
 _CHAT_BYTES = 200 * _MIB
 _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
+#: With the images, for the largest network.
+_UPSCALED_BYTES = 1100 * _MIB
 _RAPIDOCR_BYTES = 900 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
 _SDCPP_BYTES = 1500 * _MIB
@@ -33,6 +35,24 @@ _GROUPED_FRAMES = 4
 _KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
 #: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
 _LARGEST_FACT = 1 << 20
+
+
+def expected_bytes(family: str, file_bytes: int, number_bytes: int, *, on_gpu: bool) -> int:
+    """Estimate the memory of a model that is not installed, from the size of its files.
+
+    Args:
+        family: The engine that would run it.
+        file_bytes: Size of the files.
+        number_bytes: Bytes per weight in the files of `diffusion`.
+        on_gpu: Whether `diffusion` computes in half precision, as on GPUs, or in single precision.
+    """
+    libraries = {
+        "chat": _CHAT_BYTES, "speech": _SPEECH_BYTES, "upscale": _UPSCALED_BYTES,
+        "diffusion": _DIFFUSION_BYTES, "sdcpp": _SDCPP_BYTES,
+    }[family]  # fmt: skip
+    if family == "diffusion":
+        return file_bytes * (2 if on_gpu else 4) // number_bytes + libraries
+    return file_bytes * (2 if family == "speech" else 1) + libraries
 
 
 def chat_bytes(options: Mapping[str, Any]) -> int:
