@@ -26,9 +26,11 @@ sys.path.append(str(ROOT / "scripts/lib"))
 from contract import settings_tables
 
 OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
-KINDS = ("real model", "real work", "plumbing only", "upstream only")
+KINDS = ("real model", "real work", "plumbing only", "upstream only", "small model")
 #: What README calls them.
-README_KINDS = {"real model": KINDS[0], "no model": KINDS[1], "stand-in": KINDS[2]}
+README_KINDS = {
+    "real model": KINDS[0], "no model": KINDS[1], "stand-in": KINDS[2], "small model": KINDS[4],
+}  # fmt: skip
 #: Backends that are no family of engines, and what they do.
 OTHERS = {
     "songs": ("search_music", "identify_song"),

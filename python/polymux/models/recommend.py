@@ -32,14 +32,14 @@ SMALL = {
     "music-mini": ("generate_music", 25_600_000),
 }
 _SMALL_TITLE = "comes with polymux; shows that prompts are followed, not quality"
-#: What follows the name of an operation's command.
+#: Arguments of an operation's command.
 _INPUTS = {"transcribe": "RECORDING", "upscale_image": "IMAGE"}
 #: Operations that others do for it.
 _PARTS = {"summarize_video": ("chat", "transcribe")}
 
 
 class Machine(NamedTuple):
-    """What this machine offers to models.
+    """Memory, processors and GPUs of this machine.
 
     Attributes:
         memory_bytes: Memory of the machine, or of its container.
@@ -99,10 +99,10 @@ class Recommendation(NamedTuple):
 
     Attributes:
         operation: Name of the operation.
-        machine: What this machine offers.
+        machine: Memory, processors and GPUs of this machine.
         models: All models that can do it, the recommended one first.
         recommended: Name of the model to use; None if none fits.
-        note: What to do if no model is recommended; else empty.
+        note: Advice if no model is recommended; else empty.
     """
 
     operation: str
@@ -209,7 +209,7 @@ def _candidates(operation: str, folder: ModelsFolder, found: Machine) -> Iterato
                 needed = needed_roles(*request)
                 others = [ROLES[one].model for one in needed if one != role]
                 yield _candidate(model, operation, folder, found, others, kind)
-                break  # The first role stands for others of its kind.
+                break  # One role represents all of its kind.
     for name, (own_operation, size) in SMALL.items():
         if own_operation == operation:
             yield _small(name, operation, size, folder, found)
@@ -232,7 +232,7 @@ def _candidate(
     others: list[str] | None = None,
     kind: str = "",
 ) -> Candidate:
-    """Describe a model, with others that its operation needs too, and the roles to assign to it."""
+    """Describe a model, with the models that it needs, and the kind of roles to assign to it."""
     models = [model, *filter(None, map(registry.find, others or ()))]
     missing = [one.name for one in models if not _is_installed(one.name, folder)]
     about = FAMILIES[model.family]
