@@ -283,11 +283,14 @@ def _confinement_lines(in_force: list[str]) -> list[str]:
     return lines
 
 
-def _with_models(engine: dict[str, Any]) -> str:
+def _with_models(name: str, engine: dict[str, Any]) -> str:
     if "models" not in engine:
         return ""
     if engine["models"]:
         return f", models: {', '.join(engine['models'])}"
+    if FAMILIES[name].has_roles:
+        command = FAMILIES[name].operations[0].replace("_", "-")
+        return f", needs a model: run 'polymux models recommend {command}'"
     return f", needs a model: run 'polymux models pull {engine['pull']}'"
 
 
@@ -319,7 +322,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append("absent   NumPy (only for PcmAudio.to_numpy: 'pip install numpy')")
     for name, engine in found["engines"].items():
         if engine["ok"]:
-            lines.append(f"ok       engine {name}: {engine['does']}{_with_models(engine)}")
+            lines.append(f"ok       engine {name}: {engine['does']}{_with_models(name, engine)}")
         else:
             grade = "broken  " if engine["problem"] else "absent  "
             problem = f"{engine['problem']}. Run: " if engine["problem"] else ""

@@ -195,8 +195,11 @@ def _install(extra: str) -> str:
 
 
 def _pull(family: str) -> str:
-    model = registry.recommended(family)
-    own = f"run 'polymux models add' to use your own ({FAMILIES[family].model_form})"
+    about, model = FAMILIES[family], registry.recommended(family)
+    own = f"run 'polymux models add' to use your own ({about.model_form})"
+    if about.has_roles:
+        command = about.operations[0].replace("_", "-")
+        return f"run 'polymux models recommend {command}' to find one, or {own}"
     return own if model is None else f"run 'polymux models pull {model.name}', or {own}"
 
 

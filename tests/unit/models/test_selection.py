@@ -163,7 +163,7 @@ def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
 
 
 def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: Path) -> None:
-    assert "'polymux models pull sdxl-base-1.0'" in selection.chosen("diffusion", {}).problem
+    assert "'polymux models recommend generate-image'" in selection.chosen("diffusion", {}).problem
     base = painter(folder, tmp_path, "sdxl-base-1.0")
     mine = painter(folder, tmp_path, "mine")
     lora = tmp_path / "more.safetensors"
