@@ -500,8 +500,14 @@ def unfit(model: Installed, family: str) -> str:
 
 
 def _missing(name: str) -> str:
-    if registry.find(name) is not None:
-        return f"model {name} is not installed. Run 'polymux models pull {name}'"
+    known = registry.find(name)
+    if known is not None:
+        about = {
+            "yes": "",
+            "limited": f". Its license, {known.license}, limits commercial use",
+            "no": f". Its license, {known.license}, forbids commercial use",
+        }[known.commercial_use]
+        return f"model {name} is not installed. Run 'polymux models pull {name}'{about}"
     return (
         f"model {name} is not installed. Run 'polymux models add {name} DIR' to use your own model"
     )
