@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polymux
 from demo_media import ROOT, Media
-from polymux.models.folder import ModelsFolder
+from polymux.models.folder import ModelsFolder, packaged_models
 from polymux.models.selection import available
 from support.video_site import Site
 
@@ -26,6 +26,8 @@ LIGHT_MODELS = {
     "speech": "whisper-base",
     "upscale": "realesr-animevideov3-x2",
 }
+#: Folder of the tour that Python searches for packages.
+_SITE = "site"
 _READY_WITHIN_S = 60
 _STOPS_WITHIN_S = 30
 # The site returns its video for every search.
@@ -76,6 +78,7 @@ class DemoServer:
         settings.write_text(
             _SETTINGS.format(**{name: json.dumps(one) for name, one in values.items()})
         )
+        _link_small_models(folder)
         words = [sys.executable, "-m", "polymux", "serve", "--config", str(settings), "--port", "0"]
         # In a separate session, Ctrl-C does not reach the server: this program stops it at the end.
         with self._log.open("wb") as log:
@@ -138,10 +141,20 @@ def fetch_models(models: Path) -> list[str]:
     return missing
 
 
+def _link_small_models(folder: Path) -> None:
+    """Provide the small models of this repository, unless their distribution is installed."""
+    link = folder / _SITE / "polymux_mini_models"
+    if packaged_models() is None and not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(ROOT / "models")
+
+
 def _environment(folder: Path, models: Path) -> dict[str, str]:
     """The environment without the user's polymux settings; state is kept in `folder`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("POLYMUX_")}
-    return kept | {"POLYMUX_MODELS": str(models), "XDG_STATE_HOME": str(folder / "state")}
+    places = [str(folder / _SITE), *filter(None, [kept.get("PYTHONPATH")])]
+    own = {"POLYMUX_MODELS": str(models), "XDG_STATE_HOME": str(folder / "state")}
+    return kept | own | {"PYTHONPATH": os.pathsep.join(places)}
 
 
 @contextmanager

@@ -162,19 +162,20 @@ def download_music(tour: Tour) -> list[str]:
 
 
 def generate_image(tour: Tour) -> list[str]:
-    return _generated(
-        lambda: tour.client.generate_image("a lighthouse", width=512, height=512), tour, "png"
-    )
+    asked = "three red stars on a yellow background"
+    return _generated(lambda: tour.client.generate_image(asked, width=512, height=512), tour, "png")
 
 
 def generate_video(tour: Tour) -> list[str]:
     return _generated(
-        lambda: tour.client.generate_video("a boat at sea", num_frames=8), tour, "mp4"
+        lambda: tour.client.generate_video("a red star moving to the right", num_frames=8),
+        tour,
+        "mp4",
     )
 
 
 def generate_music(tour: Tour) -> list[str]:
-    return _generated(lambda: tour.client.generate_music("a sea shanty"), tour, "mp3")
+    return _generated(lambda: tour.client.generate_music("sad violin"), tour, "wav")
 
 
 def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> list[str]:
@@ -187,11 +188,12 @@ def _generated(ask: Callable[[], polymux.Prediction], tour: Tour, kind: str) -> 
         # Without a GPU, generation could take hours. The server rejects such requests.
         _expect(error.code == "estimate_over_limit", error.message)
         return [f"rejected, because it would take too long on this machine: {error.message}"]
-    file = done.audio if kind == "mp3" else next(iter(done.images), None)
+    file = done.audio if kind == "wav" else next(iter(done.images), None)
     if file is None:
         raise DemoError("the job has no output file")
     path = file.save(tour.results / f"generated.{kind}")
-    return [f"{path.name}: {path.stat().st_size:,} bytes"]
+    lines = [f"{path.name}: {path.stat().st_size:,} bytes, by the model {done.engine_model}"]
+    return [*lines, *(done.warnings or ())]
 
 
 #: Title, description, and function of each step.

@@ -26,9 +26,11 @@ sys.path.append(str(ROOT / "scripts/lib"))
 from contract import settings_tables
 
 OPERATIONS = {name: one.operations for name, one in ENGINES.items()}
-KINDS = ("real model", "real work", "plumbing only", "upstream only")
+KINDS = ("real model", "real work", "plumbing only", "upstream only", "small model")
 #: What README calls them.
-README_KINDS = {"real model": KINDS[0], "no model": KINDS[1], "stand-in": KINDS[2]}
+README_KINDS = {
+    "real model": KINDS[0], "no model": KINDS[1], "stand-in": KINDS[2], "small model": KINDS[4],
+}  # fmt: skip
 #: Backends that are no family of engines, and what they do.
 OTHERS = {
     "songs": ("search_music", "identify_song"),
@@ -123,10 +125,19 @@ def size(count: int) -> str:
 
 def test_models_and_their_licences() -> None:
     documented = [
-        [code_words(name)[0], code_words(family)[0], licence, download.removeprefix("about ")]
-        for name, family, licence, download in cells(marked("docs/reference/models.md", "models"))
+        [code_words(name)[0], code_words(family)[0], licence, use, size.removeprefix("about "), yes]
+        for name, family, licence, use, size, yes in cells(
+            marked("docs/reference/models.md", "models")
+        )
     ]
-    known = [[one.name, one.family, one.license, size(one.download_bytes)] for one in all_models()]
+    # The tests install the models that come in packages.
+    known = [
+        [
+            one.name, one.family, one.license, one.commercial_use, size(one.download_bytes),
+            "yes" if any(source.project for source in one.sources) else "no",
+        ]
+        for one in all_models()
+    ]  # fmt: skip
     assert documented == known, json.dumps(known, indent=1)
 
 

@@ -277,6 +277,20 @@ def test_doctor(folder: Path) -> None:
     assert b"FFmpeg" in call("doctor", cwd=folder).stdout
 
 
+def test_the_doctor_names_a_wrong_setting(folder: Path) -> None:
+    """Of the file of a server, and of the user's configuration file."""
+    text = """[engines.art]\nfamily = "diffusion"\noptions.models = {musik = "x"}\n"""
+    (folder / "server.toml").write_text(text)
+    for words, settings in (
+        (("--config", "server.toml"), {}),
+        ((), {"POLYMUX_CONFIG": str(folder / "server.toml")}),
+    ):
+        stderr = call("doctor", *words, cwd=folder, code=4, **settings).stderr.decode()
+        assert "server.toml" in stderr
+        assert "engines.art.options.models" in stderr
+        assert "musik" in stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -29,9 +29,9 @@ PRINTED = {
     "download_video": r"[\d,]{7,} bytes.*(audio.*video|video.*audio)",
     "summarize_video": r"\w: \S",
     "download_music": r"MP3.*[\d,]{6,} bytes",
-    "generate_image": r"models pull sdxl-lightning-4step",
-    "generate_video": r"models pull zeroscope-v2-xl",
-    "generate_music": r"models pull riffusion-model-v1",
+    "generate_image": r"generated\.png: [\d,]{4,} .*pictures-mini",
+    "generate_video": r"generated\.mp4: [\d,]{4,} |models recommend generate-video",
+    "generate_music": r"generated\.wav: [\d,]{6,} .*music-mini",
 }
 
 
@@ -51,7 +51,7 @@ def steps_of(text: str) -> dict[str, str]:
 
 
 #: Steps that need no model and take a second or two.
-LIGHT = ("convert_to_mp3", "SongIndex.add", "search_music", "generate_image")
+LIGHT = ("convert_to_mp3", "SongIndex.add", "search_music", "generate_video")
 TOUR = """
 import sys
 sys.path.insert(0, "{lib}")

@@ -27,8 +27,8 @@ def write(folder: Path, seed: int = 7) -> Path:
     rng = numpy.random.default_rng(seed)
     shapes = {f"unet.{name}": one for name, one in _network().items()}
     shapes |= {f"te.text_model.{name}": one for name, one in _text_encoder().items()}
-    _write_gguf(folder / "model.gguf", shapes, rng)
-    _write_gguf(folder / "taesd.gguf", _tiny_autoencoder(), rng)
+    write_gguf(folder / "model.gguf", shapes, rng)
+    write_gguf(folder / "taesd.gguf", _tiny_autoencoder(), rng)
     return folder
 
 
@@ -141,7 +141,7 @@ def _tiny_autoencoder() -> Shapes:
     return found
 
 
-def _write_gguf(path: Path, shapes: Shapes, rng: numpy.random.Generator) -> None:
+def write_gguf(path: Path, shapes: Shapes, rng: numpy.random.Generator) -> None:
     """Write random weights of the given shapes.
 
     https://github.com/ggml-org/ggml/blob/master/docs/gguf.md

@@ -27,6 +27,19 @@ def machine_free_bytes() -> int | None:
     return min(known) if known else None
 
 
+def machine_bytes() -> int:
+    """Return the memory of the machine or the limit of the cgroup, whichever is less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError, IndexError):
+        return min(total, int((_control_group() / "memory.max").read_text("ascii")))
+    return total
+
+
+def _control_group() -> Path:
+    group = Path("/proc/self/cgroup").read_text("utf-8").strip().splitlines()[-1]
+    return Path("/sys/fs/cgroup") / group.rpartition(":")[2].lstrip("/")
+
+
 def _meminfo_available() -> int | None:
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
@@ -38,8 +51,7 @@ def _meminfo_available() -> int | None:
 def _control_group_free() -> int | None:
     """Return the free memory of a cgroup (version 2). Inactive file pages count as free."""
     with suppress(OSError, ValueError, IndexError):
-        group = Path("/proc/self/cgroup").read_text("utf-8").strip().splitlines()[-1]
-        folder = Path("/sys/fs/cgroup") / group.rpartition(":")[2].lstrip("/")
+        folder = _control_group()
         limit = (folder / "memory.max").read_text("ascii").strip()
         if limit == "max":
             return None

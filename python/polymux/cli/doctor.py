@@ -16,8 +16,9 @@ from polymux._native import media
 from polymux._native.version import __version__
 from polymux._util.text import printable, shortened
 from polymux.cli import JSON
-from polymux.cli.errors import ExitCode, invalid_configuration
+from polymux.cli.errors import ExitCode, invalid_configuration, setting
 from polymux.cli.terminal import GREEN, RED, YELLOW, write_json, write_line
+from polymux.config import config_path
 from polymux.downloads import health as downloads_health
 from polymux.engines.process.sandbox import FILTERED_CALLS, NO_NETWORK, NO_TCP, tried
 from polymux.engines.registry import ENGINES, missing_library
@@ -26,6 +27,7 @@ from polymux.models import health as generation_health
 from polymux.models import registry
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
+from polymux.models.roles import assign_models
 from polymux.runtime.settings import configured_engines
 from polymux.server.settings.settings import read_settings
 from polymux.songs import reader
@@ -34,6 +36,7 @@ from polymux.upstreams.song_search.settings import PROVIDERS as SEARCH_PROVIDERS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from polymux.cli import Parser
     from polymux.engines.registry import EngineSpec
@@ -85,6 +88,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
     """
     with invalid_configuration():
         settings = None if config is None else read_settings(Path(config))
+        models = _named_models(config, settings)
     with ThreadPoolExecutor() as pool:
         features = dict(zip(_FEATURES, pool.map(_works, _FEATURES.values()), strict=True))
         tried = dict(zip(ENGINES, pool.map(_problem, ENGINES.values()), strict=True))
@@ -96,7 +100,7 @@ def findings(config: str | None = None) -> dict[str, Any]:
         "ffmpeg_program": _ffmpeg_program(),
         "numpy": features["numpy"],
         "engines": _engines(tried),
-        "generation": _generation(settings, tried["diffusion"]),
+        "generation": generation_health.generation(models, problem=tried["diffusion"]),
         "confinement": _confinement(),
         "server": features["server"],
         "mcp": features["mcp"],
@@ -204,14 +208,23 @@ def _models_of(engine: str) -> dict[str, Any]:
     return {"models": names, "pull": recommended and recommended.name}
 
 
-def _generation(settings: ServerSettings | None, problem: str) -> dict[str, Any]:
-    """Report on the models in the settings of a generation engine, else on the defaults."""
-    engines = settings.engines if settings is not None else None
+def _named_models(config: str | None, settings: ServerSettings | None) -> Mapping[str, Any]:
+    """Return the models by role in the settings of a generation engine; empty for the defaults.
+
+    Raises:
+        InvalidRequestError: The settings are invalid.
+    """
+    engines = None if settings is None else settings.engines
+    file = Path(config or "")
     if engines is None:
-        with invalid_configuration():
-            engines = configured_engines()
-    named = [one.options.get("models") for one in engines.values() if one.family == "diffusion"]
-    return generation_health.generation(named[0] if named else None, problem=problem)
+        file, engines = config_path(), configured_engines()
+    for name, one in engines.items():
+        if one.family == "diffusion":
+            named: Mapping[str, Any] = one.options.get("models") or {}
+            with setting(file, f"engines.{name}.options"):
+                assign_models(named)
+            return named
+    return {}
 
 
 def _upstreams(settings: ServerSettings) -> list[dict[str, Any]]:
@@ -270,11 +283,14 @@ def _confinement_lines(in_force: list[str]) -> list[str]:
     return lines
 
 
-def _with_models(engine: dict[str, Any]) -> str:
+def _with_models(name: str, engine: dict[str, Any]) -> str:
     if "models" not in engine:
         return ""
     if engine["models"]:
         return f", models: {', '.join(engine['models'])}"
+    if FAMILIES[name].has_roles:
+        command = FAMILIES[name].operations[0].replace("_", "-")
+        return f", needs a model: run 'polymux models recommend {command}'"
     return f", needs a model: run 'polymux models pull {engine['pull']}'"
 
 
@@ -306,7 +322,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         lines.append("absent   NumPy (only for PcmAudio.to_numpy: 'pip install numpy')")
     for name, engine in found["engines"].items():
         if engine["ok"]:
-            lines.append(f"ok       engine {name}: {engine['does']}{_with_models(engine)}")
+            lines.append(f"ok       engine {name}: {engine['does']}{_with_models(name, engine)}")
         else:
             grade = "broken  " if engine["problem"] else "absent  "
             problem = f"{engine['problem']}. Run: " if engine["problem"] else ""

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 
-from polymux._util.text import printable
+from polymux._util.text import display_name, printable
 from polymux.cli.terminal import RED, has_colors, styled
 from polymux.errors import (
     APIError,
@@ -30,6 +30,7 @@ from polymux.errors import (
 TYPE_CHECKING = bool()  # see polymux/__init__.py
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class ExitCode:
@@ -134,6 +135,21 @@ def invalid_configuration() -> Iterator[None]:
         yield
     except InvalidRequestError as error:
         raise ConfigurationError(error.message) from None
+
+
+@contextmanager
+def setting(file: Path, table: str) -> Iterator[None]:
+    """Name the file and the table of an invalid setting.
+
+    Raises:
+        InvalidRequestError: The setting is invalid.
+    """
+    try:
+        yield
+    except InvalidRequestError as error:
+        raise InvalidRequestError(
+            f"configuration file {display_name(str(file))}: {table}.{error}"
+        ) from None
 
 
 def code_of(error: BaseException) -> int:

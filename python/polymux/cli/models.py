@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polymux._util.text import did_you_mean, display_name, shown, size
 from polymux.cli import JSON, JSON_ARRAY, add_action
-from polymux.cli.errors import EPILOG, ExitCode, say
+from polymux.cli.errors import EPILOG, ExitCode, say, setting
 from polymux.cli.terminal import Screen, transfer_line, write_json, write_line
 from polymux.config import config_path
 from polymux.engines.registry import ENGINES
@@ -21,6 +21,7 @@ from polymux.models import download, import_local, registry
 from polymux.models.errors import ModelError
 from polymux.models.families import checked_name, layout_of
 from polymux.models.folder import ModelsFolder
+from polymux.models.recommend import recommend
 from polymux.models.repositories import resolved
 from polymux.models.roles import (
     FAMILIES_WITH_ROLES,
@@ -35,16 +36,19 @@ from polymux.runtime.settings import configured_engines
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from polymux.cli import Parser
     from polymux.models.folder import Installed
+    from polymux.models.recommend import Candidate
     from polymux.models.registry import Model
 
 FAMILIES = tuple(name for name, one in ENGINES.items() if one.model_form)
 _DRAW_EVERY_S = 0.1
 _HEX_DIGITS = 64
 _MAX_NUMBER = 10_000
+#: Columns of `polymux models recommend`.
+_HEAD = ("NAME", "ENGINE", "FITS", "SIZE", "MEMORY", "LICENSE", "COMMERCIAL USE", "MEASURED TIME")
 _EPILOG = """\
 Models are stored in the directory POLYMUX_MODELS, by default polymux/models in $XDG_DATA_HOME or
 ~/.local/share. 'polymux doctor' shows the dependencies of the engines.
@@ -85,6 +89,17 @@ examples:
   polymux models use --for music
 
 """
+_RECOMMEND_EPILOG = """\
+The command compares the models of the registry with the memory, processors and GPU of this machine.
+It recommends a model that fits and whose license permits commercial use, and prints the commands
+that install and use it. Memory is estimated from the size of the files. A time is shown if it was
+measured.
+
+examples:
+  polymux models recommend generate-image
+  polymux models recommend transcribe --json
+
+"""
 
 
 def describe(parser: Parser) -> None:
@@ -111,6 +126,12 @@ def describe(parser: Parser) -> None:
         "name", metavar="NAME", nargs="?", help="Name of the model (default: the default choice)"
     )
     _add_roles(used, "Role of the model; repeatable", required=True)
+    fitting = _add(
+        actions, "recommend", _recommend, "show which models fit this machine", _RECOMMEND_EPILOG
+    )
+    fitting.add_argument(
+        "operation", metavar="OPERATION", help="Operation, such as generate-image or chat"
+    )
     gone = _add(actions, "rm", _rm, "remove a model (your own files are kept)")
     gone.add_argument("name", metavar="NAME", help="Name of the model")
     gone.add_argument("-y", "--yes", action="store_true", help="Do not ask for confirmation")
@@ -220,15 +241,12 @@ def _list(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> 
     if options.as_json:
         write_json(found)
         return ExitCode.SUCCESS
-    rows = [("NAME", "FAMILY", "SIZE", "LICENSE", "STATE")]
+    rows: list[tuple[str, ...]] = [("NAME", "FAMILY", "SIZE", "LICENSE", "STATE")]
     for one in found:
         about = "about " if one["about"] else ""
         length = "-" if one["bytes"] is None else about + size(one["bytes"])
         rows.append((one["name"], one["family"] or "-", length, one["license"] or "-", _state(one)))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
-        write_line("  ".join([*cells, row[-1]]))
+    _write_table(rows)
     screen.say(f"directory: {folder.path}")
     return ExitCode.SUCCESS
 
@@ -327,6 +345,51 @@ def _rm(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> in
     return ExitCode.SUCCESS
 
 
+def _recommend(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
+    """Show which models fit this machine. Return the exit code."""
+    found = recommend(options.operation, folder)
+    if options.as_json:
+        models = [one._asdict() for one in found.models]
+        write_json({**found._asdict(), "machine": found.machine._asdict(), "models": models})
+        return ExitCode.SUCCESS
+    here = found.machine
+    gpu = f"{', '.join(here.gpus)} with {size(here.gpu_bytes)}" if here.gpus else "no NVIDIA GPU"
+    screen.say(f"this machine: {size(here.memory_bytes)} of memory, {here.processors} cores, {gpu}")
+    if found.models:
+        _write_table([_HEAD, *map(_row, found.models)])
+        for one in found.models:
+            if one.seconds is not None:
+                write_line(f"{one.name}: {one.seconds:g} s for {one.seconds_for}")
+    for one in found.models:
+        if one.name == found.recommended:
+            write_line("")
+            write_line(f"recommended: {one.name}: {one.title}")
+            write_line(f"install: {one.install or 'already installed'}")
+            write_line(f"use:     {one.use}")
+    if found.note:
+        write_line(found.note)
+    return ExitCode.SUCCESS
+
+
+def _row(one: Candidate) -> tuple[str, ...]:
+    about = "about " if one.about else ""
+    where = " (GPU)" if one.on_gpu else ""
+    took = "-" if one.seconds is None else f"{one.seconds:g} s"
+    return (
+        one.name, one.engine, "yes" if one.fits else "no",
+        about + size(one.bytes) if one.bytes else "-", size(one.memory_bytes) + where,
+        one.license, one.commercial_use, took,
+    )  # fmt: skip
+
+
+def _write_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Write aligned columns; the last one is not padded."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        write_line("  ".join([*cells[:-1], row[-1]]))
+
+
 def _use(options: argparse.Namespace, folder: ModelsFolder, screen: Screen) -> int:
     """Assign a model to roles. Return the exit code."""
     roles = roles_named(options.roles)
@@ -369,13 +432,8 @@ def _assigned(folder: ModelsFolder) -> tuple[Mapping[str, Any], dict[str, dict[s
     wanted: dict[str, Any] = {}
     models: dict[str, dict[str, Any]] = {}
     for family, (name, named) in engines.items():
-        try:
+        with setting(config_path(), f"engines.{name}.options"):
             models |= assign_models(named, folder, family).models
-        except InvalidRequestError as error:
-            file = display_name(str(config_path()))
-            raise InvalidRequestError(
-                f"configuration file {file}: engines.{name}.options.{error}"
-            ) from None
         wanted |= named
     return wanted, models
 
@@ -646,7 +704,7 @@ def _name_own(options: argparse.Namespace, folder: ModelsFolder, screen: Screen)
                     f"music (got {layout.family}, {', '.join(layout.files[:3])})"
                 )
             for role in roles:
-                check_fit(options.name, layout.family, layout.folder, role)
+                check_fit(options.name, layout.family, layout.folder / layout.paths["model"], role)
         with _line(screen, "copied" if options.copy else "read") as line:
             made = import_local.add(
                 options.name, Path(options.path), folder, family=options.family,

@@ -22,12 +22,37 @@ _MIB = 1 << 20
 _CHAT_BYTES = 200 * _MIB
 _SPEECH_BYTES = 250 * _MIB
 _UPSCALE_BYTES = 300 * _MIB
+#: With the images, for the largest network.
+_UPSCALED_BYTES = 1100 * _MIB
 _RAPIDOCR_BYTES = 900 * _MIB
 _DIFFUSION_BYTES = 800 * _MIB
 _SDCPP_BYTES = 1500 * _MIB
+#: Memory of stable-diffusion.cpp per pixel in computations, as it reports it: its network with
+#: flash attention, a VAE with direct convolutions, and TAESD.
+_NETWORK_PIXEL_BYTES, _VAE_PIXEL_BYTES, _TAESD_PIXEL_BYTES = 400, 2816, 1920
+#: Wan's network works on groups of so many frames.
+_GROUPED_FRAMES = 4
 _KEY_VALUE_BYTES = 2  # llama.cpp keeps 16-bit floats.
 #: Maximum of plausible values in a model's metadata. Large models have embeddings of some 10,000.
 _LARGEST_FACT = 1 << 20
+
+
+def expected_bytes(family: str, file_bytes: int, number_bytes: int, *, on_gpu: bool) -> int:
+    """Estimate the memory of a model that is not installed, from the size of its files.
+
+    Args:
+        family: The engine that would run it.
+        file_bytes: Size of the files.
+        number_bytes: Bytes per weight in the files of `diffusion`.
+        on_gpu: Whether `diffusion` computes in half precision, as on GPUs, or in single precision.
+    """
+    libraries = {
+        "chat": _CHAT_BYTES, "speech": _SPEECH_BYTES, "upscale": _UPSCALED_BYTES,
+        "diffusion": _DIFFUSION_BYTES, "sdcpp": _SDCPP_BYTES,
+    }[family]  # fmt: skip
+    if family == "diffusion":
+        return file_bytes * (2 if on_gpu else 4) // number_bytes + libraries
+    return file_bytes * (2 if family == "speech" else 1) + libraries
 
 
 def chat_bytes(options: Mapping[str, Any]) -> int:
@@ -68,11 +93,32 @@ def diffusion_bytes(options: Mapping[str, Any]) -> int:
 
 def sdcpp_bytes(options: Mapping[str, Any]) -> int:
     """The largest model with its parts, in the format of its files."""
-    sizes = [
-        sum(Path(one).stat().st_size for one in (facts["path"], *facts.get("parts", {}).values()))
-        for facts in dict(options.get("models") or {}).values()
-    ]
+    sizes = map(_sdcpp_weights, dict(options.get("models") or {}).values())
     return max(sizes, default=0) + _SDCPP_BYTES
+
+
+def _sdcpp_weights(model: Mapping[str, Any]) -> int:
+    files = (model["path"], *model.get("parts", {}).values())
+    return sum(Path(one).stat().st_size for one in files)
+
+
+def sdcpp_request_bytes(
+    model: Mapping[str, Any], pixels: int, frames: int, max_decoded_pixels: int
+) -> int:
+    """Return the memory of a request: the weights, and the larger of its computations.
+
+    Args:
+        model: ``path`` of the main file, and ``parts`` (option to path) if there are others.
+        pixels: Pixels at which the model generates an image or a frame.
+        frames: Number of frames. All are denoised together, and decoded one after another.
+        max_decoded_pixels: Larger images are decoded in tiles, unless TAESD decodes them.
+    """
+    groups = -(-frames // _GROUPED_FRAMES)
+    if "taesd" in model.get("parts", {}):
+        decoding = pixels * _TAESD_PIXEL_BYTES
+    else:
+        decoding = min(pixels, max_decoded_pixels) * _VAE_PIXEL_BYTES
+    return _sdcpp_weights(model) + max(pixels * groups * _NETWORK_PIXEL_BYTES, decoding)
 
 
 def _model_of(options: Mapping[str, Any]) -> Path:

@@ -56,6 +56,8 @@ class EngineSpec(NamedTuple):
         model_form: Format of its model on disk; empty if it needs none.
         model_layout: Function ``module:name`` from a path and the engine's name to a
             `polymux.models.families.Layout`, or None if the path is not such a model.
+        model_operations: Function ``module:name`` from the path of a model (its main file, or its
+            directory) to the operations that it can run. Default: all of the engine.
         has_roles: Whether it needs several models, each in a role (`polymux.models.roles`).
         needed_bytes: Approximate memory in bytes, or a function ``module:name`` from options to it;
             None if unknown.
@@ -79,6 +81,7 @@ class EngineSpec(NamedTuple):
     files: tuple[str, ...] = ()
     model_form: str = ""
     model_layout: str = ""
+    model_operations: str = ""
     has_roles: bool = False
     needed_bytes: str | int | None = None
     backend: str = ""
@@ -227,6 +230,7 @@ ENGINES = {
         model_form="a checkpoint in one .gguf or .safetensors file, or a directory with "
         "diffusion_model.gguf and the other parts",
         model_layout="polymux.engines.sdcpp.models:layout",
+        model_operations="polymux.engines.sdcpp.models:operations_of",
         has_roles=True,
         needed_bytes="polymux.engines.memory:sdcpp_bytes",
         backend="polymux.engines.sdcpp.backend:sdcpp_backend",

@@ -115,7 +115,7 @@ def _recognized(path: Path, family: str | None) -> Layout | None:
 
 def gguf_layout(path: Path, family: str) -> Layout | None:
     if path.is_dir():
-        if any(one.name.startswith("diffusion_model") for one in path.iterdir()):
+        if _has_network(path):
             return None  # The parts of a model for images may include a language model.
         found = [one for one in _named(path, ".gguf") if _is_first(one.name)]
         eyes = [one for one in found if "mmproj" in one.name.lower()]
@@ -204,9 +204,13 @@ def diffusers_layout(path: Path, family: str) -> Layout | None:
     if names is not None:
         return Layout(family, path, names, {"model": "."})
     found = _named(path, ".safetensors")
-    if len(found) != 1:
-        return None
+    if len(found) != 1 or _has_network(path) or _named(path, ".gguf"):
+        return None  # Nothing, or a part of a model for stable-diffusion.cpp.
     return diffusers_layout(found[0], family)
+
+
+def _has_network(folder: Path) -> bool:
+    return any(one.name.startswith("diffusion_model") for one in folder.iterdir())
 
 
 def _named(folder: Path, suffix: str) -> list[Path]:

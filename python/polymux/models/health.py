@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polymux.models.families import FAMILIES
 from polymux.models.folder import ModelsFolder
 from polymux.models.roles import ROLES, assign_models, loras_of, possible
 from polymux.models.torch_device import device
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def generation(
-    wanted: dict[str, Any] | None = None, folder: ModelsFolder | None = None, *, problem: str = ""
+    wanted: Mapping[str, Any] | None = None,
+    folder: ModelsFolder | None = None,
+    *,
+    problem: str = "",
 ) -> dict[str, Any]:
     """Return the state of generation without loading a model.
 

@@ -27,6 +27,12 @@ FURTHER = "registry-diffusion.toml"
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 _MAX_FOLDERS = 4
+#: Licenses that permit commercial use without conditions on who uses the model.
+_COMMERCIAL = (
+    "Apache-2.0", "MIT", "BSD-3-Clause", "CC0-1.0", "CreativeML Open RAIL-M",
+    "CreativeML Open RAIL++-M", "OpenRAIL",
+)  # fmt: skip
+_SIGNS_OF_PATTERNS = re.compile(r"[*\[\]]")
 _SHOWN_DIGITS = 12
 _QUERY = re.compile("[?#].*", re.DOTALL)
 
@@ -79,7 +85,8 @@ class Wanted:
     Attributes:
         repository: Repository, such as ``"owner/model"``.
         revision: Commit or branch.
-        path: Path of a file or directory; ``"."`` for the top level.
+        path: Path of a file or directory; ``"."`` for the top level. The path of a file may be a
+            pattern with ``*`` and ``[]``, which exactly one file must match.
         name: Name of the file in the model. Empty for a directory, whose files keep their names.
         sha256_begins: First digits of the file's SHA-256, if known.
     """
@@ -128,6 +135,10 @@ class Model:
         options: Further options that the engine needs.
         wanted: Further files whose hashes come from the repositories.
         about_bytes: Approximate total size if `wanted` is not empty, else None.
+        number_bytes: Bytes per weight in the files of a `diffusion` model.
+        suits: Roles that it can have, as in ``polymux models use``, if it has none by default.
+        seconds: Measured time of one result, as `seconds_for` describes; None if not measured.
+        seconds_for: The result and the machine of that measurement.
         native_size: As in `polymux.models.manifest.Manifest`.
         defaults: As in `polymux.models.manifest.Manifest`.
     """
@@ -143,6 +154,10 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict)
     wanted: tuple[Wanted, ...] = ()
     about_bytes: int | None = None
+    number_bytes: int = 2
+    suits: tuple[str, ...] = ()
+    seconds: float | None = None
+    seconds_for: str = ""
     native_size: tuple[int, int] | None = None
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -165,6 +180,17 @@ class Model:
             *(one.repository for one in self.wanted),
         )
         return tuple(dict.fromkeys(one for one in named if one))
+
+    @property
+    def commercial_use(self) -> str:
+        """Whether the license permits commercial use: ``"yes"``, ``"no"`` or ``"limited"``.
+
+        Limited licenses depend on the user's revenue or number of users. Licenses that only forbid
+        certain uses, such as Open RAIL, permit it.
+        """
+        if "-NC" in self.license:
+            return "no"
+        return "yes" if self.license in _COMMERCIAL else "limited"
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -232,15 +258,16 @@ def _model(
         files = [one for one in files if one.name not in shared["without"]]
     files += [_file(one, sources) for one in table.pop("file", ())]
     wanted = tuple(_wanted(one, sources) for one in table.pop("wanted", ()))
-    if "native_size" in table:
-        table["native_size"] = tuple(table["native_size"])
+    for name in ("native_size", "suits"):
+        if name in table:
+            table[name] = tuple(table[name])
     return Model(**table, files=tuple(files), wanted=wanted)
 
 
 def _wanted(table: dict[str, Any], sources: Mapping[str, Source]) -> Wanted:
     source = sources[table.pop("source")]
     made = Wanted(source.repository, source.revision, **table)
-    for one in (made.path, made.name):
+    for one in (_SIGNS_OF_PATTERNS.sub("x", made.path), made.name):
         if one not in ("", "."):
             _checked_path(one)
     return made

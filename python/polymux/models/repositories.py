@@ -9,10 +9,12 @@ the repository's hash is shown, trusted on first use, and stored. Later download
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import re
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 ADDRESS = "https://huggingface.co"
 _LIST_BYTES = 16 << 20
 _MAX_PAGES = 20
+_MAX_SHOWN_NAMES = 20
 _LARGEST_BYTES = 1 << 50
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
@@ -213,11 +216,29 @@ def _entry(repository: str, plain: Any) -> Entry | None:
     return Entry(path, size, *((oid, "") if details is large else ("", oid)))
 
 
+def _one_file(path: str, tree: Tree) -> Entry:
+    """Return the file at a path, or the only one that matches a pattern."""
+    found = fnmatch.filter(tree.entries, path)
+    if len(found) == 1:
+        return tree.entries[found[0]]
+    if found:
+        raise ModelError(
+            f"{tree.repository} has {len(found)} files {path}, but one is expected: "
+            f"{_shown_names(found)}"
+        )
+    suffix = PurePosixPath(path).suffix
+    alike = [one for one in tree.entries if one.endswith(suffix)] or list(tree.entries)
+    raise ModelError(f"{tree.repository} has no file {path} (it has {_shown_names(alike)})")
+
+
+def _shown_names(names: list[str]) -> str:
+    more = len(names) - _MAX_SHOWN_NAMES
+    return ", ".join(names[:_MAX_SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
 def _files_of(wanted: Wanted, tree: Tree) -> list[File]:
     if wanted.name:
-        entry = tree.entries.get(wanted.path)
-        if entry is None:
-            raise ModelError(f"{tree.repository} has no file {wanted.path}")
+        entry = _one_file(wanted.path, tree)
         if not entry.sha256.startswith(wanted.sha256_begins):
             raise ModelError(
                 f"{wanted.path} of {tree.repository} is not the expected file: its SHA-256 does "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import contract
 from polymux._util.text import did_you_mean, display_name, shown
+from polymux.engines.registry import loaded
 from polymux.errors import InputNotFoundError, InputUnreadableError, InvalidRequestError
 from polymux.models import manifest, registry
 from polymux.models.diffusion_folders import pipeline_class
@@ -74,17 +75,16 @@ _NEEDED = {
     ("generate_video", ""): ("video:{video_model}",),
     ("generate_music", ""): ("music",),
 }
+#: Pipelines of diffusers for videos: for text to video, and for video to video.
+VIDEO_PIPELINES = {
+    "wan": ("WanPipeline", "WanVideoToVideoPipeline"),
+    "text_to_video": ("TextToVideoSDPipeline", "VideoToVideoSDPipeline"),
+    "animate": ("AnimateDiffPipeline", "AnimateDiffVideoToVideoPipeline"),
+}
 #: Operation to the classes of diffusers' pipelines that its engine can run; others are not checked.
 _PIPELINES = {
     "generate_image": ("StableDiffusionXLPipeline", "StableDiffusionPipeline"),
-    "generate_video": (
-        "WanPipeline",
-        "WanVideoToVideoPipeline",
-        "TextToVideoSDPipeline",
-        "VideoToVideoSDPipeline",
-        "AnimateDiffPipeline",
-        "AnimateDiffVideoToVideoPipeline",
-    ),
+    "generate_video": tuple(one for both in VIDEO_PIPELINES.values() for one in both),
     "generate_music": ("StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline"),
 }
 #: Fields with steps and guidance, if they have other names.
@@ -193,16 +193,23 @@ def use(name: str | None, roles: Sequence[str], folder: ModelsFolder) -> None:
 def check_fit(name: str, family: str, path: Path, role: str) -> None:
     """Check that an engine can run a model in a role: its operations, and the class of a pipeline.
 
-    Pipelines of roles that only accompany others, and of those for detail, are not checked.
+    `path` is the main file of a model, or its directory if it has none. Pipelines of roles that
+    only accompany others, and of those for detail, are not checked.
 
     Raises:
         InvalidRequestError: It cannot.
     """
-    request = request_of(role)
-    if family != _FAMILY and (request is None or request[0] not in FAMILIES[family].operations):
+    request, about = request_of(role), FAMILIES[family]
+    if family != _FAMILY and (request is None or request[0] not in about.operations):
         raise InvalidRequestError(
             f"model {display_name(name)} cannot have the role {role}: the engine {family} cannot "
-            f"do this (it supports {', '.join(FAMILIES[family].operations)})"
+            f"do this (it supports {', '.join(about.operations)})"
+        )
+    able = loaded(about.model_operations)(path) if about.model_operations else about.operations
+    if request is not None and request[0] not in able:
+        raise InvalidRequestError(
+            f"model {display_name(name)} cannot have the role {role}: it is a model for "
+            f"{', '.join(able)}"
         )
     found, known = pipeline_class(path), pipelines_of(role)
     if family == _FAMILY and known and found not in known:
@@ -493,8 +500,14 @@ def unfit(model: Installed, family: str) -> str:
 
 
 def _missing(name: str) -> str:
-    if registry.find(name) is not None:
-        return f"model {name} is not installed. Run 'polymux models pull {name}'"
+    known = registry.find(name)
+    if known is not None:
+        about = {
+            "yes": "",
+            "limited": f". Its license, {known.license}, limits commercial use",
+            "no": f". Its license, {known.license}, forbids commercial use",
+        }[known.commercial_use]
+        return f"model {name} is not installed. Run 'polymux models pull {name}'{about}"
     return (
         f"model {name} is not installed. Run 'polymux models add {name} DIR' to use your own model"
     )

@@ -14,7 +14,14 @@ from polymux.engines.registry import ENGINES
 from polymux.models import registry
 from polymux.models.families import FAMILIES, is_name
 from polymux.models.folder import ModelsFolder
-from polymux.models.roles import assign_models, loras_of, needed_roles, possible, unfit
+from polymux.models.roles import (
+    FAMILIES_WITH_ROLES,
+    assign_models,
+    loras_of,
+    needed_roles,
+    possible,
+    unfit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,11 +132,11 @@ def remedy(operation: str, variant: str = "", values: Mapping[str, Any] | None =
     named = {**_MOSTLY, **(values or {})}
     roles = needed_roles(operation, variant, named)
     if roles:
-        return _remedy_of_roles(roles)
+        return _remedy_of_roles(operation, roles)
     for family, about in FAMILIES.items():
         if operation in about.operations:
             return (
-                _remedy_of_roles(needed_roles(operation, _FIRST, named))
+                _remedy_of_roles(operation, needed_roles(operation, _FIRST, named))
                 if about.has_roles
                 else _remedy_of(family)
             )
@@ -153,9 +160,25 @@ def _remedy_of(family: str) -> str:
     return _steps(family, [] if found else [f"no {family} model is installed: {_pull(family)}"])
 
 
-def _remedy_of_roles(roles: tuple[str, ...]) -> str:
-    problems = assign_models({}).problems
-    return _steps("diffusion", [problems[role] for role in roles if role in problems])
+def advice(operation: str) -> str:
+    """Return where to find a model for a generation, and the small model for it, as a sentence."""
+    from polymux.models.recommend import SMALL  # That module imports this one.
+
+    command = operation.replace("_", "-")
+    text = f"'polymux models recommend {command}' shows which models fit this machine"
+    small = next((name for name, one in SMALL.items() if one[0] == operation), None)
+    if small is not None:
+        text += f", and \"pip install 'polymux[mini]'\" installs the small model {small}"
+    return text
+
+
+def _remedy_of_roles(operation: str, roles: tuple[str, ...]) -> str:
+    folder = ModelsFolder()
+    used = folder.find(folder.uses().get(roles[0], ""))
+    family = used.family if used is not None and used.family in FAMILIES_WITH_ROLES else "diffusion"
+    problems = assign_models({}, folder, family).problems
+    missing = [problems[role] for role in roles if role in problems]
+    return _steps(family, [*missing, advice(operation)] if missing else [])
 
 
 def _steps(family: str, problems: list[str]) -> str:
@@ -172,8 +195,11 @@ def _install(extra: str) -> str:
 
 
 def _pull(family: str) -> str:
-    model = registry.recommended(family)
-    own = f"run 'polymux models add' to use your own ({FAMILIES[family].model_form})"
+    about, model = FAMILIES[family], registry.recommended(family)
+    own = f"run 'polymux models add' to use your own ({about.model_form})"
+    if about.has_roles:
+        command = about.operations[0].replace("_", "-")
+        return f"run 'polymux models recommend {command}' to find one, or {own}"
     return own if model is None else f"run 'polymux models pull {model.name}', or {own}"
 
 

@@ -156,6 +156,19 @@ def test_models_of_the_configuration_that_are_no_table(home: Home, models: str) 
         assert "engines.art.options.models" in stderr
 
 
+def test_recommendations(home: Home) -> None:
+    """The test registry has one model, for speech."""
+    found = home.json("recommend", "transcribe")
+    assert found["operation"] == "transcribe"
+    assert found["machine"]["processors"] >= 1
+    (spoken,) = found["models"]
+    assert (spoken["name"], spoken["installed"]) == ("spoken", False)
+    out = home.run("recommend", "transcribe")[0]
+    for word in (spoken["license"], spoken["install"], spoken["use"]):
+        assert word in out
+    home.run("recommend", "transcrib", code=2)
+
+
 def test_roles_that_a_model_cannot_have(home: Home, gguf: Path) -> None:
     home.run("add", "assistant", gguf)
     lora = home.folder / "more.safetensors"

@@ -109,6 +109,34 @@ def test_what_the_registry_knows_counts(offered: Hub, folder: ModelsFolder, tmp_
         repositories.resolved(model(tmp_path, begins % "0123"))
 
 
+def test_patterns(offered: Hub, tmp_path: Path) -> None:
+    """They name exactly one file of the repository, and errors say what is there."""
+    offered.files[NAME] = {
+        "net-Q4_0.gguf": b"small", "net-Q8_0.gguf": b"large", "parts/vae-Q4_0.gguf": b"vae",
+        "README.md": b"words",
+    }  # fmt: skip
+
+    def resolved(path: str) -> Model:
+        text = f'{{source = "r", path = "{path}", name = "model.gguf"}},'
+        return repositories.resolved(model(tmp_path, text))
+
+    (file,) = resolved("net-[qQ]4_0*.gguf").files
+    assert (file.name, file.sha256) == ("model.gguf", sha256(b"small"))
+    assert file.parts[0].source.path == "net-Q4_0.gguf"
+    for path, shown in (
+        ("net-*.gguf", ("net-Q4_0.gguf", "net-Q8_0.gguf")),
+        ("net-Q5*.gguf", ("net-Q4_0.gguf", "net-Q8_0.gguf", "parts/vae-Q4_0.gguf")),
+        ("net-Q5_0.gguf", ("net-Q4_0.gguf", "net-Q8_0.gguf")),
+        ("*.safetensors", ("net-Q4_0.gguf", "README.md")),
+    ):
+        with pytest.raises(ModelError) as failure:
+            resolved(path)
+        for one in (NAME, path, *shown):
+            assert one in str(failure.value)
+    with pytest.raises(ModelError, match="path"):
+        model(tmp_path, '{source = "r", path = "../*.gguf", name = "model.gguf"},')
+
+
 @pytest.mark.parametrize("path", [f"unet/{WEIGHTS}", "unet/config.json"])
 def test_bytes_that_differ_from_the_list(
     offered: Hub, folder: ModelsFolder, tmp_path: Path, path: str

@@ -9,7 +9,7 @@ import pytest
 from polymux.models import manifest, registry
 from polymux.models.errors import ModelError
 from polymux.models.families import FAMILIES, is_name
-from polymux.models.roles import ROLES
+from polymux.models.roles import FAMILIES_WITH_ROLES, ROLES, request_of, roles_named
 from support.models import sha256
 from support.native_build import ROOT
 from support.weights import folder_of
@@ -38,7 +38,7 @@ OPTIONS = {
     "diffusion": set(),
 }  # fmt: skip
 #: Models from packages; the tests install these packages.
-PACKAGED = [name for name, one in MODELS.items() if one.family != "diffusion"]
+PACKAGED = [name for name, one in MODELS.items() if one.family not in FAMILIES_WITH_ROLES]
 
 
 @pytest.mark.parametrize("name", PACKAGED)
@@ -220,6 +220,13 @@ def test_the_files_of_a_model_are_sound(name: str) -> None:
         for part in file.parts:
             assert not part.source.url or part.source.sha256 == part.sha256, file.name
             assert not {"", ".", ".."} & set((part.member or part.source.path or "a").split("/"))
+    manifest.check_description(model.native_size, None, dict(model.defaults), ())
+    own = [role for role, one in ROLES.items() if one.model == name]
+    assert not (own and model.suits)
+    operations = {(request_of(role) or ("",))[0] for role in roles_named(model.suits)}
+    assert operations <= set(FAMILIES[model.family].operations)
+    assert (model.seconds is None) == (model.seconds_for == "")
+    assert model.commercial_use in ("yes", "no", "limited")
     for wanted in model.wanted:
         assert re.fullmatch(FORMS["repository"], wanted.repository)
         assert re.fullmatch("[0-9a-f]{0,64}", wanted.sha256_begins)

@@ -22,7 +22,7 @@ from polymux.local.home import with_installed_model
 from polymux.models import import_local, selection
 from polymux.models.folder import ModelsFolder
 from polymux.models.manifest import Kept, Manifest
-from polymux.models.roles import assign_models
+from polymux.models.roles import assign_models, use
 from polymux.runtime.build import backends_of, installed_engines, usual_engines
 from polymux.runtime.settings import EngineSettings, StoreSettings
 from polymux.server.settings.settings import ServerSettings
@@ -163,7 +163,7 @@ def painter(folder: ModelsFolder, tmp_path: Path, name: str) -> Path:
 
 
 def test_roles_are_cast_by_name_and_by_settings(folder: ModelsFolder, tmp_path: Path) -> None:
-    assert "'polymux models pull sdxl-base-1.0'" in selection.chosen("diffusion", {}).problem
+    assert "'polymux models recommend generate-image'" in selection.chosen("diffusion", {}).problem
     base = painter(folder, tmp_path, "sdxl-base-1.0")
     mine = painter(folder, tmp_path, "mine")
     lora = tmp_path / "more.safetensors"
@@ -383,3 +383,17 @@ def test_remedies_of_generation(folder: ModelsFolder, tmp_path: Path) -> None:
     assert "[engines.upscale]" in selection.remedy("upscale_image")
     painter(folder, tmp_path, "riffusion-model-v1")
     assert "[engines.diffusion]" in selection.remedy("generate_music")
+
+
+def test_remedies_name_the_engine_of_the_model(
+    folder: ModelsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = safetensors(x=(2,))
+    place = write(tmp_path / "own", {"diffusion_model.safetensors": network})
+    import_local.add("quick", place, folder)
+    use("quick", ["picture:A"], folder)
+    assert "[engines.sdcpp]" in selection.remedy("generate_image", "A")
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    assert "polymux[sdcpp]" in selection.remedy("generate_image", "A")
+    assert "polymux[diffusion]" not in selection.remedy("generate_image", "A")
+    assert "polymux[diffusion]" in selection.remedy("generate_image", "B")

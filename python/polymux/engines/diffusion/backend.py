@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
+from polymux._util.text import sentences
 from polymux.engines.diffusion.engine import ESTIMATE
 from polymux.engines.diffusion.estimates import ESTIMATED, HAS_MASK, HAS_VIDEO, IMAGE_SIZE
 from polymux.engines.diffusion.image_files import FACTS, SAMPLES
@@ -23,6 +24,7 @@ from polymux.engines.media.backend import (
 from polymux.engines.media.engine import LOAD_FRAMES, LOAD_PICTURES, MEASURE_PICTURE
 from polymux.models import registry
 from polymux.models.roles import assign_models, needed_roles, request_of, stem_of
+from polymux.models.selection import advice
 from polymux.service.errors import status_error
 from polymux.service.model import Estimate, ModelChoice, buffered_sink, unseen_sink
 
@@ -97,7 +99,8 @@ class DiffusionBackend(MediaDelegatingBackend):
         for role in roles:
             problem = self._problem(role)
             if problem:
-                raise status_error(errors.NoBackendError, problem, param=param)
+                text = sentences(problem, advice(work.operation))
+                raise status_error(errors.NoBackendError, text, param=param)
         refuse_unable(work, _UNABLE)
         self._inner.refuse(work)
 

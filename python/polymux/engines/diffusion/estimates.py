@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from polymux.engines.diffusion import calibration, folders, native_size, schedulers
 from polymux.engines.diffusion.refining import refiner_steps
 from polymux.engines.diffusion.upscale import plan
-from polymux.engines.diffusion.windows import window_starts
+from polymux.engines.diffusion.windows import music_cells, music_columns, window_starts
 from polymux.models.roles import needed_roles
 
 if TYPE_CHECKING:
@@ -117,8 +117,9 @@ def _work(manager: PipelineManager, request: Request, roles: tuple[str, ...]) ->
 def _music(values: Mapping[str, Any], path: Path) -> _Counted:
     steps = int(int(values["num_inference_steps"]) * float(values["denoising"])) + 1
     size = _MUSIC_PX, _MUSIC_PX
-    width = max(_MUSIC_PX, round(float(values.get("duration_s") or 0) * 100))
-    clips = len(window_starts(width, _MUSIC_PX))
+    window = _MUSIC_PX // folders.vae_factor(path)
+    columns = music_columns(values.get("duration_s"), _MUSIC_PX)
+    clips = len(window_starts(music_cells(columns, _MUSIC_PX, window), window))
     flops = 2 * steps * clips * calibration.flops_of_pass(path, *size)
     decoding = calibration.flops_of_decoding(path, *size)
     flops += decoding * (1 + clips)  # The seed image is encoded once.

@@ -12,6 +12,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from polymux.engines.base import Produced, missing_package, samples_of
+from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 SAMPLES, FACTS = "_samples", "_facts"
 #: Models need sides that are multiples of this.
 GRID_PX = 8
+_SMALLEST_PX = 64
 _SAFETY_ROLE = "picture:safety"
 #: Mean and standard deviation of CLIP's training images.
 _MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -173,6 +175,20 @@ def _seen(picture: Image, side: int) -> Any:
     mean, deviation = (numpy.asarray(one, numpy.float32) for one in (_MEAN, _DEVIATION))
     values = (values - mean) / deviation
     return torch.from_numpy(values.transpose(2, 0, 1)[None].copy())
+
+
+def check_size(image: Image) -> None:
+    """Check that an initial image is large enough.
+
+    Raises:
+        BadRequestError: A side is below 64 pixels.
+    """
+    if min(image.size) < _SMALLEST_PX:
+        raise bad_request(
+            f"image: too small (got {image.width} x {image.height} pixels, allowed at least "
+            f"{_SMALLEST_PX} on each side)",
+            param="image",
+        )
 
 
 def watermark(*, wanted: bool, size: tuple[int, int], sink: EngineSink) -> Callable[[Image], Image]:

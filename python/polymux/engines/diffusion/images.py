@@ -14,6 +14,7 @@ from polymux.engines.base import Output
 from polymux.engines.diffusion import folders, loras, schedulers
 from polymux.engines.diffusion.image_files import (
     GRID_PX,
+    check_size,
     composite,
     grey,
     on_grid,
@@ -29,7 +30,7 @@ from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.refining import Refiner, refined, refiner_of
 from polymux.engines.diffusion.steps import Steps
-from polymux.service.errors import bad_request, status_error
+from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,21 +38,9 @@ if TYPE_CHECKING:
     from polymux.engines.base import EngineSink, Request, Token
     from polymux.engines.diffusion.pipelines import PipelineManager
 
-#: Class of a model's pipeline to its classes for text to image, image to image, and inpainting.
-_KINDS = {
-    "StableDiffusionXLPipeline": (
-        "StableDiffusionXLPipeline",
-        "StableDiffusionXLImg2ImgPipeline",
-        "StableDiffusionXLInpaintPipeline",
-    ),
-    "StableDiffusionPipeline": (
-        "StableDiffusionPipeline",
-        "StableDiffusionImg2ImgPipeline",
-        "StableDiffusionInpaintPipeline",
-    ),
-}
 _XL = "StableDiffusionXLPipeline"
-_SMALLEST_PX = 64
+#: Ends of the names of pipelines for text to image, image to image, and inpainting.
+_ENDS = ("Pipeline", "Img2ImgPipeline", "InpaintPipeline")
 #: The distilled variant, and the number of steps that it is made for.
 _DISTILLED, _DISTILLED_STEPS = "A", 4
 
@@ -160,12 +149,7 @@ def _fitted(
     image: Image, size: tuple[int, int], grid_px: int, sink: EngineSink, *, keep_size: bool
 ) -> tuple[Image, tuple[int, int]]:
     """Resize the initial image, and return it with the output size."""
-    if min(image.size) < _SMALLEST_PX:
-        raise bad_request(
-            f"image: too small (got {image.width} x {image.height} pixels, allowed at least "
-            f"{_SMALLEST_PX} on each side)",
-            param="image",
-        )
+    check_size(image)
     if keep_size:
         size = on_grid(image.size, grid_px)
         if size != image.size:
@@ -212,8 +196,9 @@ def _based(
     others = {}
     if plan.kind == _XL and manager.options.get("tiny_vae") and manager.has("picture:decoder"):
         others["vae"] = manager.part("picture:decoder", "AutoencoderTiny")
+    kind = plan.kind.removesuffix(_ENDS[0]) + _ENDS[plan.mode]
     with (
-        manager.pipeline(_KINDS[plan.kind][plan.mode], plan.role, scheduler, **others) as pipeline,
+        manager.pipeline(kind, plan.role, scheduler, **others) as pipeline,
         loras.applied(pipeline, values, sink),
         steps.watching(pipeline, previews=manager.shows_previews),
     ):

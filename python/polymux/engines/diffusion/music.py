@@ -26,7 +26,12 @@ from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.seed_spectrograms import FOLDER, seed_image
 from polymux.engines.diffusion.steps import Steps
-from polymux.engines.diffusion.windows import mean_of_windows, window_starts
+from polymux.engines.diffusion.windows import (
+    mean_of_windows,
+    music_cells,
+    music_columns,
+    window_starts,
+)
 from polymux.media.conversion import convert_to_mp3
 
 if TYPE_CHECKING:
@@ -41,8 +46,6 @@ ROLE = "music"
 _KIND = "StableDiffusionImg2ImgPipeline"
 #: Guidance of models whose manifest names none.
 _GUIDANCE = 7.0
-#: Columns of the image per second.
-_COLUMNS_PER_S = 100
 _MP3_BPS = 192_000
 #: Noise with a higher cosine is mixed linearly, because the spherical formula loses precision.
 _ALIKE = 0.9995
@@ -116,7 +119,7 @@ def _painted(
     scheduler = type(shipped).from_config(shipped.config)
     asked = int(values["num_inference_steps"])
     wanted = _wanted_steps(values, scheduler)
-    columns = _columns(values, begun)
+    columns = music_columns(values.get("duration_s"), begun.width)
     if wanted == 0:
         sink.warn(
             f"denoising={values['denoising']:g}: too low, so the seed image is converted to audio "
@@ -144,12 +147,6 @@ def _painted(
         picture: Image = pipeline.image_processor.postprocess(made, output_type="pil")[0]
     # Latent cells are wider than a column.
     return picture.crop((0, 0, columns, picture.height)), steps.metrics
-
-
-def _columns(values: Mapping[str, Any], begun: Image) -> int:
-    """Return the columns of the image; without a duration, those of the seed image."""
-    duration_s = values.get("duration_s")
-    return begun.width if duration_s is None else round(float(duration_s) * _COLUMNS_PER_S)
 
 
 def _repeated(picture: Image, columns: int) -> Image:
@@ -197,8 +194,8 @@ def _begun(
     source = manager.generator(seed)
     coded = pipeline.vae.encode(pixels).latent_dist
     window = coded.mean.shape[-1]
-    cells = -(-columns * window // begun.width)
-    places = torch.arange(max(cells, window), device=coded.mean.device) % window
+    cells = music_cells(columns, begun.width, window)
+    places = torch.arange(cells, device=coded.mean.device) % window
     mean, deviation = coded.mean[..., places], coded.std[..., places]
     # Drawn on the CPU, because devices have different generators.
     spread = torch.randn(mean.shape, generator=source).to(mean)

@@ -20,6 +20,7 @@ from polymux.engines.diffusion import folders
 from polymux.engines.diffusion.image_files import GRID_PX
 from polymux.engines.diffusion.native_size import drawn_size
 from polymux.models.diffusion_folders import weight_bytes
+from polymux.models.roles import request_of
 from polymux.service.errors import status_error
 
 if TYPE_CHECKING:
@@ -101,10 +102,12 @@ class ModelSlot:
     def tell_of_substitute(self, sink: EngineSink) -> None:
         """Warn if this is not the default model of its role."""
         if self.is_small:
+            request = request_of(self.role)
+            command = request[0].replace("_", "-") if request is not None else "OPERATION"
             sink.warn(
                 f"using the small model {self.name}, because {self.instead_of} is not installed. "
-                "It shows that prompts are followed, not what large models can do. Run 'polymux "
-                f"models pull {self.instead_of}' for better results"
+                "It shows that prompts are followed, not quality. Run 'polymux models recommend "
+                f"{command}' to find a larger model for this machine"
             )
         elif self.instead_of:
             sink.warn(f"using model {self.name} instead of {self.instead_of}")

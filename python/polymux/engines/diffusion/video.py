@@ -17,7 +17,7 @@ from polymux.engines.diffusion.native_size import Resizer
 from polymux.engines.diffusion.pipelines import seed_of
 from polymux.engines.diffusion.prompts import tell_of_length
 from polymux.engines.diffusion.steps import Steps
-from polymux.models.roles import needed_roles
+from polymux.models.roles import VIDEO_PIPELINES, needed_roles
 from polymux.service.errors import bad_request
 
 if TYPE_CHECKING:
@@ -49,14 +49,11 @@ class Family(NamedTuple):
     scheduler: str = ""
 
 
-_WAN = Family("WanPipeline", "WanVideoToVideoPipeline")
+_WAN = Family(*VIDEO_PIPELINES["wan"])
 _TEXT_TO_VIDEO = Family(
-    "TextToVideoSDPipeline",
-    "VideoToVideoSDPipeline",
-    is_old=True,
-    scheduler="DPMSolverMultistepScheduler",
+    *VIDEO_PIPELINES["text_to_video"], is_old=True, scheduler="DPMSolverMultistepScheduler"
 )
-_ANIMATE = Family("AnimateDiffPipeline", "AnimateDiffVideoToVideoPipeline")
+_ANIMATE = Family(*VIDEO_PIPELINES["animate"])
 _FAMILIES = {
     kind: family
     for family in (_WAN, _TEXT_TO_VIDEO, _ANIMATE)

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+#: Columns of a spectrogram of music per second.
+_COLUMNS_PER_S = 100
+
+
 def window_starts(width: int, window: int) -> list[int]:
     """Return where windows begin that cover a width; neighbors overlap by half or more.
 
@@ -18,6 +22,27 @@ def window_starts(width: int, window: int) -> list[int]:
     """
     starts = list(range(0, width - window, max(1, window // 2)))
     return [*starts, width - window]
+
+
+def music_columns(duration_s: float | None, begun: int) -> int:
+    """Return the columns of a spectrogram of music, of 10 ms each.
+
+    Args:
+        duration_s: The requested duration. None for that of the seed image.
+        begun: Columns of the seed image.
+    """
+    return begun if duration_s is None else round(duration_s * _COLUMNS_PER_S)
+
+
+def music_cells(columns: int, begun: int, window: int) -> int:
+    """Return the width of the latents of a spectrogram.
+
+    Args:
+        columns: Columns of the spectrogram.
+        begun: Columns of the seed image.
+        window: Width of the seed image's latents.
+    """
+    return max(window, -(-columns * window // begun))
 
 
 def mean_of_windows(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from polymux import errors
 from polymux.engines.diffusion.backend import REMEDIES, DiffusionBackend
 from polymux.engines.media.backend import refuse_unable
-from polymux.engines.sdcpp.engine import WORK, WORK_S
-from polymux.models.roles import assign_models
+from polymux.engines.memory import sdcpp_request_bytes
+from polymux.engines.sdcpp.engine import UNTILED_PIXELS, WORK, WORK_S, drawn_at
+from polymux.models.roles import assign_models, needed_roles
 from polymux.service.admission import ThroughputEstimator
 from polymux.service.model import Estimate
 
@@ -41,20 +43,28 @@ class SdcppBackend(DiffusionBackend):
         super().refuse(work)
 
     async def estimate(self, work: OperationRequest) -> Estimate:
-        """Estimate the time from earlier requests to the model; unknown before the first."""
-        pace = self._paces.get(self.model_of(work))
-        if pace is None:
-            return Estimate()
+        """Estimate the memory, and the time from earlier requests to the model."""
         try:
             size = await self.measured(work)
         except errors.PolymuxError:
             return Estimate()  # The job will report the error.
-        units = _units({**work.values, **self.own_defaults(work)}, size)
+        values = {**work.values, **self.own_defaults(work)}
+        (role,) = needed_roles(work.operation, work.variant, work.values)
+        model = self._cast.models[role]
+        asked = (values["width"], values["height"]) if size is None or "mask" in values else size
+        native = model.get("native_size")
+        width, height = drawn_at(tuple(native) if native else None, tuple(asked))
+        frames = int(values.get("num_frames") or 1)
+        memory_bytes = None
+        with suppress(OSError):
+            memory_bytes = sdcpp_request_bytes(model, width * height, frames, UNTILED_PIXELS)
+        words, remedies = f"{width} x {height} pixels", REMEDIES[work.operation]
+        pace = self._paces.get(model["name"])
+        if pace is None:
+            return Estimate(memory_bytes=memory_bytes, why=words, remedies=remedies)
+        units = _units(values, size)
         return Estimate(
-            pace.seconds(units),
-            why=pace.words(units),
-            remedies=REMEDIES[work.operation],
-            doubt=_DOUBT,
+            pace.seconds(units), memory_bytes, pace.words(units), remedies, doubt=_DOUBT
         )
 
     async def run(self, work: OperationRequest, sink: ProgressSink) -> OperationResult:

@@ -11,11 +11,12 @@ import logging
 import re
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polymux import errors
 from polymux.engines.base import Engine, Output, hash_of, missing_package, threads
 from polymux.engines.diffusion.image_files import (
+    check_size,
     composite,
     grey,
     parameters,
@@ -46,11 +47,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("polymux.engines")
 #: Networks need sides that are multiples of this.
 _GRID_PX = 64
-_SMALLEST_PX = 64
 #: Fraction of the progress for steps; the rest is decoding and writing.
 _SHARE = 0.95
 #: Larger images are decoded in tiles.
-_UNTILED_PIXELS = 768 * 768
+UNTILED_PIXELS = 768 * 768
 _LORA = "replicate_weights"
 #: Messages about LoRA weights that are not applied.
 _FAILED_LORA = re.compile(r"lora.*failed|Only \(0 / |incompatible LoRA")
@@ -78,6 +78,17 @@ WEIGHTS = {
     "auto": "", "f32": "F32", "f16": "F16", "q8_0": "Q8_0", "q5_0": "Q5_0", "q5_1": "Q5_1",
     "q4_0": "Q4_0", "q4_1": "Q4_1",
 }  # fmt: skip
+
+
+class _Job(NamedTuple):
+    """A request, the loaded model that runs it, and what watches it."""
+
+    context: Any
+    slot: ModelSlot
+    request: Request
+    sink: EngineSink
+    token: Token
+    steps: _Steps
 
 
 class SdcppEngine(Engine):
@@ -129,10 +140,8 @@ class SdcppEngine(Engine):
         token.check()
         context = self._context_of(slot, request.operation)
         steps = _Steps(self._library, sink, previews=self.options.get("previews", True) is True)
-        if request.operation == "generate_image":
-            files = self._images(context, slot, request, sink, token, steps)
-        else:
-            files = self._videos(context, slot, request, sink, token, steps)
+        job = _Job(context, slot, request, sink, token, steps)
+        files = self._images(job) if request.operation == "generate_image" else self._videos(job)
         return Output(files, slot.known_version or hash_of(slot.path), steps.metrics, slot.name)
 
     def _log(self, level: int, text: str) -> None:
@@ -141,25 +150,13 @@ class SdcppEngine(Engine):
             _log.warning("stable-diffusion.cpp: %s", text.strip())
             self._failed_lora |= _FAILED_LORA.search(text) is not None
 
-    def _images(
-        self,
-        context: Any,
-        slot: ModelSlot,
-        request: Request,
-        sink: EngineSink,
-        token: Token,
-        steps: _Steps,
-    ) -> list[Produced]:
+    def _images(self, job: _Job) -> list[Produced]:
+        context, slot, request, sink, token, steps = job
         values = request.values
         image, mask = picture_of(request, "image"), picture_of(request, "mask")
         size = int(values["width"]), int(values["height"])
         if image is not None:
-            if min(image.size) < _SMALLEST_PX:
-                raise bad_request(
-                    f"image: too small (got {image.width} x {image.height} pixels, allowed at "
-                    f"least {_SMALLEST_PX} on each side)",
-                    param="image",
-                )
+            check_size(image)
             size = image.size if mask is None else size
             image = stretched(image, size)
         mask = None if mask is None else grey(mask, size)
@@ -196,17 +193,10 @@ class SdcppEngine(Engine):
             files.append(png(mark(made), metadata, sink, f"picture-{number + 1}.png"))
         return files
 
-    def _videos(
-        self,
-        context: Any,
-        slot: ModelSlot,
-        request: Request,
-        sink: EngineSink,
-        token: Token,
-        steps: _Steps,
-    ) -> list[Produced]:
+    def _videos(self, job: _Job) -> list[Produced]:
         import numpy
 
+        context, slot, request, sink, token, steps = job
         values = request.values
         size = int(values["width"]), int(values["height"])
         drawn = self._drawn(slot, size)
@@ -239,11 +229,7 @@ class SdcppEngine(Engine):
 
     def _drawn(self, slot: ModelSlot, size: Size) -> Size:
         """Return the size at which a model generates an image of a requested size."""
-        if slot.native_size is not None:
-            drawn = drawn_size(slot.native_size, size, _GRID_PX)
-        else:
-            width, height = (-(-side // _GRID_PX) * _GRID_PX for side in size)
-            drawn = width, height
+        drawn = drawn_at(slot.native_size, size)
         pixels = max(size[0] * size[1], drawn[0] * drawn[1])
         if pixels > self._max_pixels:
             raise status_error(
@@ -282,7 +268,7 @@ class SdcppEngine(Engine):
             sink.log(f"using LoRA weights with lora_scale={values['lora_scale']:g}")
         if "taesd" not in self._parts[request_role(request)]:
             # The memory of a decoder grows with the pixels.
-            made.vae_tiling_enabled = drawn[0] * drawn[1] > _UNTILED_PIXELS
+            made.vae_tiling_enabled = drawn[0] * drawn[1] > UNTILED_PIXELS
         return made
 
     def _own(self, picture: Image) -> Any:
@@ -351,6 +337,14 @@ class SdcppEngine(Engine):
                 errors.NoBackendError,
                 f"model {slot.name} cannot be loaded by stable-diffusion.cpp (the log says why)",
             ) from error
+
+
+def drawn_at(native: Size | None, size: Size) -> Size:
+    """Return the size at which a model draws: near its native size, if it has one."""
+    if native is not None:
+        return drawn_size(native, size, _GRID_PX)
+    width, height = (-(-side // _GRID_PX) * _GRID_PX for side in size)
+    return width, height
 
 
 def request_role(request: Request) -> str:

@@ -32,6 +32,13 @@ _FILE = re.compile(
 )
 
 _SUFFIXES = (".gguf", ".safetensors")
+#: Tensors that only models for videos have, as the library tells them apart: those of Wan, LTX,
+#: Hunyuan Video and Stable Video Diffusion.
+_OF_VIDEOS = (
+    "blocks.0.cross_attn.norm_k.weight", "adaln_single.emb.timestep_embedder.linear_1.bias",
+    "txt_in.individual_token_refiner.blocks.0.adaLN_modulation.1.weight",
+    "input_blocks.8.0.time_mixer.mix_factor",
+)  # fmt: skip
 #: Tensors of text encoders begin with these.
 _ENCODERS = ("cond_stage_model.", "conditioner.", "text_encoders.", "te.", "te1.")
 
@@ -69,6 +76,12 @@ def layout(path: Path, family: str) -> Layout | None:
         return Layout(family, path, tuple(found.values()), found)
     files = [one for one in path.iterdir() if one.is_file() and one.suffix in _SUFFIXES]
     return _whole(files[0], family) if len(files) == 1 else None
+
+
+def operations_of(path: Path) -> tuple[str, ...]:
+    """Return the operation that a model can run, by the tensors in its main file."""
+    is_of_videos = any(name.endswith(_OF_VIDEOS) for name in _names(path))
+    return ("generate_video",) if is_of_videos else ("generate_image",)
 
 
 def _whole(path: Path, family: str) -> Layout | None:

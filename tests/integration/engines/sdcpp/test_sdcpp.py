@@ -191,11 +191,11 @@ def test_models_are_found_by_their_files(model: Path, tmp_path: Path) -> None:
     made = import_local.add("quick", model, folder)
     assert made.family == "sdcpp"
     assert set(made.manifest.paths) == {"model", "taesd"}
-    use("quick", ["picture:B", "video:xl"], folder)
+    use("quick", ["picture:B"], folder)
     found = assign_models({}, folder, "sdcpp").models["picture:B"]
     assert (found["name"], set(found["parts"])) == ("quick", {"taesd"})
     assert "sdcpp" in assign_models({}, folder).problems["picture:B"]
-    for role in ("music", "detail:juggernaut_reborn", "picture:refiner"):
+    for role in ("music", "detail:juggernaut_reborn", "picture:refiner", "video:xl"):
         with pytest.raises(errors.InvalidRequestError, match=role):
             use("quick", [role], folder)
     assert layout_of(model / "model.gguf").family == "sdcpp"
@@ -222,6 +222,28 @@ def test_models_are_found_by_their_files(model: Path, tmp_path: Path) -> None:
     finally:
         (model / "vae.gguf").unlink()
         (model / "vae-2.gguf").unlink()
+
+
+def test_models_for_videos_make_no_images(tmp_path: Path) -> None:
+    """The tensors tell, before anything is loaded."""
+    folder = ModelsFolder(tmp_path / "models")
+    place = tmp_path / "film"
+    place.mkdir()
+    network = repositories.safetensors(blocks__0__cross_attn__norm_k__weight=(2,))
+    (place / "diffusion_model.safetensors").write_bytes(network)
+    import_local.add("film", place, folder)
+    with pytest.raises(errors.InvalidRequestError, match=r"picture:B.*generate_video"):
+        use("film", ["picture:B"], folder)
+    use("film", ["video:xl"], folder)
+    assert assign_models({}, folder, "sdcpp").models["video:xl"]["name"] == "film"
+
+
+def test_images_that_are_too_small(
+    engine: SdcppEngine, sink: diffusion.HeardSink, tmp_path: Path
+) -> None:
+    given = diffusion.picture("image", Image.new("RGB", (32, 64)), tmp_path)
+    with pytest.raises(errors.BadRequestError, match="image"):
+        painted(engine, sink, **given)
 
 
 def _children() -> set[str]:
