@@ -6,6 +6,7 @@
 - FOLDER/stream: chat streams in the formats of several servers
 - FOLDER/query, FOLDER/segment and FOLDER/tags: a few byte strings, because the input of these
   targets is a list of choices and not a file
+- FOLDER/http1: requests and responses
 - FOLDER/json: request bodies
 - FOLDER/url: the test suite's hostile URLs
 - FOLDER/video: short videos
@@ -28,6 +29,7 @@ TARGETS = (
     "convert",
     "frame",
     "headers",
+    "http1",
     "json",
     "query",
     "remux",
@@ -145,6 +147,30 @@ def json_bodies(folder: Path) -> None:
             write(folder / f"body-{number}-{operation}", bytes([operation]) + body)
 
 
+def messages(folder: Path) -> None:
+    """Write HTTP/1.1 messages after the bytes that select their kind and how they are divided."""
+    get = b"GET /a?b HTTP/1.1\r\nHost: h:80\r\nAccept: */*\r\n\r\n"
+    chunks = b"5;a=b\r\nhello\r\n0\r\nDigest: x\r\n\r\n"
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    requests = (
+        get + get,
+        b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx" + get,
+        b"POST http://h/x HTTP/1.1\r\nHost: h\r\n" + chunked + get,
+        b"OPTIONS * HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + get,
+        b"GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+    )
+    responses = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" + chunked + b"HTTP/1.1 204 \r\n\r\n",
+        b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the close",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi",
+    )
+    for kind, given in enumerate((requests, responses)):
+        for number, message in enumerate(given):
+            for choice in (kind, kind | 2, kind | 4):
+                name = f"message-{choice}-{number}"
+                write(folder / name, bytes([choice, 0, 7, 63]) + message)
+
+
 def urls(folder: Path) -> None:
     """Write raw addresses, and hostile and valid URLs after the byte that selects the parser."""
     good = [
@@ -170,6 +196,7 @@ def main() -> None:
     broken_files(root / "remux")
     films(root / "video")
     json_bodies(root / "json")
+    messages(root / "http1")
     urls(root / "url")
     for path in (root / "convert").glob("mp3*"):
         write(root / "frame" / path.name, path.read_bytes())

@@ -51,13 +51,19 @@ LINKED = (
     ),
     Part("curl", "curl", "of-curl/curl", ("COPYING",)),
 )  # fmt: skip
-#: Of this repository. The build backend adds the notices of simdjson and pocketfft.
+#: Of this repository. The build backend adds the notices of llhttp, pocketfft and simdjson.
 _CARRIED = (
     Part("lame", "LGPL-2.0-or-later", "lame", ("COPYING", "LICENSE", "polymux.patch")),
+    Part("llhttp", "MIT", "llhttp", ()),
     Part("simdjson", "MIT", "simdjson", ()),
     Part("pocketfft", "BSD-3-Clause", "pocketfft", ()),
 )
-_CARRIED_VERSIONS = {"lame": "3.100", "simdjson": "3.12.3", "pocketfft": "1.15.3"}
+_CARRIED_VERSIONS = {
+    "lame": "3.100",
+    "llhttp": "9.4.3",
+    "simdjson": "3.12.3",
+    "pocketfft": "1.15.3",
+}
 #: zig's clang compiles the modules, with its C++ library.
 RUNTIME = (
     Part("zig", "MIT", "", ("LICENSE",)),

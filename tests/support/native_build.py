@@ -78,6 +78,20 @@ def installed_prefix(name: str = "test-install", *settings: str) -> Path:
         return prefix
 
 
+def http1_cases() -> Path:
+    """The program of cpp/tests/http1_cases.cpp, built from the current sources."""
+    with locked("test-http1") as folder:
+        program = folder / "cpp/tests/polymux_http1_cases"
+        if not _is_of_this_run(folder):
+            compiler = (sysconfig.get_config_var("CXX") or "c++").split()[0]
+            run("cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                f"-DCMAKE_CXX_COMPILER={compiler}", "-DPOLYMUX_TESTS=ON", "-DPOLYMUX_MEDIA=OFF",
+                "-DPOLYMUX_TRANSPORT=OFF")  # fmt: skip
+            run("cmake", "--build", folder, "--parallel", "2", "--target", program.name)
+            (folder / "test-run").write_text(_THIS_RUN)
+        return program
+
+
 def wheel(name: str, *settings: str) -> Path:
     """A wheel of this repository, built without isolation in build/NAME.
 
