@@ -42,9 +42,10 @@ _IN_WHEEL = ("polymux/__init__.py", "polymux/py.typed", "polymux/_native/_core.p
              "polymux/_native/_media.pyi",
              "polymux/page/index.html", "polymux/models/registry.toml")  # fmt: skip
 _NOTICES = ("NOTICE.txt", "LICENSE", "THIRD_PARTY.md", "cpp/third_party/llhttp/LICENSE",
-            "cpp/third_party/pocketfft/LICENSE", "cpp/third_party/simdjson/LICENSE", "curl/COPYING", "ffmpeg/COPYING.LGPLv2.1",
-            "lame/COPYING", "libcxx/LICENSE.TXT", "libidn2/COPYING.LESSERv3", "libvpx/LICENSE",
-            "nghttp2/COPYING", "openssl/LICENSE.txt", "pybind11/LICENSE", "zig/LICENSE",
+            "cpp/third_party/pocketfft/LICENSE", "cpp/third_party/simdjson/LICENSE",
+            "curl/COPYING", "ffmpeg/COPYING.LGPLv2.1", "lame/COPYING", "libcxx/LICENSE.TXT",
+            "libidn2/COPYING.LESSERv3", "libvpx/LICENSE", "nghttp2/COPYING", "openssl/LICENSE.txt",
+            "pybind11/LICENSE", "zig/LICENSE",
             "zlib/LICENSE")  # fmt: skip
 _HIDDEN = re.compile(r"lib(av\w+|sw\w+|postproc|vpx|curl\S*|nghttp2|idn2|unistring|ssl|crypto)\.so")
 _IS_LIBRARY = re.compile(r"\.so(\.\d+)*$")

@@ -61,7 +61,7 @@ export class LongList {
 		const last = Math.min(this.items.length, Math.ceil((top + innerHeight) / height) + MARGIN);
 		const wanted = [];
 		for (let n = first; n < last; n++) wanted.push(n);
-		// A row with the focus stays, wherever the page is scrolled to.
+		// A row with the focus stays at every scroll position.
 		const focused = this.items.findIndex(({ id }) => this.rows.get(id)?.contains(document.activeElement));
 		if (focused >= 0 && focused < first) wanted.unshift(focused);
 		if (focused >= last) wanted.push(focused);

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/administration"
 _FIRST_FAILURE = 400
-#: Endpoints of the web UI and of monitoring, whose requests are no use of the API.
+#: Endpoints of the web UI and of monitoring. Their requests do not count as use of the API.
 _WEB_UI = ("page", "docs", "song_page", "song_cover")
 _MONITORING = ("health", "ready", "metrics", "openapi", "administration", "operations", "preflight")
 
