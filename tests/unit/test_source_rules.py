@@ -28,8 +28,8 @@ OF_YT_DLP = {"urllib.request", "requests", "requests.sessions"}
 #: Files that start programs, never through a shell.
 STARTERS = {
     "cli/doctor.py", "cli/record.py", "engines/process/sandbox.py", "engines/process/process.py",
-    "engines/ocr/tesseract.py", "models/torch_device.py", "models/torch_pickle.py",
-    "models/wheels.py",
+    "engines/ocr/tesseract.py", "models/recommend.py", "models/torch_device.py",
+    "models/torch_pickle.py", "models/wheels.py",
 }  # fmt: skip
 #: Files that create sockets or connections, and the names they use for it.
 CONNECTORS = {

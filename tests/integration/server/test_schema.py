@@ -100,7 +100,7 @@ def test_the_interface_is_as_its_document_says(
         server, tmp_path, examples=EXAMPLES, seed=SEED, every=every, max_s=600 + 60 * EXAMPLES
     )
     addresses, requests = asked(report)
-    assert addresses == 35
+    assert addresses == 38
     assert requests > (2000 if every else 1000)
     check(server)
 
