@@ -17,6 +17,13 @@ FOLDER = ROOT / "build/demo/all"
 _INDENT = " " * 6
 
 
+def _filled(line: str) -> str:
+    """Wrap a line, but not within the name of a command."""
+    return textwrap.fill(
+        line, 110, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo --all", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the server running until Ctrl-C")
@@ -62,7 +69,7 @@ def _show(server: DemoServer, folder: Path, media: Media) -> list[str]:
                 lines = [f"FAILED: {error}"]
             lines.append(f"took {time.monotonic() - step_began:.1f} s")
             for line in filter(None, lines):
-                print(textwrap.fill(line, 110, initial_indent=_INDENT, subsequent_indent=_INDENT))
+                print(_filled(line))
             sys.stdout.flush()
     print(f"\n{len(STEPS)} steps in {time.monotonic() - began:.0f} s; files are in {results}")
     return failed

@@ -354,6 +354,7 @@ export const texts = {
 	signOut: "Abmelden",
 	song: "Lied",
 	songCount: ({ count }) => (count === 1 ? "1 Lied" : `${count} Lieder`),
+	songPage: "Seite des Liedes",
 	songPlaceholder: "Titel, Interpret oder beides",
 	songs: "Lieder",
 	songsFound: ({ count }) => (count === 1 ? "1 Lied gefunden" : `${count} Lieder gefunden`),

@@ -352,6 +352,7 @@ export const ENGLISH = {
 	signOut: "Sign out",
 	song: "Song",
 	songCount: ({ count }) => (count === 1 ? "1 song" : `${count} songs`),
+	songPage: "Song page",
 	songPlaceholder: "Title, artist, or both",
 	songs: "Songs",
 	songsFound: ({ count }) => (count === 1 ? "1 song found" : `${count} songs found`),
