@@ -9,18 +9,6 @@ namespace polymux::contract {
 
 namespace {
 
-constexpr std::string_view blanks = " \t";
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(blanks);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
-bool same_word(std::string_view one, std::string_view other) {
-    return std::ranges::equal(one, other, {}, lower, lower);
-}
-
 /// Returns the text before the next semicolon outside quotes, and removes it from `rest`.
 std::string_view next_part(std::string_view& rest) {
     bool quoted = false;
@@ -30,7 +18,7 @@ std::string_view next_part(std::string_view& rest) {
         if (quoted && rest[end] == '\\') ++end;
     }
     end = std::min(end, rest.size());
-    const std::string_view part = trimmed(rest.substr(0, end));
+    const std::string_view part = trim(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     return part;
 }
@@ -40,7 +28,8 @@ std::optional<std::string_view> parameter(std::string_view parameters, std::stri
     while (!parameters.empty()) {
         const std::string_view part = next_part(parameters);
         const std::size_t equals = part.find('=');
-        if (equals == std::string_view::npos || !same_word(part.substr(0, equals), name)) continue;
+        if (equals == std::string_view::npos || !equals_ignoring_case(part.substr(0, equals), name))
+            continue;
         std::string_view value = part.substr(equals + 1);
         if (value.size() >= 2 && value.starts_with('"') && value.ends_with('"')) {
             value = value.substr(1, value.size() - 2);
@@ -76,13 +65,13 @@ Error unsupported_type(std::string message) {
 
 Result<Encoding> encoding_of(std::optional<std::string_view> content_type,
                              std::span<const Encoding> accepted) {
-    if (!content_type || trimmed(*content_type).empty()) {
+    if (!content_type || trim(*content_type).empty()) {
         return unsupported_type("missing Content-Type header (allowed " + media_types(accepted) +
                                 ")");
     }
     std::string_view rest = *content_type;
     const std::string_view type = next_part(rest);
-    const auto named = [type](Encoding one) { return same_word(type, media_type(one)); };
+    const auto named = [type](Encoding one) { return equals_ignoring_case(type, media_type(one)); };
     const auto found = std::ranges::find_if(accepted, named);
     if (found == accepted.end()) {
         return unsupported_type("Content-Type: not supported (got " + shown_bytes(type) +
@@ -90,7 +79,8 @@ Result<Encoding> encoding_of(std::optional<std::string_view> content_type,
     }
     if (*found == Encoding::json) {
         const auto charset = parameter(rest, "charset");
-        if (charset && !same_word(*charset, "utf-8") && !same_word(*charset, "utf8")) {
+        if (charset && !equals_ignoring_case(*charset, "utf-8") &&
+            !equals_ignoring_case(*charset, "utf8")) {
             return unsupported_type("invalid charset in the Content-Type header (got " +
                                     shown_bytes(*charset) + ", allowed utf-8)");
         }

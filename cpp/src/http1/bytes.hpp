@@ -56,26 +56,4 @@ constexpr bool is_target(std::string_view text) noexcept {
     return !text.empty() && detail::all_of_class(text, detail::target_byte);
 }
 
-constexpr int hex_digit(char letter) noexcept {
-    if (is_digit(letter)) return letter - '0';
-    const char small = lower(letter);
-    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
-
-/// Compares without regard to ASCII case. `small` is in lower case.
-constexpr bool equals_ignoring_case(std::string_view text, std::string_view small) noexcept {
-    if (text.size() != small.size()) return false;
-    for (std::size_t index = 0; index < text.size(); ++index) {
-        if (lower(text[index]) != small[index]) return false;
-    }
-    return true;
-}
-
-/// Removes spaces and tabs at both ends.
-constexpr std::string_view trim(std::string_view text) noexcept {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
-}
-
 }  // namespace polymux::http1

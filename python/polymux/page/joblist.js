@@ -4,7 +4,8 @@ import { announce, button, empty, failure, fill, heading, icon, make, skeleton }
 import { confirmed } from "./dialogs.js";
 import { badgeOf, duration, isOver, listen, operationOf, subjectOf } from "./jobs.js";
 import { LongList } from "./longlist.js";
-import { ask, baseOf, key, own } from "./server.js";
+import { isImage } from "./results.js";
+import { ask, baseOf, key, nextOf, own } from "./server.js";
 import { moment } from "./text.js";
 import { language, t } from "./texts.js";
 
@@ -15,7 +16,6 @@ const FILTERS = {
 	failed: ["jobFailed", ["failed"]],
 	canceled: ["jobCanceled", ["canceled", "aborted"]],
 };
-const IMAGE = /\.(png|jpe?g|webp|gif)$/;
 /** Concurrent requests of a bulk delete. */
 const AT_ONCE = 4;
 /** Kept while another view is open: the rows, the query of the next page, the filters, and the scroll position. */
@@ -39,7 +39,7 @@ function rowOf(prediction, operations) {
 function thumbOf(prediction) {
 	const first = [prediction.output].flat().find((one) => typeof one === "string");
 	const href = first && own(first, baseOf(prediction));
-	return href && IMAGE.test(new URL(href).pathname) ? href : null;
+	return href && isImage(new URL(href).pathname) ? href : null;
 }
 
 export function showJobs(place, { operations }) {
@@ -155,7 +155,7 @@ export function showJobs(place, { operations }) {
 		try {
 			const page = await ask(PATH);
 			const ids = new Set(state.rows.map((one) => one.id));
-			if (!page.results.some((one) => ids.has(one.id))) Object.assign(state, { rows: [], next: page.next ? new URL(page.next).search : "" });
+			if (!page.results.some((one) => ids.has(one.id))) Object.assign(state, { rows: [], next: nextOf(page) });
 			state.isLoaded = true;
 			const changed = merge(page.results, true);
 			isLoading = false;
@@ -171,7 +171,7 @@ export function showJobs(place, { operations }) {
 		isLoading = true;
 		try {
 			const page = await ask(`${PATH}${state.next}`);
-			state.next = page.next ? new URL(page.next).search : "";
+			state.next = nextOf(page);
 			merge(page.results, false);
 			isLoading = false;
 			drawAll();

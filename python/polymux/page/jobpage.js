@@ -1,6 +1,7 @@
 // The page of a job: its result, inputs and details.
 
 import { announce, button, copyButton, empty, failure, fill, make, skeleton } from "./dom.js";
+import { Inputs } from "./inputs.js";
 import { removeRow } from "./joblist.js";
 import { isOver, jobCard, operationOf, subjectOf } from "./jobs.js";
 import { ask } from "./server.js";
@@ -62,14 +63,14 @@ function inputs(prediction, operation) {
 	return make("section.card.stack", make("div.row", make("h2", t("inputs")), again), shown);
 }
 
-/** Opens the form of the operation with the inputs of a job, except files. The form reads them from the session storage. */
+/** Opens the form of the operation with the inputs of a job, except files. */
 function runAgain(operation, { input, model }) {
 	const variant = operation.variants.find((one) => one.model === model) ?? operation.variants[0];
 	const isSent = ({ name, type, default: usual }) => type !== "file" && input[name] !== usual && (input[name] ?? null) !== null && !`${input[name]}`.startsWith("data:");
 	const values = Object.fromEntries(variant.fields.filter(isSent).map(({ name }) => [name, input[name]]));
 	const [alternatives] = (variant.rules ?? []).filter((one) => one.rule === "exactly_one").map((one) => one.fields);
 	const source = alternatives?.find((name) => name in values);
-	sessionStorage.setItem(`polymux.inputs.${operation.name}`, JSON.stringify({ variant: variant.id ?? null, job: null, values, source }));
+	new Inputs(operation.name).keep({ variant: variant.id ?? null, job: null, values, source });
 	location.hash = `#/playground/${operation.name}`;
 }
 

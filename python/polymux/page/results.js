@@ -15,6 +15,8 @@ const KINDS = {
 	video: /\.(mp4|webm|mkv|mov|m4v)$/,
 	image: /\.(png|jpe?g|webp|gif)$/,
 };
+/** Whether the file at this path is an image, by its name. */
+export const isImage = (path) => KINDS.image.test(path);
 /** For each kind of result: the text of the action, the operation, the field, and the variant that has it. */
 const USES = {
 	image: [["useUpscale", "upscale_image", "image"], ["useEdit", "generate_image", "image", "B"], ["useRead", "read_text", "file"]],

@@ -92,6 +92,9 @@ export async function ask(path, options) {
 	return answer.status === 204 ? null : answer.json();
 }
 
+/** The query of the next page of a list of the server; empty after the last one. */
+export const nextOf = (page) => (page.next ? new URL(page.next).search : "");
+
 /** Posts a form or JSON and reports upload progress, which fetch does not support. */
 export function send(path, body, { prefer, signal, onUpload } = {}) {
 	return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@
 
 import { announce, button, empty, failure, fill, heading, icon, make, skeleton } from "./dom.js";
 import { LongList } from "./longlist.js";
-import { ask, own, send } from "./server.js";
+import { ask, nextOf, own, send } from "./server.js";
 import { songCards } from "./songcards.js";
 import { clock } from "./text.js";
 import { t } from "./texts.js";
@@ -140,7 +140,7 @@ class Library {
 		this.isLoading = true;
 		try {
 			const page = await ask(`api/v1/songs${this.next}`);
-			this.next = page.next ? new URL(page.next).search : "";
+			this.next = nextOf(page);
 			this.songs.push(...page.results);
 			fill(this.message, !this.songs.length && empty("songs", t("noSongs"), make("p", t("noSongsHint")), make("code", "polymux songs add FOLDER")));
 			this.count.textContent = page.count ? t("songCount", { count: page.count }) : "";

@@ -171,13 +171,6 @@ void append_string(Bytes& bytes, std::string_view text, Encoding encoding) {
     append_terminator(bytes, encoding);
 }
 
-int hex_value(char letter) {
-    if (letter >= '0' && letter <= '9') return letter - '0';
-    if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-    if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
-    return -1;
-}
-
 // Owner, then the value with its "\xNN" as bytes. Returns nothing for a wrong escape, for which
 // ffmpeg writes no file at all.
 std::optional<Bytes> private_frame(std::string_view owner, std::string_view value) {
@@ -190,8 +183,8 @@ std::optional<Bytes> private_frame(std::string_view owner, std::string_view valu
             continue;
         }
         if (i + 3 >= value.size()) return std::nullopt;
-        const int high = hex_value(value[i + 2]);
-        const int low = hex_value(value[i + 3]);
+        const int high = hex_digit(value[i + 2]);
+        const int low = hex_digit(value[i + 3]);
         if (high < 0 || low < 0) return std::nullopt;
         body.push_back(static_cast<std::byte>(high * 16 + low));
         i += 3;

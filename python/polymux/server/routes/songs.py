@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from polymux import errors
+from polymux._native import core
 from polymux.server.routes.endpoint import Endpoint
 from polymux.server.routes.files import send_file
 from polymux.server.routes.predictions import cursor_of, page_url
@@ -37,19 +38,9 @@ if TYPE_CHECKING:
 SONGS = "/api/v1/songs"
 _ON_A_PAGE = 100
 #: Only these files are sent: an index can name others, such as a file that replaced a song.
-_AUDIO_TYPES = {
-    ".aac": "audio/aac",
-    ".aif": "audio/aiff",
-    ".aiff": "audio/aiff",
-    ".flac": "audio/flac",
-    ".m4a": "audio/mp4",
-    ".mp3": "audio/mpeg",
-    ".oga": "audio/ogg",
-    ".ogg": "audio/ogg",
-    ".opus": "audio/ogg",
-    ".wav": "audio/wav",
-    ".wma": "audio/x-ms-wma",
-}
+_AUDIO_SUFFIXES = frozenset({
+    ".aac", ".aif", ".aiff", ".flac", ".m4a", ".mp3", ".oga", ".ogg", ".opus", ".wav", ".wma",
+})  # fmt: skip
 _NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 #: The link grants access: do not leak it through Referer, and prevent content sniffing.
 _SHARED_FIELDS = (
@@ -93,7 +84,7 @@ class SongList(Endpoint):
 
 
 def _described(song: IndexedSong, links: SignedAddresses) -> dict[str, Any]:
-    is_audio = song.path.suffix.lower() in _AUDIO_TYPES
+    is_audio = song.path.suffix.lower() in _AUDIO_SUFFIXES
     return {
         "id": song.id,
         "title": song.title,
@@ -194,8 +185,8 @@ class SongAudio(_SongEndpoint):
 
 def _opened(song: IndexedSong) -> tuple[StoredFile, int] | None:
     """Open the file of a song; None if it is missing or not an audio file."""
-    content_type = _AUDIO_TYPES.get(song.path.suffix.lower())
-    if content_type is None:
+    suffix = song.path.suffix.lower()
+    if suffix not in _AUDIO_SUFFIXES:
         return None
     try:
         # Without O_NONBLOCK, a named pipe would block.
@@ -213,8 +204,8 @@ def _opened(song: IndexedSong) -> tuple[StoredFile, int] | None:
         owner="",
         sha256=hashlib.sha256(state.encode()).hexdigest(),
         size_bytes=status.st_size,
-        content_type=content_type,
-        file_name=f"{song.name}{song.path.suffix.lower()}",
+        content_type=core.content_type_of(f"song{suffix}"),
+        file_name=f"{song.name}{suffix}",
         created_at=status.st_mtime,
         expires_at=0.0,
     )
