@@ -1,34 +1,8 @@
 #include "transport/mailbox.hpp"
 
-#include <sys/eventfd.h>
-
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace polymux::transport {
-
-Result<FileDescriptor> make_event() {
-    FileDescriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!event.is_open()) {
-        return Error{.code = ErrorCode::internal,
-                     .message = "cannot create an event descriptor: " +
-                                std::generic_category().message(errno),
-                     .os_errno = errno};
-    }
-    return event;
-}
-
-void raise_event(const FileDescriptor& event) noexcept {
-    const std::uint64_t one = 1;
-    // Fails only at a count of 2^64 - 1, and the descriptor is readable then.
-    [[maybe_unused]] const auto written = ::write(event.get(), &one, sizeof one);
-}
-
-void clear_event(const FileDescriptor& event) noexcept {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto read = ::read(event.get(), &count, sizeof count);
-}
 
 Result<std::shared_ptr<Mailbox>> Mailbox::create() {
     auto event = make_event();

@@ -6,17 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include "file_descriptor.hpp"
-#include "polymux/result.hpp"
+#include "event_descriptor.hpp"
 
 namespace polymux::transport {
 
 class Exchange;
-
-/// A new eventfd: readable after a write.
-Result<FileDescriptor> make_event();
-void raise_event(const FileDescriptor& event) noexcept;
-void clear_event(const FileDescriptor& event) noexcept;
 
 /// Any thread posts, the engine takes. Both keep it alive.
 class Mailbox {

@@ -522,3 +522,56 @@ class EventSplitter:
 
     def __init__(self, max_event_bytes: int) -> None: ...
     def feed(self, piece: ReadableBuffer) -> list[tuple[str, bytes]]: ...
+
+@final
+class ServerExchange:
+    """A request that the server has received, and its response. One thread at a time may use it."""
+
+    def scope(self) -> dict[str, Any]:
+        """The connection scope of ASGI 3.0."""
+    def take_body(self) -> tuple[bytes, bool, bool]:
+        """Return new bytes of the body, whether it is complete, and whether the client has gone."""
+    def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Start the response; its head is sent with the first part of the body."""
+    def write(self, data: ReadableBuffer, is_last: bool) -> bool:
+        """Send a part of the body. False if its length is not that of Content-Length."""
+    def has_room(self) -> bool:
+        """Whether little is waiting to be sent. If not, an event follows."""
+    def abort(self) -> None:
+        """Close the connection."""
+    @property
+    def is_started(self) -> bool: ...
+    @property
+    def is_ended(self) -> bool: ...
+    def __init__(self, *args: Never) -> None: ...
+
+@final
+class ServerFront:
+    """Threads that receive requests on a listening socket."""
+
+    def __init__(
+        self,
+        listener: int,
+        *,
+        io_threads: int,
+        header_timeout_s: float,
+        keep_alive_timeout_s: float,
+        write_timeout_s: float,
+        max_connections: int,
+        max_connections_per_network: int | None,
+        tls_certificate: str,
+        tls_key: str,
+    ) -> None:
+        """Start the threads. The paths are empty without TLS."""
+    def fileno(self) -> int:
+        """A descriptor that is readable while `take` returns events."""
+    def take(self) -> list[tuple[int, ServerExchange]]:
+        """Return kinds and exchanges of new events."""
+    def drain(self) -> None:
+        """Close each connection after its current response."""
+    def close_all(self) -> None:
+        """Close all connections now."""
+    def close(self) -> None:
+        """Close all connections and end the threads."""
+    @property
+    def connections(self) -> int: ...

@@ -22,6 +22,7 @@ from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import signals
 from polymux.server.app import front_of
+from polymux.server.http.native_server import NativeServer
 from polymux.server.http.protocol import protocol_with
 from polymux.server.http.tls_handshake import Handshake
 from polymux.server.observability.logs import JsonFormatter, NonBlockingHandler, PlainFormatter
@@ -130,6 +131,11 @@ class Server(uvicorn.Server):
     def local_key(self) -> str | None:
         """API key for commands of this account; None if it has no key for this server."""
         return self._state.local_key
+
+    @property
+    def open_connections(self) -> int:
+        """Number of connections."""
+        return len(self.server_state.connections)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let work and jobs end while still accepting connections, to answer with 503."""
@@ -276,6 +282,8 @@ def _serve_on(
 ) -> int:
     settings = state.settings
     state.watch_file(path)
+    if os.environ.get("POLYMUX_FRONT") == "native":
+        return _serve_native(listener, state, on_ready)
     config = _config(state)
     server = Server(
         config, state, settings.shutdown_timeout_s, lambda ready: on_ready(ready, settings.base_url)
@@ -296,6 +304,37 @@ def _serve_on(
         config.load()
     except OSError as error:
         raise InvalidRequestError(f"invalid TLS certificate or key: {error}") from error
+    if threading.current_thread() is threading.main_thread():
+        server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
+    try:
+        asyncio.run(main())
+    finally:
+        if server.watchdog is not None:
+            server.watchdog.close()
+    return server.status
+
+
+def _serve_native(
+    listener: socket.socket, state: ServerState, on_ready: Callable[[Any, str], object]
+) -> int:
+    settings = state.settings
+    server = NativeServer(
+        front_of(state),
+        state,
+        settings.shutdown_timeout_s,
+        lambda ready: on_ready(ready, settings.base_url),
+    )
+
+    async def main() -> None:
+        # Until the very end: a signal while engines end must not leave them running.
+        with server.capture_signals():
+            await state.start()
+            _warn_of_links(settings)
+            try:
+                await server.serve(listener)
+            finally:
+                await state.stop()
+
     if threading.current_thread() is threading.main_thread():
         server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Creates and drops objects, and measures after a fifth of the rounds and at the end.
 TIMES = """
-import contextlib, copy, gc, itertools, pickle, tracemalloc
+import contextlib, copy, gc, itertools, pickle, select, socket, tracemalloc
 import polymux.errors
 from polymux._native import _core as core
 from polymux.client import event_loop as loop
@@ -64,6 +64,21 @@ async def read_stream():
     async for _ in await async_client.free_chat("x", stream=True):
         pass
 
+def front():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        made = core.ServerFront(listener.fileno(), io_threads=1, header_timeout_s=9.0,
+                                keep_alive_timeout_s=9.0, write_timeout_s=9.0, max_connections=9,
+                                max_connections_per_network=None, tls_certificate="", tls_key="")
+        with socket.create_connection(listener.getsockname()) as one:
+            one.sendall(b"GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+            select.select([made], [], [], 20)
+            ((_, exchange),) = made.take()
+            exchange.start(204, [])
+            exchange.write(b"", True)
+            one.recv(1000)
+        made.close()
+
 async def measured(work, count, awaited):
     figures_at = []
     for number in range(count):
@@ -94,6 +109,7 @@ OBJECTS = {
     "CancelToken": "core.CancelToken().cancel()",
     "FetchPolicy, FetchLimits": "(fetcher.FetchPolicy(), fetcher.FetchLimits())",
     "fetch, refused": "refused(fetcher.fetch, url)",
+    "ServerFront, ServerExchange": "front()",
 }
 REQUESTS = {
     "Session, used": "session().perform(*request())",

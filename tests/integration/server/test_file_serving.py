@@ -36,10 +36,15 @@ def link(server: PolymuxServer) -> str:
 
 
 @pytest.fixture
+def write_s() -> float:
+    return WRITE_S
+
+
+@pytest.fixture
 def server(
-    tmp_path: Path, data: bytes, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: bytes, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, write_s: float
 ) -> Iterator[PolymuxServer]:
-    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", WRITE_S)
+    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", write_s)
 
     def make() -> list[Scripted]:
         backend = Scripted()
@@ -62,7 +67,7 @@ def reading(server: PolymuxServer, link: str) -> socket.socket:
 
 
 def connections(server: PolymuxServer) -> int:
-    return len(server.server.server_state.connections)
+    return server.server.open_connections
 
 
 def test_two_hundred_readers(server: PolymuxServer, link: str, data: bytes) -> None:
@@ -124,18 +129,16 @@ def let_its_time_pass(server: PolymuxServer, clock: FakeClock) -> None:
     asyncio.run_coroutine_threadsafe(store.run(store.sweep), server.loop).result(20)
 
 
+@pytest.mark.parametrize("write_s", [60.0])  # The client pauses.
 @pytest.mark.parametrize("go", [delete_its_job, let_its_time_pass])
 def test_a_file_that_goes_while_it_is_read(
     server: PolymuxServer,
     link: str,
     data: bytes,
     clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
     go: Callable[[PolymuxServer, FakeClock], None],
 ) -> None:
     """A running download completes. New requests return 404 (S07)."""
-    # The client pauses in this test.
-    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", 60.0)
     with reading(server, link) as early, reading(server, link) as late:
         pieces = [early.recv(1 << 20)]
         go(server, clock)

@@ -67,7 +67,7 @@ def tried(server: ServerProcess, data: bytes, max_bytes: int) -> tuple[Answer, A
     for answer in answers:
         assert str(server.folder) not in answer.body.decode()
     assert read(server, PICTURE).json() == {"text": "64x48 0f0f0f"}
-    assert not any((server.folder / "store" / "drafts").iterdir())
+    until(lambda: not any((server.folder / "store" / "drafts").iterdir()))
     return answers
 
 

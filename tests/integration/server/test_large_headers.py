@@ -34,8 +34,8 @@ LARGE: dict[str, tuple[str, tuple[tuple[str, str], ...], int]] = {
 def ask(server: ServerProcess, name: str) -> None:
     path, fields, status = LARGE[name]
     answer = server.ask("GET", path, headers=fields)
-    assert answer.status == status
-    assert answer.json()["code"] in ("header_too_large", "invalid_request")
+    assert answer.status in (status, 414)
+    assert answer.json()["code"] in ("header_too_large", "invalid_request", "too_long")
 
 
 def max_bytes(server: ServerProcess, name: str) -> int:

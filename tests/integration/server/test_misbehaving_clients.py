@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import json
 import socket
 import time
@@ -82,7 +83,7 @@ def test_chunks_that_never_come(server: ServerProcess, size: bytes) -> None:
     """Received data takes memory, an announced size does not. The deadline applies (H04)."""
     before = server.memory_bytes()
     answer = server.json(CHAT, size + b"\r\n{", [CHUNKED])
-    assert answer.status in (400, 408)
+    assert answer.status in (400, 408, 413)
     assert server.memory_bytes() - before < 8 << 20
 
 
@@ -148,9 +149,13 @@ def test_what_a_terminal_would_obey(server: ServerProcess, number: int) -> None:
     answer = server.raw(WORDS[number] + b"Connection: close\r\n\r\n")
     assert answer.status in (200, 400, 404)
     assert all(value.isascii() and value.isprintable() for value in answer.headers.values())
+    request_id = answer.headers["x-request-id"]
+    # The native server logs no requests that are not HTTP.
+    if os.environ.get("POLYMUX_FRONT") != "native" or answer.status != 400:
+        until(lambda: request_id in server.log())
     lines = server.log()[log_length:].splitlines()
     assert all(line.isprintable() and len(line) < 700 for line in lines)
-    assert len(lines) == 1
+    assert sum(request_id in line for line in lines) <= 1
     assert not any(line.startswith("X-Injected") for line in lines)
 
 

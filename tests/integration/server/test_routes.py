@@ -174,7 +174,7 @@ def test_framing_that_two_servers_would_read_differently(
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", (400, 0)),
         (b"\0" * 1000, (400,)),
         (b"GET /\r\n\r\n", (400, 505, 0)),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400,)),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 505)),
         # These versions would change the meaning of the request.
         *(
             (b"GET /healthz HTTP/%s\r\nHost: localhost\r\n\r\n" % version, (400, 505))

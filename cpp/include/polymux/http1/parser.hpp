@@ -174,7 +174,9 @@ public:
     void expect_response(bool to_head_request) noexcept { to_head_request_ = to_head_request; }
 
     /// No byte of a message has arrived since the last `end`.
-    [[nodiscard]] bool idle() const noexcept { return phase_ == Phase::start && section_.empty(); }
+    [[nodiscard]] bool idle() const noexcept {
+        return (phase_ == Phase::start && section_.empty()) || phase_ == Phase::ended;
+    }
     /// Memory of the parser and what it owns.
     [[nodiscard]] std::size_t memory_bytes() const noexcept;
 

@@ -30,7 +30,7 @@ class ConnectionLimiter:
     """
 
     def __init__(self, most: int | None = None, of_one: int | None = None) -> None:
-        self.most = _max_connections() if most is None else most
+        self.most = max_connections() if most is None else most
         self._of_one = of_one
         self._counts: dict[str, int] = {}
         self._all = 0
@@ -71,7 +71,7 @@ def _network(address: str) -> tuple[str, bool]:
     return str(found), found.is_loopback
 
 
-def _max_connections() -> int:
+def max_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(_MIN_CONNECTIONS, min(soft, _MAX_DESCRIPTORS) * 3 // 4)
 

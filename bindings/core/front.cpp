@@ -1,0 +1,134 @@
+#include "front.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include "asgi_scope.hpp"
+#include "errors.hpp"
+#include "polymux/server/front.hpp"
+
+namespace polymux::bindings {
+
+namespace {
+
+using server::Event;
+using server::Exchange;
+using server::Front;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+std::string_view view(py::handle bytes_object) {
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    if (PyBytes_AsStringAndSize(bytes_object.ptr(), &data, &size) != 0)
+        throw py::error_already_set();
+    return {data, static_cast<std::size_t>(size)};
+}
+
+void start_response(Exchange& exchange, int status, const py::iterable& headers) {
+    std::vector<server::Field> fields;
+    std::vector<py::object> kept;
+    for (const py::handle field : headers) {
+        const py::sequence pair = py::reinterpret_borrow<py::sequence>(field);
+        py::object name = pair[0];
+        py::object value = pair[1];
+        fields.push_back({.name = view(name), .value = view(value)});
+        kept.push_back(std::move(name));
+        kept.push_back(std::move(value));
+    }
+    exchange.start(status, fields);
+}
+
+bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {
+    const py::buffer_info info = data.request();
+    return exchange.write(
+        {static_cast<const char*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)},
+        is_last);
+}
+
+py::tuple take_body(Exchange& exchange) {
+    const Exchange::Body taken = exchange.take_body();
+    return py::make_tuple(py::bytes(taken.bytes), taken.is_complete, taken.is_disconnected);
+}
+
+class FrontHandle {
+public:
+    FrontHandle(int listener, std::size_t io_threads, double header_timeout_s,
+                double keep_alive_timeout_s, double write_timeout_s, std::size_t max_connections,
+                std::optional<std::size_t> max_connections_per_network,
+                const std::string& tls_certificate, const std::string& tls_key)
+        : front_(value_or_raise(
+              Front::start(listener, {.io_threads = io_threads,
+                                      .header_timeout = milliseconds(header_timeout_s),
+                                      .keep_alive_timeout = milliseconds(keep_alive_timeout_s),
+                                      .write_timeout = milliseconds(write_timeout_s),
+                                      .max_connections = max_connections,
+                                      .max_connections_per_network = max_connections_per_network,
+                                      .tls_certificate = tls_certificate,
+                                      .tls_key = tls_key}))) {}
+
+    [[nodiscard]] Front& front() const {
+        if (front_ == nullptr) throw std::runtime_error("the server is closed");
+        return *front_;
+    }
+
+    py::list take() {
+        std::vector<Event> events;
+        front().take(events);
+        py::list taken(events.size());
+        for (std::size_t i = 0; i < events.size(); ++i) {
+            taken[i] = py::make_tuple(static_cast<int>(events[i].kind), events[i].exchange);
+        }
+        return taken;
+    }
+
+    void close() {
+        without_gil([this] { front_.reset(); });
+    }
+
+private:
+    std::unique_ptr<Front> front_;
+};
+
+}  // namespace
+
+void register_front(py::module_& module) {
+    py::class_<Exchange, std::shared_ptr<Exchange>>(module, "ServerExchange", plain_metaclass(),
+                                                    py::is_final(), "One request and its response.")
+        .def("scope", &asgi_scope)
+        .def("take_body", &take_body)
+        .def("start", &start_response, py::arg("status"), py::arg("headers"))
+        .def("write", &write_bytes, py::arg("data"), py::arg("is_last"))
+        .def("has_room", &Exchange::has_room)
+        .def("abort", &Exchange::abort)
+        .def_property_readonly("is_started", &Exchange::is_started)
+        .def_property_readonly("is_ended", &Exchange::is_ended)
+        .def("__reduce__", &refuse_pickling);
+    py::class_<FrontHandle>(module, "ServerFront", plain_metaclass(), py::is_final(),
+                            "Threads that receive requests on a listening socket.")
+        .def(py::init<int, std::size_t, double, double, double, std::size_t,
+                      std::optional<std::size_t>, const std::string&, const std::string&>(),
+             py::arg("listener"), py::kw_only(), py::arg("io_threads"), py::arg("header_timeout_s"),
+             py::arg("keep_alive_timeout_s"), py::arg("write_timeout_s"),
+             py::arg("max_connections"), py::arg("max_connections_per_network"),
+             py::arg("tls_certificate"), py::arg("tls_key"))
+        .def("fileno", [](const FrontHandle& self) { return self.front().descriptor(); })
+        .def("take", &FrontHandle::take)
+        .def("drain", [](const FrontHandle& self) { self.front().drain(); })
+        .def("close_all", [](const FrontHandle& self) { self.front().close_all(); })
+        .def("close", &FrontHandle::close)
+        .def_property_readonly("connections",
+                               [](const FrontHandle& self) { return self.front().connections(); })
+        .def("__reduce__", &refuse_pickling);
+}
+
+}  // namespace polymux::bindings

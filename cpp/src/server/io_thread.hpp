@@ -1,0 +1,76 @@
+// A thread that serves connections with epoll(7).
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "file_descriptor.hpp"
+#include "server/connection.hpp"
+#include "server/deadlines.hpp"
+#include "server/shared.hpp"
+
+namespace polymux::server {
+
+class IoThread {
+public:
+    static Result<std::unique_ptr<IoThread>> start(std::shared_ptr<Shared> shared, int listener);
+    IoThread(std::shared_ptr<Shared> shared, int listener, FileDescriptor epoll,
+             FileDescriptor wake);
+    IoThread(const IoThread&) = delete;
+    IoThread& operator=(const IoThread&) = delete;
+    /// Ends the thread and its connections.
+    ~IoThread();
+
+    /// From any thread.
+    void post(Command command) { outbox_->commands.post(std::move(command)); }
+
+    // For connections, on this thread.
+    [[nodiscard]] const FrontOptions& options() const noexcept { return shared_->options; }
+    [[nodiscard]] const http1::Limits& parser_limits() const noexcept {
+        return shared_->parser_limits;
+    }
+    [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const noexcept { return shared_->tls; }
+    [[nodiscard]] bool is_draining() const noexcept { return shared_->is_draining; }
+    [[nodiscard]] const std::shared_ptr<Outbox>& outbox() const noexcept { return outbox_; }
+    [[nodiscard]] TimePoint now() const noexcept { return now_; }
+    [[nodiscard]] std::vector<char>& buffer() noexcept { return buffer_; }
+    [[nodiscard]] int epoll() const noexcept { return epoll_.get(); }
+    [[nodiscard]] Deadlines<Connection>& deadlines() noexcept { return deadlines_; }
+    void tell(Event event) { events_.push_back(std::move(event)); }
+    /// Parses its waiting input after the other connections had their turn.
+    void repeat(Connection& connection) { repeated_.push_back(&connection); }
+
+private:
+    void run();
+    void accept();
+    void accept_one(FileDescriptor socket, const sockaddr_storage& client);
+    void run_commands();
+    void run(Command& command);
+    void run_deadlines();
+    void repeat_all();
+    void reap_if_closed(Connection& connection);
+    void close_all();
+    void listen(bool listens);
+    [[nodiscard]] int timeout_ms() const;
+
+    const std::shared_ptr<Shared> shared_;
+    const std::shared_ptr<Outbox> outbox_;
+    const int listener_;
+    FileDescriptor epoll_;
+    TimePoint now_ = Clock::now();
+    TimePoint listens_again_at_ = never;
+    bool is_stopping_ = false;
+    std::vector<char> buffer_;
+    std::vector<Event> events_;
+    std::vector<Command> commands_;
+    std::vector<Connection*> repeated_;
+    Deadlines<Connection> deadlines_;
+    std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+    std::thread thread_;
+};
+
+}  // namespace polymux::server

@@ -1,0 +1,163 @@
+"""The ASGI side of the native server: runs an application on requests that C++ threads receive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from polymux._native import core
+from polymux.server.http import protocol
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from polymux.server.settings.settings import ServerSettings
+
+_log = logging.getLogger("polymux.server")
+
+#: Kinds of events, as in cpp/include/polymux/server/exchange.hpp.
+_REQUEST = 0
+
+_DISCONNECT = {"type": "http.disconnect"}
+_FAILED = b"Internal Server Error"
+_FAILED_FIELDS = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"content-length", b"%d" % len(_FAILED)),
+)
+
+
+class AsgiFront:
+    """Serves an ASGI application on a listening socket. Belongs to one event loop.
+
+    Args:
+        app: The application.
+        listener: A listening, non-blocking socket. The caller closes it after `close`.
+        settings: Settings of the server.
+        max_connections: Maximum number of connections.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        listener: socket.socket,
+        settings: ServerSettings,
+        max_connections: int,
+    ) -> None:
+        limits = settings.limits
+        self._app = app
+        self._loop = asyncio.get_running_loop()
+        self._exchanges: dict[core.ServerExchange, _Exchange] = {}
+        #: Of running requests.
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._front = core.ServerFront(
+            listener.fileno(),
+            io_threads=1,
+            header_timeout_s=limits.header_s,
+            keep_alive_timeout_s=limits.keep_alive_s,
+            write_timeout_s=protocol._WRITE_S,  # noqa: SLF001 - the same for both servers
+            max_connections=max_connections,
+            max_connections_per_network=limits.connections_per_address,
+            tls_certificate=os.fspath(settings.tls_cert or ""),
+            tls_key=os.fspath(settings.tls_key or ""),
+        )
+        self._loop.add_reader(self._front.fileno(), self._take)
+
+    @property
+    def connections(self) -> int:
+        """Number of open connections."""
+        return self._front.connections
+
+    def drain(self) -> None:
+        """Close each connection after its current response."""
+        self._front.drain()
+
+    def abort(self) -> None:
+        """Close all connections now, and cancel their requests."""
+        self._front.close_all()
+        for task in self.tasks:
+            task.cancel()
+
+    def close(self) -> None:
+        """Close all connections now, and end the threads."""
+        self._loop.remove_reader(self._front.fileno())
+        self._front.close()
+
+    def _take(self) -> None:
+        for kind, native in self._front.take():
+            if kind == _REQUEST:
+                exchange = self._exchanges[native] = _Exchange(native, self._loop)
+                task = self._loop.create_task(self._run(exchange))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+            elif native in self._exchanges:
+                self._exchanges[native].wake()
+
+    async def _run(self, exchange: _Exchange) -> None:
+        native = exchange.native
+        try:
+            await self._app(native.scope(), exchange.receive, exchange.send)
+        except asyncio.CancelledError:
+            native.abort()
+            raise
+        except Exception:
+            _log.exception("the application failed")
+        finally:
+            del self._exchanges[native]
+            if not native.is_started:
+                native.start(500, _FAILED_FIELDS)
+                native.write(_FAILED, is_last=True)
+            elif not native.is_ended:
+                native.abort()
+
+
+class _Exchange:
+    """`receive` and `send` of one request."""
+
+    __slots__ = ("_body_ended", "_loop", "_news", "native")
+
+    def __init__(self, native: core.ServerExchange, loop: asyncio.AbstractEventLoop) -> None:
+        self.native = native
+        self._loop = loop
+        self._news: asyncio.Event | None = None
+        self._body_ended = False
+
+    def wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+
+    async def _wait(self) -> None:
+        if self._news is None:
+            self._news = asyncio.Event()
+        self._news.clear()
+        await self._news.wait()
+
+    async def receive(self) -> dict[str, Any]:
+        while True:
+            body, is_complete, is_disconnected = self.native.take_body()
+            if is_disconnected:
+                return _DISCONNECT
+            if body or (is_complete and not self._body_ended):
+                self._body_ended = is_complete
+                return {"type": "http.request", "body": body, "more_body": not is_complete}
+            await self._wait()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        native = self.native
+        kind = message["type"]
+        if kind == "http.response.start":
+            native.start(message["status"], message.get("headers", ()))
+            # Sends the head by itself only if no body follows at once.
+            self._loop.call_soon(native.write, b"", False)
+        elif kind == "http.response.body":
+            more = message.get("more_body", False)
+            if not native.write(message.get("body", b""), not more):
+                raise RuntimeError("the response body does not have the length of its header")
+            while more and not native.has_room():
+                await self._wait()
+                if native.is_ended:
+                    return
+            if not more:
+                self.wake()
