@@ -56,7 +56,7 @@ def application(upstream: str) -> FastAPI:
 
 
 def main() -> None:
-    """Serve with httptools and asyncio's event loop, as polymux does, without a log."""
+    """Serve with httptools and asyncio's event loop, without a log."""
     # asyncio sets TCP_NODELAY only on sockets whose protocol is IPPROTO_TCP. Without it small
     # pieces are delayed.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -1,4 +1,4 @@
-"""Counts the bytes that a server reads, for uvicorn protocols of polymux and of peers."""
+"""Counts the bytes that a server reads, for uvicorn protocols of peers."""
 
 from __future__ import annotations
 

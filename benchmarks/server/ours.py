@@ -12,6 +12,8 @@ import asyncio
 import json
 import site
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +22,9 @@ from polymux._util.memory import freeze_gc
 from polymux.engines.process.supervisor import EngineBackend, Supervision
 from polymux.runtime.settings import Limits, StoreSettings
 from polymux.server.auth.api_keys import KeyFile
-from polymux.server.http.protocol import BoundedProtocol
-from polymux.server.run import serve, set_up_logging
+from polymux.server.run import Server, serve, set_up_logging
 from polymux.server.settings.settings import ServerSettings
 
-from benchmarks.server.counting import count_bytes
 from benchmarks.server.engines import FAMILY, OPERATIONS, NoopBackend
 
 if TYPE_CHECKING:
@@ -48,6 +48,23 @@ def backend(max_concurrency: int, *, in_process: bool) -> Backend:
     )
 
 
+def count(server: Server, path: Path) -> None:
+    """Record the bytes of each connection that were read, and that were dropped after its answer.
+
+    There must be one connection at a time.
+    """
+    assert server.front is not None
+    native = server.front.native
+    before = (0, 0)
+    while True:
+        time.sleep(0.001)
+        now = native.received_bytes, native.dropped_bytes
+        if now != before and native.connections == 0:
+            with path.open("a") as file:
+                file.write(json.dumps([now[0] - before[0], now[1] - before[1]]) + "\n")
+            before = now
+
+
 def main() -> None:
     """Serve until SIGTERM."""
     options: dict[str, Any] = json.loads(sys.argv[2])
@@ -62,16 +79,16 @@ def main() -> None:
     # The quota is counted but is too large to be reached.
     key, _ = KeyFile(settings.key_file).add("benchmark", requests_per_minute=1e9, concurrent=10_000)
     set_up_logging(options.get("log", "info"))
-    if options.get("count"):
-        count_bytes(BoundedProtocol, folder / "counted")
     if options.get("uvloop"):
         site.addsitedir(options["uvloop"])
         import uvloop
 
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
-    def tell(_: object, address: str) -> None:
+    def tell(server: Server, address: str) -> None:
         freeze_gc()
+        if options.get("count"):
+            threading.Thread(target=count, args=(server, folder / "counted"), daemon=True).start()
         print(json.dumps({"port": int(address.rpartition(":")[2]), "key": key}), flush=True)
 
     made = backend(

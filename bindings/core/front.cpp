@@ -126,6 +126,10 @@ void register_front(py::module_& module) {
         .def("drain", [](const FrontHandle& self) { self.front().drain(); })
         .def("close_all", [](const FrontHandle& self) { self.front().close_all(); })
         .def("close", &FrontHandle::close)
+        .def_property_readonly(
+            "received_bytes", [](const FrontHandle& self) { return self.front().received_bytes(); })
+        .def_property_readonly("dropped_bytes",
+                               [](const FrontHandle& self) { return self.front().dropped_bytes(); })
         .def_property_readonly("connections",
                                [](const FrontHandle& self) { return self.front().connections(); })
         .def("__reduce__", &refuse_pickling);

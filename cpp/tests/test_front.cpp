@@ -3,10 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <arpa/inet.h>
+
+#include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "front_support.hpp"
+#include "server/connection_limit.hpp"
 #include "server/deadlines.hpp"
 
 using namespace polymux;
@@ -473,4 +478,48 @@ TEST_CASE("deadlines that are postponed come once") {
     CHECK(deadlines.next_due(start + 1h) == nullptr);
     deadlines.set(first, never);
     CHECK(deadlines.first() == never);
+}
+
+namespace {
+
+Network network(const char* address) {
+    sockaddr_storage generic{};
+    sockaddr_in ipv4{};
+    sockaddr_in6 ipv6{};
+    if (::inet_pton(AF_INET, address, &ipv4.sin_addr) == 1) {
+        ipv4.sin_family = AF_INET;
+        std::memcpy(&generic, &ipv4, sizeof ipv4);
+    } else if (::inet_pton(AF_INET6, address, &ipv6.sin6_addr) == 1) {
+        ipv6.sin6_family = AF_INET6;
+        std::memcpy(&generic, &ipv6, sizeof ipv6);
+    } else {
+        generic.ss_family = AF_UNIX;
+    }
+    return network_of(generic);
+}
+
+}  // namespace
+
+TEST_CASE("which clients count as one") {
+    ConnectionLimit limit(8, std::nullopt);
+    for (int i = 0; i < 4; ++i) CHECK(limit.acquire(network("192.0.2.1")));
+    CHECK(!limit.acquire(network("192.0.2.1")));
+    CHECK(limit.acquire(network("192.0.2.2")));
+    CHECK(!limit.acquire(network("::ffff:192.0.2.1")));
+    for (int i = 0; i < 6; ++i) limit.release(network("192.0.2.1"));
+    CHECK(limit.acquire(network("192.0.2.1")));
+
+    ConnectionLimit ipv6(8, std::nullopt);
+    for (const char* one : {"2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"}) {
+        CHECK(ipv6.acquire(network(one)));
+    }
+    CHECK(!ipv6.acquire(network("2001:db8::5")));
+    CHECK(ipv6.acquire(network("2001:db8:0:1::1")));
+
+    // This machine may run a proxy, so only the total limits it.
+    for (const char* here : {"127.0.0.1", "::1", "::ffff:127.0.0.1", "a Unix socket"}) {
+        ConnectionLimit total(8, std::nullopt);
+        for (int i = 0; i < 8; ++i) CHECK(total.acquire(network(here)));
+        CHECK(!total.acquire(network("192.0.2.1")));
+    }
 }

@@ -1,4 +1,4 @@
-"""A polymux server in this process: real sockets, uvicorn, the whole application."""
+"""A polymux server in this process: real sockets, the whole application."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _serve(wanted: dict[str, Any], address_path: Path) -> int:
     from polymux.runtime.build import backends_of
     from polymux.runtime.settings import EngineSettings, Limits, StoreSettings
     from polymux.server import run
-    from polymux.server.http import protocol
+    from polymux.server.http import front
     from polymux.server.settings.settings import ServerSettings
 
     from support.quick_engines import FAMILY, OPERATIONS
@@ -174,7 +174,7 @@ def _serve(wanted: dict[str, Any], address_path: Path) -> int:
     if wanted["descriptors"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted["descriptors"],) * 2)
     if wanted["write_s"] is not None:
-        protocol._WRITE_S = wanted["write_s"]
+        front.WRITE_S = wanted["write_s"]
     settings = replace(
         ServerSettings(),
         port=0,

@@ -38,7 +38,7 @@ def settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve with httptools and asyncio's event loop, as polymux does, or uvloop, without a log."""
+    """Serve with httptools and asyncio's event loop, or uvloop, without a log."""
     name, folder, given = sys.argv[1:]
     options: dict[str, Any] = json.loads(given)
     key = KEY if options.get("keys") else None

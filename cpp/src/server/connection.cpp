@@ -42,6 +42,9 @@ constexpr std::string_view interim_response = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view comment_chunk = "3\r\n:\n\n\r\n";
 constexpr std::string_view event_stream_field = "content-type: text/event-stream";
 constexpr std::size_t max_pieces_at_once = 16;
+/// One read of a head, with what follows. Bodies are read with the whole buffer, after the
+/// application has begun to take them.
+constexpr std::size_t first_read_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -139,7 +142,8 @@ void Connection::receive() {
         return;
     }
     std::vector<char>& buffer = thread_.buffer();
-    const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    const std::size_t size = state_ == State::head ? first_read_bytes : buffer.size();
+    const ssize_t count = ::recv(socket_.get(), buffer.data(), size, 0);
     if (count > 0) {
         take({buffer.data(), static_cast<std::size_t>(count)});
     } else if (count == 0) {
@@ -150,6 +154,10 @@ void Connection::receive() {
 }
 
 void Connection::take(std::string_view input) {
+    std::atomic<std::uint64_t>& counter = state_ == State::lingering
+                                              ? thread_.shared().dropped_bytes
+                                              : thread_.shared().received_bytes;
+    counter.fetch_add(input.size(), std::memory_order_relaxed);
     switch (state_) {
         case State::head:
         case State::body:
@@ -183,6 +191,7 @@ void Connection::drop(std::size_t size_bytes) {
 }
 
 void Connection::parse(std::string_view input) {
+    bool is_new = false;
     while (true) {
         switch (parser_.next(input)) {
             case http1::Event::need_input:
@@ -190,9 +199,12 @@ void Connection::parse(std::string_view input) {
                     has_header_deadline_ = true;
                     phase_at_ = thread_.now() + thread_.options().header_timeout;
                 }
+                // A request that is rejected for its head costs no more than this.
+                if (is_new) pause_reading();
                 return;
             case http1::Event::head:
                 if (!begin_request()) return;
+                is_new = true;
                 break;
             case http1::Event::body:
                 add_body(parser_.body());
@@ -269,6 +281,12 @@ void Connection::add_body(std::string_view bytes) {
         }
     }
     if (is_news) thread_.tell({.kind = Event::Kind::body, .exchange = exchange_});
+}
+
+void Connection::pause_reading() {
+    const std::scoped_lock lock(exchange_->mutex_);
+    exchange_->is_paused_ = true;
+    reads_ = false;
 }
 
 void Connection::end_request() {

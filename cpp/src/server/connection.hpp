@@ -71,6 +71,7 @@ private:
     void drop(std::size_t size_bytes);
     bool begin_request();
     void add_body(std::string_view bytes);
+    void pause_reading();
     void end_request();
     void next_request();
     void refuse(int status, http1::Refusal reason = http1::Refusal::none);

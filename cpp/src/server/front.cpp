@@ -53,4 +53,12 @@ std::size_t Front::connections() const noexcept {
     return shared_->connections;
 }
 
+std::uint64_t Front::received_bytes() const noexcept {
+    return shared_->received_bytes;
+}
+
+std::uint64_t Front::dropped_bytes() const noexcept {
+    return shared_->dropped_bytes;
+}
+
 }  // namespace polymux::server

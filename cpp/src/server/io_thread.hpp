@@ -40,6 +40,7 @@ public:
     [[nodiscard]] std::vector<char>& buffer() noexcept { return buffer_; }
     [[nodiscard]] int epoll() const noexcept { return epoll_.get(); }
     [[nodiscard]] Deadlines<Connection>& deadlines() noexcept { return deadlines_; }
+    [[nodiscard]] Shared& shared() const noexcept { return *shared_; }
     void tell(Event event) { events_.push_back(std::move(event)); }
     /// Parses its waiting input after the other connections had their turn.
     void repeat(Connection& connection) { repeated_.push_back(&connection); }

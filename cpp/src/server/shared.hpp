@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -33,6 +34,8 @@ struct Shared {
     Mailbox<Event> events;
     std::atomic<bool> is_draining = false;
     std::atomic<std::size_t> connections = 0;
+    std::atomic<std::uint64_t> received_bytes = 0;
+    std::atomic<std::uint64_t> dropped_bytes = 0;
 };
 
 /// How exchanges reach their thread. They may outlive it.

@@ -575,3 +575,9 @@ class ServerFront:
         """Close all connections and end the threads."""
     @property
     def connections(self) -> int: ...
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of requests, without `dropped_bytes`."""
+    @property
+    def dropped_bytes(self) -> int:
+        """Bytes that came after a response that ended their connection."""

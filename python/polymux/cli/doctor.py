@@ -49,7 +49,7 @@ _STYLES = {
     "ok": GREEN, "partly": YELLOW, "old": YELLOW, "absent": YELLOW, "missing": RED, "broken": RED,
 }  # fmt: skip
 #: Modules of features that are not engines.
-_FEATURES = {"numpy": ("numpy",), "server": ("fastapi", "uvicorn"), "mcp": ("mcp",)}
+_FEATURES = {"numpy": ("numpy",), "server": ("fastapi", "starlette"), "mcp": ("mcp",)}
 
 
 def describe(parser: Parser) -> None:

@@ -1,4 +1,4 @@
-"""``polymux serve``: runs the application on uvicorn in one process until a stop signal."""
+"""``polymux serve``: runs the application in one process until a stop signal."""
 
 from __future__ import annotations
 
@@ -13,25 +13,19 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-import uvicorn
+from typing import TYPE_CHECKING
 
 from polymux._util.text import display_name
 from polymux.errors import InvalidRequestError, PolymuxError
 from polymux.server import signals
 from polymux.server.app import front_of
-from polymux.server.http.native_server import NativeServer
-from polymux.server.http.protocol import protocol_with
-from polymux.server.http.tls_handshake import Handshake
+from polymux.server.http.front import AsgiFront
 from polymux.server.observability.logs import JsonFormatter, NonBlockingHandler, PlainFormatter
 from polymux.server.state import ServerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from ssl import SSLContext
     from types import FrameType
 
     from polymux.server.settings.settings import ServerSettings
@@ -40,6 +34,8 @@ if TYPE_CHECKING:
 #: Time for an orderly end after a second signal, and time to close after the shutdown timeout.
 _AT_ONCE_S = 0.7
 _CLOSING_S = 0.9
+#: Time for canceled requests to end.
+_CANCELING_S = 0.5
 
 
 class ShutdownWatchdog:
@@ -98,34 +94,34 @@ class ShutdownWatchdog:
 
 
 _BACKLOG = 2048
-#: Connections accepted per loop iteration: the loop must count them before it accepts more.
-_AT_ONCE = 8
 _LOOK_EVERY_S = 0.05
 #: Added to a signal number for the exit status, as shells do.
 _SIGNALLED = 128
 _log = logging.getLogger("polymux.server")
 
 
-class Server(uvicorn.Server):
-    """A uvicorn server with orderly ends of streams; a stop signal is not a failure."""
+class Server:
+    """Serves an application until a stop signal: the first lets work end, the second cancels it.
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        state: ServerState,
-        shutdown_timeout_s: float,
-        on_ready: Callable[[Server], object],
-    ) -> None:
-        super().__init__(config)
+    Attributes:
+        status: Exit status of the process.
+        watchdog: Ends the process if it does not end by itself; None if this thread does not
+            receive signals.
+        front: Receives requests; None before the start.
+    """
+
+    def __init__(self, state: ServerState, on_ready: Callable[[Server, str], object]) -> None:
         self._state = state
-        self._shutdown_timeout_s = shutdown_timeout_s
         self._on_ready = on_ready
-        #: None if this thread does not receive signals.
         self.watchdog: ShutdownWatchdog | None = None
+        self.status = 0
+        self.front: AsgiFront | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped = asyncio.Event()
+        self._should_exit = False
+        self._force_exit = False
         #: Time of the first stop signal on `time.monotonic`'s clock; 0 before.
         self._first_signal_at = 0.0
-        #: Exit status of the process.
-        self.status = 0
 
     @property
     def local_key(self) -> str | None:
@@ -135,104 +131,83 @@ class Server(uvicorn.Server):
     @property
     def open_connections(self) -> int:
         """Number of connections."""
-        return len(self.server_state.connections)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let work and jobs end while still accepting connections, to answer with 503."""
-        until = (self._first_signal_at or time.monotonic()) + self._shutdown_timeout_s
-        while (
-            (self.server_state.tasks or self._state.has_jobs)
-            and not self.force_exit
-            and time.monotonic() < until
-        ):
-            await asyncio.sleep(_LOOK_EVERY_S)
-        self._state.interrupt()
-        left_s = 0.0 if self.force_exit else max(0.0, until - time.monotonic())
-        self.config.timeout_graceful_shutdown = left_s  # type: ignore[assignment]
-        late = asyncio.create_task(
-            self._close_late(set(self.server_state.connections)), name="polymux late connections"
-        )
-        try:
-            await super().shutdown(sockets)
-        finally:
-            late.cancel()
-
-    async def _close_late(self, known: set[object]) -> None:
-        """Close connections accepted before the listener closed but registered after it.
-
-        uvicorn closes only those registered at that moment, but waits for all.
-        """
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            for connection in self.server_state.connections - known:
-                known.add(connection)
-                connection.shutdown()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and then report that the server is ready, including its signal handlers."""
-        with self._handshakes_bounded():
-            await super().startup(sockets)
-        for one in sockets or ():
-            # asyncio has set the backlog to the number of connections accepted at once.
-            one.listen(_BACKLOG)
-        self._on_ready(self)
+        return 0 if self.front is None else self.front.native.connections
 
     @contextmanager
-    def _handshakes_bounded(self) -> Iterator[None]:
-        """Count TLS connections from the start, and limit handshakes to the header timeout.
-
-        uvicorn has no option for either. With asyncio's default of one minute, an untrusted client
-        could occupy all connections without being counted.
-        """
-        loop = asyncio.get_running_loop()
-        own = loop.create_server
-        header_s = self._state.settings.limits.header_s
-
-        async def bounded(make: Any, *, ssl: SSLContext, **more: Any) -> asyncio.Server:
-            return await own(partial(Handshake, make, ssl, header_s), **more)
-
-        if self.config.is_ssl:
-            loop.create_server = bounded  # type: ignore[method-assign, assignment]
+    def capture_signals(self) -> Iterator[None]:
+        """Handle stop signals inside, if this is the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        stops = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in stops}
         try:
             yield
         finally:
-            loop.create_server = own  # type: ignore[method-assign]
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Handle a stop signal: the first lets work end, the second cancels it."""
-        if self.should_exit:
-            self.force_exit = True
-            self.status = _SIGNALLED + sig
-        self.should_exit = True
+    def handle_exit(self, number: int, _: FrameType | None) -> None:
+        """Handle a stop signal. Runs between any two instructions of the loop's thread."""
+        if self._should_exit:
+            self._force_exit = True
+            self.status = _SIGNALLED + number
+        self._should_exit = True
         self._first_signal_at = self._first_signal_at or time.monotonic()
         if self.watchdog is not None:
             self.watchdog.notify(self.status)
         if self._state.ready:
             self._state.service.drain()
-        # A signal handler runs between any two instructions of the loop's thread.
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
         self._state.stopping.set()
-        if self.force_exit:
+        self._stopped.set()
+        if self._force_exit:
             self._state.interrupt()
-            for connection in list(self.server_state.connections):
-                connection.transport.abort()
-            for task in list(self.server_state.tasks):
-                task.cancel()
+            if self.front is not None:
+                self.front.abort()
 
-    _loop: asyncio.AbstractEventLoop | None = None
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Remember the loop for signals, and serve unless a stop signal already came."""
+    async def serve(self, listener: socket.socket) -> None:
+        """Serve until a stop signal, and then until running work has ended or must end."""
+        settings = self._state.settings
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
             if signals.pending_reload():
                 self._reload()
-        if not self.should_exit:
-            await super().serve(sockets)
+        if self._should_exit:
+            return
+        self.front = AsgiFront(front_of(self._state), listener, settings)
+        self._on_ready(self, settings.base_url)
+        await self._stopped.wait()
+        await self._shut_down(self.front)
+
+    async def close(self) -> None:
+        """Close all connections. Call it after the engines have ended, so that canceled requests
+        could end and get a response.
+        """
+        if self.front is None:
+            return
+        if self.front.tasks:
+            await asyncio.wait(self.front.tasks, timeout=_CANCELING_S)
+        self.front.close()
+
+    async def _shut_down(self, front: AsgiFront) -> None:
+        """Let work and jobs end while still accepting connections, to answer with 503."""
+        until = self._first_signal_at + self._state.settings.shutdown_timeout_s
+
+        async def wait_while(busy: Callable[[], bool]) -> None:
+            while busy() and not self._force_exit and time.monotonic() < until:
+                await asyncio.sleep(_LOOK_EVERY_S)
+
+        await wait_while(lambda: bool(front.tasks) or self._state.has_jobs)
+        self._state.interrupt()
+        front.native.drain()
+        await wait_while(lambda: bool(front.tasks) or self.open_connections > 0)
+        for task in front.tasks:
+            task.cancel()
 
     def _reload(self) -> None:
         try:
@@ -280,63 +255,23 @@ def _serve_on(
     path: Path | None,
     on_ready: Callable[[Server, str], object],
 ) -> int:
-    settings = state.settings
     state.watch_file(path)
-    if os.environ.get("POLYMUX_FRONT") == "native":
-        return _serve_native(listener, state, on_ready)
-    config = _config(state)
-    server = Server(
-        config, state, settings.shutdown_timeout_s, lambda ready: on_ready(ready, settings.base_url)
-    )
+    server = Server(state, on_ready)
 
     async def main() -> None:
         # Until the very end: a signal while engines end must not leave them running.
         with server.capture_signals():
             # Not in the application's lifespan, which would turn an error into a traceback.
             await state.start()
-            _warn_of_links(settings)
-            try:
-                await server.serve([listener])
-            finally:
-                await state.stop()
-
-    try:
-        config.load()
-    except OSError as error:
-        raise InvalidRequestError(f"invalid TLS certificate or key: {error}") from error
-    if threading.current_thread() is threading.main_thread():
-        server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
-    try:
-        asyncio.run(main())
-    finally:
-        if server.watchdog is not None:
-            server.watchdog.close()
-    return server.status
-
-
-def _serve_native(
-    listener: socket.socket, state: ServerState, on_ready: Callable[[Any, str], object]
-) -> int:
-    settings = state.settings
-    server = NativeServer(
-        front_of(state),
-        state,
-        settings.shutdown_timeout_s,
-        lambda ready: on_ready(ready, settings.base_url),
-    )
-
-    async def main() -> None:
-        # Until the very end: a signal while engines end must not leave them running.
-        with server.capture_signals():
-            await state.start()
-            _warn_of_links(settings)
+            _warn_of_links(state.settings)
             try:
                 await server.serve(listener)
             finally:
                 await state.stop()
+                await server.close()
 
     if threading.current_thread() is threading.main_thread():
-        server.watchdog = ShutdownWatchdog(settings.shutdown_timeout_s)
+        server.watchdog = ShutdownWatchdog(state.settings.shutdown_timeout_s)
     try:
         asyncio.run(main())
     finally:
@@ -352,24 +287,6 @@ def _warn_of_links(settings: ServerSettings) -> None:
             "this machine. Set `public_url` to the URL that clients use",
             settings.base_url,
         )
-
-
-def _config(state: ServerState) -> uvicorn.Config:
-    settings = state.settings
-    return uvicorn.Config(
-        front_of(state),
-        http=protocol_with(settings.limits),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        backlog=_AT_ONCE,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=max(1, round(settings.limits.keep_alive_s)),
-        ssl_certfile=None if settings.tls_cert is None else os.fspath(settings.tls_cert),
-        ssl_keyfile=None if settings.tls_key is None else os.fspath(settings.tls_key),
-    )
 
 
 def _listener(settings: ServerSettings) -> socket.socket:
@@ -416,5 +333,4 @@ def set_up_logging(level: str, form: str = "text") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for name in ("uvicorn.error", "mcp"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mcp").setLevel(logging.WARNING)

@@ -44,7 +44,7 @@ def write_s() -> float:
 def server(
     tmp_path: Path, data: bytes, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, write_s: float
 ) -> Iterator[PolymuxServer]:
-    monkeypatch.setattr("polymux.server.http.protocol._WRITE_S", write_s)
+    monkeypatch.setattr("polymux.server.http.front.WRITE_S", write_s)
 
     def make() -> list[Scripted]:
         backend = Scripted()

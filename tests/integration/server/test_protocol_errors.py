@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from polymux.runtime.settings import Limits
-from polymux.server.http.connection_limit import ConnectionLimiter
 from support.polymux_server import CHAT, HELLO, Box, PolymuxServer, read_answer
 from support.server_process import until
 from support.services import Scripted
@@ -72,25 +71,3 @@ def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
             assert read_answer(other).status == 200
         taken[0].close()
         until(lambda: server.raw(HEALTH).status == 200)
-
-
-def test_who_counts_as_one_address() -> None:
-    limiter = ConnectionLimiter(most=8)
-    assert [limiter.acquire("192.0.2.1")[1] for _ in range(5)] == [True] * 4 + [False]
-    assert limiter.acquire("192.0.2.2")[1]
-    # IPv4-mapped IPv6 addresses count as IPv4. An IPv6 client is identified by its /64 network.
-    assert not limiter.acquire("::ffff:192.0.2.1")[1]
-    for _ in range(6):
-        limiter.release("192.0.2.1")
-    assert limiter.acquire("192.0.2.1")[1]
-    limiter = ConnectionLimiter(most=8)
-    assert [limiter.acquire(f"2001:db8::{n}")[1] for n in range(5)] == [True] * 4 + [False]
-    assert limiter.acquire("2001:db8:0:1::1")[1]
-    # The per-address limit does not apply to loopback, which proxies use, and to peers without an
-    # address. The total limit always applies.
-    for here in ("127.0.0.1", "::1", None):
-        limiter = ConnectionLimiter(most=8)
-        assert all(limiter.acquire(here)[1] for _ in range(8))
-        assert not limiter.acquire("192.0.2.1")[1]
-        limiter.release("192.0.2.1")
-        limiter.release(limiter.acquire(here)[0])

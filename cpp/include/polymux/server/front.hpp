@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,10 @@ public:
     /// Closes all connections now.
     void close_all();
     [[nodiscard]] std::size_t connections() const noexcept;
+    /// Bytes that were parsed, or wait to be parsed.
+    [[nodiscard]] std::uint64_t received_bytes() const noexcept;
+    /// Bytes that came after a response that ended their connection.
+    [[nodiscard]] std::uint64_t dropped_bytes() const noexcept;
 
 private:
     const std::shared_ptr<Shared> shared_;

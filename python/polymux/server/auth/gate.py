@@ -9,13 +9,13 @@ import contextlib
 import ipaddress
 import logging
 import re
+import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from polymux import contract, errors
 from polymux._util.text import shown
 from polymux.server.auth.rate_limit import Quotas
-from polymux.server.http.connection_limit import new_request_id
 from polymux.service.errors import bad_request, status_error
 from polymux.service.model import Caller
 
@@ -67,7 +67,7 @@ def request_id_of(scope: Scope) -> str:
     for name, value in scope.get("headers", ()):
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return bytes(value).decode("ascii")
-    return new_request_id()
+    return f"req_{secrets.token_hex(12)}"
 
 
 def _is_address(host: bytes) -> bool:

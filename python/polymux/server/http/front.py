@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 from typing import TYPE_CHECKING, Any
 
 from polymux._native import core
-from polymux.server.http import protocol
 
 if TYPE_CHECKING:
     import socket
@@ -22,11 +22,21 @@ _log = logging.getLogger("polymux.server")
 _REQUEST = 0
 
 _DISCONNECT = {"type": "http.disconnect"}
+#: In this time, a client must accept 256 bytes a second of what waits for it.
+WRITE_S = 60.0
+_MAX_DESCRIPTORS = 1 << 16
+_MIN_CONNECTIONS = 8
 _FAILED = b"Internal Server Error"
 _FAILED_FIELDS = (
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"content-length", b"%d" % len(_FAILED)),
 )
+
+
+def _max_connections() -> int:
+    """Three quarters of the limit of descriptors, which leaves some for files and engines."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(_MIN_CONNECTIONS, min(soft, _MAX_DESCRIPTORS) * 3 // 4)
 
 
 class AsgiFront:
@@ -36,7 +46,10 @@ class AsgiFront:
         app: The application.
         listener: A listening, non-blocking socket. The caller closes it after `close`.
         settings: Settings of the server.
-        max_connections: Maximum number of connections.
+
+    Attributes:
+        native: The threads that receive requests.
+        tasks: Tasks of running requests.
     """
 
     def __init__(
@@ -44,49 +57,42 @@ class AsgiFront:
         app: Callable[..., Any],
         listener: socket.socket,
         settings: ServerSettings,
-        max_connections: int,
     ) -> None:
         limits = settings.limits
         self._app = app
         self._loop = asyncio.get_running_loop()
         self._exchanges: dict[core.ServerExchange, _Exchange] = {}
-        #: Of running requests.
         self.tasks: set[asyncio.Task[None]] = set()
-        self._front = core.ServerFront(
+        self.native = core.ServerFront(
             listener.fileno(),
             io_threads=1,
             header_timeout_s=limits.header_s,
             keep_alive_timeout_s=limits.keep_alive_s,
-            write_timeout_s=protocol._WRITE_S,  # noqa: SLF001 - the same for both servers
-            max_connections=max_connections,
+            write_timeout_s=WRITE_S,
+            max_connections=_max_connections(),
             max_connections_per_network=limits.connections_per_address,
             tls_certificate=os.fspath(settings.tls_cert or ""),
             tls_key=os.fspath(settings.tls_key or ""),
         )
-        self._loop.add_reader(self._front.fileno(), self._take)
-
-    @property
-    def connections(self) -> int:
-        """Number of open connections."""
-        return self._front.connections
+        self._loop.add_reader(self.native.fileno(), self._take)
 
     def drain(self) -> None:
         """Close each connection after its current response."""
-        self._front.drain()
+        self.native.drain()
 
     def abort(self) -> None:
         """Close all connections now, and cancel their requests."""
-        self._front.close_all()
+        self.native.close_all()
         for task in self.tasks:
             task.cancel()
 
     def close(self) -> None:
         """Close all connections now, and end the threads."""
-        self._loop.remove_reader(self._front.fileno())
-        self._front.close()
+        self._loop.remove_reader(self.native.fileno())
+        self.native.close()
 
     def _take(self) -> None:
-        for kind, native in self._front.take():
+        for kind, native in self.native.take():
             if kind == _REQUEST:
                 exchange = self._exchanges[native] = _Exchange(native, self._loop)
                 task = self._loop.create_task(self._run(exchange))
