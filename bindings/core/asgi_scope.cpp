@@ -13,8 +13,9 @@ py::str text(std::string_view bytes) {
             .release());
 }
 
-py::bytes bytes(std::string_view given) {
-    return {given.data(), given.size()};
+/// Unlike py::bytes, raises MemoryError if there is no memory.
+py::object bytes(std::string_view given) {
+    return owned(PyBytes_FromStringAndSize(given.data(), static_cast<Py_ssize_t>(given.size())));
 }
 
 int digit(char letter) noexcept {

@@ -55,9 +55,14 @@ bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {
         is_last);
 }
 
+/// Unlike py::bytes, raises MemoryError if there is no memory.
+py::object bytes_object(std::string_view bytes) {
+    return owned(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+}
+
 py::tuple take_body(Exchange& exchange) {
     const Exchange::Body taken = exchange.take_body();
-    return py::make_tuple(py::bytes(taken.bytes), taken.is_complete, taken.is_disconnected);
+    return py::make_tuple(bytes_object(taken.bytes), taken.is_complete, taken.is_disconnected);
 }
 
 class FrontHandle {
@@ -108,6 +113,7 @@ void register_front(py::module_& module) {
         .def("take_body", &take_body)
         .def("start", &start_response, py::arg("status"), py::arg("headers"))
         .def("write", &write_bytes, py::arg("data"), py::arg("is_last"))
+        .def("flush", [](Exchange& self) { self.write({}, false); })
         .def("has_room", &Exchange::has_room)
         .def("abort", &Exchange::abort)
         .def_property_readonly("is_started", &Exchange::is_started)

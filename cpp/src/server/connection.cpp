@@ -54,8 +54,7 @@ Connection::Connection(IoThread& thread, FileDescriptor socket, const Network& n
       socket_(std::move(socket)),
       network_(network),
       client_(std::move(client)),
-      server_(std::move(server)),
-      parser_(http1::MessageKind::request, thread.parser_limits()) {
+      server_(std::move(server)) {
     const std::shared_ptr<TlsContext>& context = thread_.tls();
     if (context == nullptr) return;
     tls_ = std::make_unique<TlsStream>(*context, socket_.get());
@@ -191,11 +190,17 @@ void Connection::drop(std::size_t size_bytes) {
 }
 
 void Connection::parse(std::string_view input) {
+    if (parser_ == nullptr) parser_ = thread_.take_parser();
+    read_messages(input);
+    if (parser_->idle()) thread_.give_back(std::move(parser_));
+}
+
+void Connection::read_messages(std::string_view input) {
     bool is_new = false;
     while (true) {
-        switch (parser_.next(input)) {
+        switch (parser_->next(input)) {
             case http1::Event::need_input:
-                if (state_ == State::head && !parser_.idle() && !has_header_deadline_) {
+                if (state_ == State::head && !parser_->idle() && !has_header_deadline_) {
                     has_header_deadline_ = true;
                     phase_at_ = thread_.now() + thread_.options().header_timeout;
                 }
@@ -207,14 +212,14 @@ void Connection::parse(std::string_view input) {
                 is_new = true;
                 break;
             case http1::Event::body:
-                add_body(parser_.body());
+                add_body(parser_->body());
                 break;
             case http1::Event::end:
                 end_request();
                 ahead_ = input;
                 return;
             case http1::Event::refused: {
-                const http1::Refusal reason = parser_.refusal();
+                const http1::Refusal reason = parser_->refusal();
                 // No path has such a method.
                 const bool is_method = reason == http1::Refusal::unknown_method;
                 refuse(is_method ? 405 : http1::status_of(reason), reason);
@@ -225,7 +230,7 @@ void Connection::parse(std::string_view input) {
 }
 
 bool Connection::begin_request() {
-    const http1::MessageHead& head = parser_.head();
+    const http1::MessageHead& head = parser_->head();
     if (head.target_form == http1::TargetForm::absolute) {
         refuse(400, http1::Refusal::invalid_target);  // For proxies.
         return false;
@@ -416,7 +421,7 @@ void Connection::probe() {
 void Connection::on_due(TimePoint now) {
     if (now >= phase_at_) {
         phase_at_ = never;
-        if (state_ == State::head && !parser_.idle()) {
+        if (state_ == State::head && parser_ != nullptr) {
             refuse(408);
         } else if (state_ == State::head) {
             close_soon();
@@ -461,7 +466,7 @@ void Connection::refuse(int status, http1::Refusal reason) {
 }
 
 void Connection::drain() {
-    if (state_ == State::head && parser_.idle() && ahead_.empty()) close_soon();
+    if (state_ == State::head && parser_ == nullptr && ahead_.empty()) close_soon();
     watch_events();
     set_deadline();
 }

@@ -68,6 +68,7 @@ private:
     void receive_encrypted();
     void take(std::string_view input);
     void parse(std::string_view input);
+    void read_messages(std::string_view input);
     void drop(std::size_t size_bytes);
     bool begin_request();
     void add_body(std::string_view bytes);
@@ -100,7 +101,8 @@ private:
     const SocketName client_;
     const SocketName server_;
     std::unique_ptr<TlsStream> tls_;  ///< Null without TLS.
-    http1::Parser parser_;
+    /// Null between messages: most connections are idle most of the time.
+    std::unique_ptr<http1::Parser> parser_;
     State state_ = State::head;
     bool is_half_closed_ = false;
     bool reads_ = true;

@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include "signals_blocked.hpp"
+
 namespace polymux::server {
 
 namespace {
@@ -24,6 +26,7 @@ constexpr int max_events = 256;
 constexpr int max_accepted = 16;
 /// Without free descriptors or memory, until some are free.
 constexpr std::chrono::milliseconds accept_pause{100};
+constexpr std::size_t max_free_parsers = 64;
 constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
 
 Error system_error(const char* what) {
@@ -67,7 +70,13 @@ Result<std::unique_ptr<IoThread>> IoThread::start(std::shared_ptr<Shared> shared
     }
     made->listen(true);
     IoThread* const thread = made.get();
-    thread->thread_ = std::thread([thread] { thread->run(); });
+    const SignalsBlocked blocked;
+    try {
+        thread->thread_ = std::thread([thread] { thread->run(); });
+    } catch (const std::system_error& error) {
+        return Error{.code = ErrorCode::internal,
+                     .message = std::string("cannot start a thread: ") + error.what()};
+    }
     return made;
 }
 
@@ -110,8 +119,7 @@ void IoThread::run() {
                 auto& connection = *static_cast<Connection*>(one.data.ptr);
                 // A command may have ended it in this round.
                 if (!connections_.contains(&connection)) continue;
-                connection.on_ready(one.events);
-                reap_if_closed(connection);
+                guarded(connection, [&] { connection.on_ready(one.events); });
             }
         }
         repeat_all();
@@ -162,8 +170,20 @@ void IoThread::accept_one(FileDescriptor socket, const sockaddr_storage& client)
                                              name_of(server));
     Connection& connection = *made;
     connections_.emplace(&connection, std::move(made));
-    connection.open(has_place);
-    reap_if_closed(connection);
+    guarded(connection, [&] { connection.open(has_place); });
+}
+
+std::unique_ptr<http1::Parser> IoThread::take_parser() {
+    if (parsers_.empty()) {
+        return std::make_unique<http1::Parser>(http1::MessageKind::request, shared_->parser_limits);
+    }
+    std::unique_ptr<http1::Parser> parser = std::move(parsers_.back());
+    parsers_.pop_back();
+    return parser;
+}
+
+void IoThread::give_back(std::unique_ptr<http1::Parser> parser) {
+    if (parsers_.size() < max_free_parsers) parsers_.push_back(std::move(parser));
 }
 
 void IoThread::run_commands() {
@@ -185,8 +205,7 @@ void IoThread::run(Command& command) {
             all.reserve(connections_.size());
             for (const auto& [connection, owner] : connections_) all.push_back(connection);
             for (Connection* const connection : all) {
-                connection->drain();
-                reap_if_closed(*connection);
+                guarded(*connection, [&] { connection->drain(); });
             }
             return;
         }
@@ -195,28 +214,28 @@ void IoThread::run(Command& command) {
     }
     Connection* const connection = command.exchange->connection_;
     if (connection == nullptr) return;
-    switch (command.kind) {
-        case Command::Kind::write:
-            connection->write(command);
-            break;
-        case Command::Kind::resume_reading:
-            connection->resume_reading();
-            break;
-        case Command::Kind::send_continue:
-            connection->send_continue();
-            break;
-        default:
-            connection->close();
-            break;
-    }
-    reap_if_closed(*connection);
+    guarded(*connection, [&] {
+        switch (command.kind) {
+            case Command::Kind::write:
+                connection->write(command);
+                break;
+            case Command::Kind::resume_reading:
+                connection->resume_reading();
+                break;
+            case Command::Kind::send_continue:
+                connection->send_continue();
+                break;
+            default:
+                connection->close();
+                break;
+        }
+    });
 }
 
 void IoThread::run_deadlines() {
     now_ = Clock::now();
     while (Connection* const due = deadlines_.next_due(now_)) {
-        due->on_due(now_);
-        reap_if_closed(*due);
+        guarded(*due, [&] { due->on_due(now_); });
     }
     if (now_ >= listens_again_at_) listen(true);
 }
@@ -227,9 +246,18 @@ void IoThread::repeat_all() {
     for (Connection* const connection : now) {
         // It may have ended, or be another one at the same address, which has nothing to parse.
         if (!connections_.contains(connection)) continue;
-        connection->parse_ahead();
-        reap_if_closed(*connection);
+        guarded(*connection, [&] { connection->parse_ahead(); });
     }
+}
+
+template <typename Work>
+void IoThread::guarded(Connection& connection, const Work& work) {
+    try {
+        work();
+    } catch (const std::bad_alloc&) {
+        connection.close();  // Costs this client its connection, and no other.
+    }
+    reap_if_closed(connection);
 }
 
 void IoThread::reap_if_closed(Connection& connection) {

@@ -30,9 +30,9 @@ public:
 
     // For connections, on this thread.
     [[nodiscard]] const FrontOptions& options() const noexcept { return shared_->options; }
-    [[nodiscard]] const http1::Limits& parser_limits() const noexcept {
-        return shared_->parser_limits;
-    }
+    [[nodiscard]] std::unique_ptr<http1::Parser> take_parser();
+    /// Only between messages.
+    void give_back(std::unique_ptr<http1::Parser> parser);
     [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const noexcept { return shared_->tls; }
     [[nodiscard]] bool is_draining() const noexcept { return shared_->is_draining; }
     [[nodiscard]] const std::shared_ptr<Outbox>& outbox() const noexcept { return outbox_; }
@@ -53,6 +53,9 @@ private:
     void run(Command& command);
     void run_deadlines();
     void repeat_all();
+    /// Runs `work`, then destroys the connection if that has closed it.
+    template <typename Work>
+    void guarded(Connection& connection, const Work& work);
     void reap_if_closed(Connection& connection);
     void close_all();
     void listen(bool listens);
@@ -69,6 +72,7 @@ private:
     std::vector<Event> events_;
     std::vector<Command> commands_;
     std::vector<Connection*> repeated_;
+    std::vector<std::unique_ptr<http1::Parser>> parsers_;  ///< Without a connection.
     Deadlines<Connection> deadlines_;
     std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
     std::thread thread_;

@@ -1,10 +1,11 @@
 #include "transport/io_thread.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <system_error>
 #include <utility>
+
+#include "signals_blocked.hpp"
 
 namespace polymux::transport {
 
@@ -14,14 +15,11 @@ Result<std::unique_ptr<IoThread>> IoThread::start(std::unique_ptr<Engine> engine
     thread->mailbox_ = engine->mailbox();
     thread->shared_->engine = std::move(engine);
     auto handed_over = std::make_unique<std::shared_ptr<Shared>>(thread->shared_);
-    // Signals are for the threads that handle them.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t id{};
-    const int failed = pthread_create(&id, nullptr, &IoThread::run, handed_over.get());
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const int failed = [&] {
+        const SignalsBlocked blocked;
+        return pthread_create(&id, nullptr, &IoThread::run, handed_over.get());
+    }();
     if (failed != 0) {
         return Error{.code = ErrorCode::internal,
                      .message = "cannot start a thread: " + std::generic_category().message(failed),

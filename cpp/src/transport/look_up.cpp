@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "file_descriptor.hpp"
+#include "signals_blocked.hpp"
 #include "transport/process.hpp"
 #include "transport/socket_address.hpp"
 
@@ -106,22 +107,6 @@ struct Question {
         [[maybe_unused]] const auto written = ::write(answered.get(), &one, sizeof one);
         look_ups_under_way.fetch_sub(1);
     }
-};
-
-/// Blocks signals for the new thread, because its owner could not handle them there.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_{};
 };
 
 Result<void> start(const std::shared_ptr<Question>& question) {

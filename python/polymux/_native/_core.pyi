@@ -535,6 +535,8 @@ class ServerExchange:
         """Start the response; its head is sent with the first part of the body."""
     def write(self, data: ReadableBuffer, is_last: bool) -> bool:
         """Send a part of the body. False if its length is not that of Content-Length."""
+    def flush(self) -> None:
+        """Send the head without a body."""
     def has_room(self) -> bool:
         """Whether little is waiting to be sent. If not, an event follows."""
     def abort(self) -> None:

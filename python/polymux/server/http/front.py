@@ -156,7 +156,7 @@ class _Exchange:
         if kind == "http.response.start":
             native.start(message["status"], message.get("headers", ()))
             # Sends the head by itself only if no body follows at once.
-            self._loop.call_soon(native.write, b"", False)
+            self._loop.call_soon(native.flush)
         elif kind == "http.response.body":
             more = message.get("more_body", False)
             if not native.write(message.get("body", b""), not more):
