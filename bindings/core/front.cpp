@@ -35,7 +35,7 @@ std::string_view view(py::handle bytes_object) {
 }
 
 void start_response(Exchange& exchange, int status, const py::iterable& headers) {
-    std::vector<server::Field> fields;
+    std::vector<http1::Field> fields;
     std::vector<py::object> kept;
     for (const py::handle field : headers) {
         const py::sequence pair = py::reinterpret_borrow<py::sequence>(field);
@@ -45,7 +45,8 @@ void start_response(Exchange& exchange, int status, const py::iterable& headers)
         kept.push_back(std::move(name));
         kept.push_back(std::move(value));
     }
-    exchange.start(status, fields);
+    const std::string_view problem = exchange.start(status, fields);
+    if (!problem.empty()) throw py::value_error("response: " + std::string(problem));
 }
 
 bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {

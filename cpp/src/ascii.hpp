@@ -22,14 +22,6 @@ inline std::string lower_case(std::string_view text) {
     return result;
 }
 
-constexpr bool same_ignoring_case(std::string_view one, std::string_view other) noexcept {
-    if (one.size() != other.size()) return false;
-    for (std::size_t i = 0; i < one.size(); ++i) {
-        if (lower(one[i]) != lower(other[i])) return false;
-    }
-    return true;
-}
-
 constexpr bool is_word(char letter) noexcept {
     return is_digit(letter) || letter == '_' || (lower(letter) >= 'a' && lower(letter) <= 'z');
 }

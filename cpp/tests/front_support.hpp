@@ -143,8 +143,8 @@ template <typename Condition>
 /// Answers with this body and its length.
 inline void answer(server::Exchange& exchange, std::string_view body, int status = 200) {
     const std::string length = std::to_string(body.size());
-    const std::vector<server::Field> fields{{.name = "content-length", .value = length}};
-    exchange.start(status, fields);
+    const std::vector<http1::Field> fields{{.name = "content-length", .value = length}};
+    CHECK(exchange.start(status, fields) == "");
     exchange.write(body, true);
 }
 

@@ -16,6 +16,7 @@
 
 using namespace polymux;
 using namespace polymux::server;
+using polymux::http1::Field;
 using namespace polymux::testing;
 using namespace std::chrono_literals;
 
@@ -65,7 +66,7 @@ TEST_CASE("requests of a connection are answered in order") {
     RunningFront running{Echo()};
     Client client(running.port());
     client.send(get);
-    CHECK(client.receive_until("GET /a?b ").starts_with("HTTP/1.1 200 OK\r\ndate: "));
+    CHECK(client.receive_until("GET /a?b ").starts_with("HTTP/1.1 200 OK\r\nDate: "));
     std::string pipelined;
     for (int i = 0; i < 100; ++i) {
         pipelined +=
@@ -79,7 +80,7 @@ TEST_CASE("requests of a connection are answered in order") {
     }
     const std::string last = client.receive_all();
     CHECK(body_of(last) == "GET /end ");
-    CHECK(last.find("connection: close\r\n") != std::string::npos);
+    CHECK(last.find("Connection: close\r\n") != std::string::npos);
 }
 
 TEST_CASE("a request in single bytes is one request") {
@@ -176,7 +177,7 @@ TEST_CASE("100 (Continue) is sent when the application takes the body") {
         kept->take_body();
         const std::string all = client.receive_all();
         CHECK(all.starts_with("HTTP/1.1 401"));
-        CHECK(all.find("connection: close") != std::string::npos);
+        CHECK(all.find("Connection: close") != std::string::npos);
     }
 }
 
@@ -195,7 +196,7 @@ TEST_CASE("bodies without a length") {
     RunningFront running{[](Event& event) {
         if (event.kind != Event::Kind::request) return;
         Exchange& exchange = *event.exchange;
-        exchange.start(exchange.head().target == "/204" ? 204 : 200, {});
+        CHECK(exchange.start(exchange.head().target == "/204" ? 204 : 200, {}) == "");
         exchange.write("ab", false);
         exchange.write("", false);
         exchange.write("c", true);
@@ -205,7 +206,7 @@ TEST_CASE("bodies without a length") {
     SUBCASE("are chunked") {
         client.send(get);
         CHECK(client.receive_until("0\r\n\r\n")
-                  .ends_with("transfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"));
+                  .ends_with("Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"));
         client.send(get);
         CHECK(client.receive_until("0\r\n\r\n").starts_with("HTTP/1.1 200"));
     }
@@ -223,8 +224,31 @@ TEST_CASE("bodies without a length") {
         client.send("GET /204 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         const std::string all = client.receive_all();
         CHECK(body_of(all).empty());
-        CHECK(all.find("transfer-encoding") == std::string::npos);
+        CHECK(all.find("Transfer-Encoding") == std::string::npos);
     }
+}
+
+TEST_CASE("an invalid response head is not sent") {
+    RunningFront running{[&](Event& event) {
+        if (event.kind != Event::Kind::request) return;
+        Exchange& exchange = *event.exchange;
+        const std::array bad = {std::array{Field{"a", "b\r\nset-cookie: c"}},
+                                std::array{Field{"a b", "c"}},
+                                std::array{Field{"content-length", "1x"}},
+                                std::array{Field{"content-length", ""}}};
+        for (const auto& fields : bad) CHECK(exchange.start(200, fields) != "");
+        CHECK(exchange.start(99, {}) != "");
+        CHECK(exchange.start(1000, {}) != "");
+        CHECK(!exchange.is_started());
+        answer(exchange, "failed", 500);
+        CHECK(exchange.start(200, {}) != "");
+    }};
+    Client client(running.port());
+    client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    const std::string response = client.receive_all();
+    CHECK(response.starts_with("HTTP/1.1 500 Internal Server Error\r\n"));
+    CHECK(body_of(response) == "failed");
+    CHECK(response.find("cookie") == std::string::npos);
 }
 
 TEST_CASE("a body that is not as long as its header says ends the connection") {
@@ -232,7 +256,7 @@ TEST_CASE("a body that is not as long as its header says ends the connection") {
     RunningFront running{[&](Event& event) {
         if (event.kind != Event::Kind::request) return;
         const std::vector<Field> fields{{.name = "Content-Length", .value = "3"}};
-        event.exchange->start(200, fields);
+        CHECK(event.exchange->start(200, fields) == "");
         const std::string_view body = event.exchange->head().target == "/long" ? "abcd" : "ab";
         if (!event.exchange->write(body, true)) ++refused;
     }};
@@ -277,7 +301,7 @@ TEST_CASE("a client that does not read is dropped, one that reads slowly is not"
     RunningFront running{[&](Event& event) {
                              if (event.kind == Event::Kind::disconnected) ++disconnected;
                              if (event.kind != Event::Kind::request) return;
-                             event.exchange->start(200, {});
+                             CHECK(event.exchange->start(200, {}) == "");
                              event.exchange->write(std::string(std::size_t{32} << 20, 'x'), true);
                          },
                          options};
@@ -307,7 +331,7 @@ TEST_CASE("room for more output comes when the client reads") {
     RunningFront running{[&](Event& event) {
         Exchange& exchange = *event.exchange;
         if (event.kind == Event::Kind::request) {
-            exchange.start(200, {});
+            CHECK(exchange.start(200, {}) == "");
             exchange.write(std::string(std::size_t{32} << 20, 'x'), false);
             had_room = exchange.has_room();
         } else if (event.kind == Event::Kind::writable) {

@@ -283,9 +283,7 @@ TEST_CASE("RFC 9112, 7.1: chunks, extensions and trailers") {
         cases.push_back({Refusal::invalid_chunk_end, 400,
                          chunked + "5\r\nhello" + std::string(end) + "0\r\n\r\n"});
     }
-    for (const auto trailer :
-         {"Content-Length: 5"sv, "transfer-encoding: chunked"sv, "Host: h"sv, "Authorization: x"sv,
-          "Connection: close"sv, "Trailer: a"sv, "Content-Type: a"sv, "Cookie: a"sv}) {
+    for (const auto trailer : {"Content-Length: 5"sv, "transfer-encoding: chunked"sv}) {
         cases.push_back(
             {Refusal::invalid_trailer, 400, chunked + "0\r\n" + std::string(trailer) + "\r\n\r\n"});
     }

@@ -265,6 +265,11 @@ bool is_authority(std::string_view text) noexcept {
            std::all_of(port.begin() + 1, port.end(), is_digit);
 }
 
+bool is_framing(std::string_view name) noexcept {
+    return equals_ignoring_case(name, "content-length") ||
+           equals_ignoring_case(name, "transfer-encoding");
+}
+
 bool is_forbidden_trailer(std::string_view name) noexcept {
     constexpr std::array names = {// Framing and routing.
                                   "connection"sv, "content-length"sv, "host"sv, "keep-alive"sv,

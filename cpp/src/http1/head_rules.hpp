@@ -22,8 +22,11 @@ Refusal apply_field(const Field& field, std::size_t value_begin, MessageKind kin
 /// host [":" port] of RFC 3986, without user information.
 bool is_authority(std::string_view text) noexcept;
 
-/// A field that must not be a trailer, because recipients use it before the body (RFC 9110, section
-/// 6.5.1).
+/// Content-Length or Transfer-Encoding.
+bool is_framing(std::string_view name) noexcept;
+
+/// A field that senders must not use as a trailer, because recipients use it before the body (RFC
+/// 9110, section 6.5.1).
 bool is_forbidden_trailer(std::string_view name) noexcept;
 
 struct ChunkLine {

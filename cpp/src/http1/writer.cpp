@@ -124,8 +124,7 @@ HeadWriter HeadWriter::response(std::string& out, int status) {
 }
 
 HeadWriter& HeadWriter::field(std::string_view name, std::string_view value) {
-    if (equals_ignoring_case(name, "content-length") ||
-        equals_ignoring_case(name, "transfer-encoding")) {
+    if (is_framing(name)) {
         fail("framing fields have their own functions");
         return *this;
     }

@@ -1,13 +1,13 @@
 #include "polymux/server/exchange.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <ctime>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "ascii.hpp"
-#include "server/reasons.hpp"
+#include "polymux/http1/writer.hpp"
 #include "server/shared.hpp"
 
 namespace polymux::server {
@@ -16,23 +16,6 @@ namespace {
 
 /// More unsent data than this makes the application wait.
 constexpr std::size_t room_bytes = std::size_t{64} << 10;
-
-/// RFC 9110, 5.6.7. Changes once a second.
-std::string_view date_field() {
-    thread_local std::time_t made_at = 0;
-    thread_local std::array<char, 64> text{};
-    thread_local std::size_t size = 0;
-    const std::time_t now = std::time(nullptr);
-    if (now != made_at || size == 0) {
-        std::tm parts{};
-        gmtime_r(&now, &parts);
-        // The process never sets a locale for times.
-        size =
-            std::strftime(text.data(), text.size(), "date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts);
-        made_at = now;
-    }
-    return {text.data(), size};
-}
 
 }  // namespace
 
@@ -58,83 +41,76 @@ Exchange::Body Exchange::take_body() {
     return taken;
 }
 
-void Exchange::start(int status, std::span<const Field> fields) {
-    if (std::exchange(is_started_, true)) return;
-    is_bodiless_ = head_.method == "HEAD" || status == 204 || status == 304;
+std::string_view Exchange::start(int status, std::span<const http1::Field> fields) {
+    if (is_started_) return "a second response";
+    if (status < 200) return "interim status";
+    bool closes = outbox_->shared->is_draining;
     {
         // The rest of a body that comes after its response could be parsed as a request.
         const std::scoped_lock lock(mutex_);
-        closes_ = !wants_keep_alive_ || !is_complete_;
+        closes = closes || !wants_keep_alive_ || !is_complete_;
     }
-    if (outbox_->shared->is_draining) closes_ = true;
-    std::string& out = head_out_;
+    std::string out;
     out.reserve(512);
-    out += "HTTP/1.1 ";
-    std::array<char, 12> digits{};
-    const auto end = std::to_chars(digits.begin(), digits.end(), status).ptr;
-    out.append(digits.data(), end);
-    out += ' ';
-    out += reason_of(status);
-    out += "\r\n";
-    out += date_field();
-    for (const Field& field : fields) {
-        if (same_ignoring_case(field.name, "connection")) {
-            if (same_ignoring_case(field.value, "close")) closes_ = true;
-            continue;
-        }
-        if (same_ignoring_case(field.name, "transfer-encoding")) continue;
-        if (same_ignoring_case(field.name, "content-length")) {
-            is_measured_ =
-                std::from_chars(field.value.begin(), field.value.end(), left_bytes_).ec ==
-                std::errc();
-        }
-        out += field.name;
-        out += ": ";
-        out += field.value;
-        out += "\r\n";
-    }
-    if (!is_measured_ && !is_bodiless_) {
-        if (head_.is_http_1_0) {
-            closes_ = true;  // HTTP/1.0 has no chunks: the end of the connection ends the body.
-        } else {
-            is_chunked_ = true;
-            out += "transfer-encoding: chunked\r\n";
+    http1::HeadWriter head = http1::HeadWriter::response(out, status);
+    head.field("Date", http1::http_date(std::time(nullptr)).text());
+    std::optional<std::uint64_t> length;
+    for (const http1::Field& field : fields) {
+        if (equals_ignoring_case(field.name, "connection")) {
+            closes = closes || equals_ignoring_case(trim(field.value), "close");
+        } else if (equals_ignoring_case(field.name, "content-length")) {
+            const char* const end = field.value.data() + field.value.size();
+            const auto [stop, code] = std::from_chars(field.value.data(), end, length.emplace());
+            if (code != std::errc() || stop != end) return "invalid Content-Length";
+        } else if (!equals_ignoring_case(field.name, "transfer-encoding")) {
+            head.field(field.name, field.value);
         }
     }
-    if (closes_) {
-        out += "connection: close\r\n";
-    } else if (head_.is_http_1_0) {
-        out += "connection: keep-alive\r\n";
+    const bool has_no_body = head_.method == "HEAD" || status == 204 || status == 304;
+    if (length && status != 204) {
+        head.content_length(*length);
+    } else if (!has_no_body && head_.is_http_1_0) {
+        head.until_close();  // HTTP/1.0 has no chunks.
+        closes = true;
+    } else if (status != 204 && status != 304) {
+        head.chunked();
     }
-    out += "\r\n";
+    if (closes) head.close();
+    if (!head.finish()) return head.failure();
+    framing_ = has_no_body          ? http1::BodyFraming::none
+               : length             ? http1::BodyFraming::length
+               : head_.is_http_1_0 ? http1::BodyFraming::until_close
+                                    : http1::BodyFraming::chunked;
+    left_bytes_ = length.value_or(0);
+    closes_ = closes;
+    head_out_ = std::move(out);
+    is_started_ = true;
+    return {};
 }
 
 bool Exchange::write(std::string_view bytes, bool is_last) {
     if (!is_started_ || is_ended_) return true;
     bool fits = true;
-    if (is_bodiless_) {
-        bytes = {};
-    } else if (is_measured_) {
-        fits = bytes.size() <= left_bytes_;
-        bytes = bytes.substr(0, left_bytes_);
-        left_bytes_ -= bytes.size();
-        fits = fits && (!is_last || left_bytes_ == 0);
-        if (!fits) is_last = closes_ = true;
-    }
     std::string out = std::exchange(head_out_, {});
-    if (is_chunked_) {
-        out.reserve(out.size() + bytes.size() + 32);
-        if (!bytes.empty()) {
-            std::array<char, 16> digits{};
-            const auto end = std::to_chars(digits.begin(), digits.end(), bytes.size(), 16).ptr;
-            out.append(digits.data(), end);
-            out += "\r\n";
+    switch (framing_) {
+        case http1::BodyFraming::none:
+            break;
+        case http1::BodyFraming::length:
+            fits = bytes.size() <= left_bytes_;
+            bytes = bytes.substr(0, left_bytes_);
+            left_bytes_ -= bytes.size();
+            fits = fits && (!is_last || left_bytes_ == 0);
+            if (!fits) is_last = closes_ = true;
             out += bytes;
-            out += "\r\n";
-        }
-        if (is_last) out += "0\r\n\r\n";
-    } else {
-        out += bytes;
+            break;
+        case http1::BodyFraming::chunked:
+            http1::append_chunk(out, bytes);
+            // Fails for invalid trailers only.
+            if (is_last) static_cast<void>(http1::append_last_chunk(out));
+            break;
+        case http1::BodyFraming::until_close:
+            out += bytes;
+            break;
     }
     is_ended_ = is_last;
     if (out.empty() && !is_last) return fits;

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "polymux/http1/writer.hpp"
 #include "polymux/version.hpp"
-#include "server/reasons.hpp"
 
 namespace polymux::server {
 
@@ -69,15 +69,14 @@ std::string early_refusal(int status, http1::Refusal reason) {
     body.append(R"(", "code": ")").append(code);
     if (reason == http1::Refusal::invalid_host) body.append(R"(", "param": "Host)");
     body.append(R"(", "request_id": ")").append(id).append(R"("})");
-    std::string out = "HTTP/1.1 " + std::to_string(status) + " ";
-    out.append(reason_of(status));
-    out.append("\r\ncontent-type: application/json\r\ncontent-length: ")
-        .append(std::to_string(body.size()));
-    out.append("\r\npolymux-version: ").append(version());
-    out.append("\r\nx-request-id: ").append(id);
-    if (status == 405) out.append("\r\nallow: DELETE, GET, HEAD, OPTIONS, POST");
-    if (status == 503) out.append("\r\nretry-after: 5");
-    out.append("\r\nconnection: close\r\n\r\n").append(body);
+    std::string out;
+    http1::HeadWriter head = http1::HeadWriter::response(out, status);
+    head.field("Content-Type", "application/json").field("Polymux-Version", version());
+    head.field("X-Request-Id", id);
+    if (status == 405) head.field("Allow", "DELETE, GET, HEAD, OPTIONS, POST");
+    if (status == 503) head.field("Retry-After", "5");
+    head.content_length(body.size()).close();
+    if (head.finish()) out.append(body);
     return out;
 }
 

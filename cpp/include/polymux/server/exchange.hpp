@@ -11,15 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "polymux/http1/message.hpp"
+
 namespace polymux::server {
 
 class Connection;
 struct Outbox;
-
-struct Field {
-    std::string_view name;
-    std::string_view value;
-};
 
 /// An IP address and port; both are empty for Unix sockets.
 struct SocketName {
@@ -34,7 +31,7 @@ public:
     struct Head {
         std::string_view method;
         std::string_view target;
-        std::vector<Field> fields;  ///< In order; names are in lower case.
+        std::vector<http1::Field> fields;  ///< In order; names are in lower case.
         bool is_http_1_0 = false;
     };
 
@@ -58,9 +55,9 @@ public:
     /// The first call answers `Expect: 100-continue`.
     Body take_body();
 
-    /// Sends the status line and the fields, and adds Date and what frames the body. Must be called
-    /// once, before `write`.
-    void start(int status, std::span<const Field> fields);
+    /// Writes the status line and the fields, and adds Date and what frames the body. Call it once,
+    /// before `write`, which sends them. Returns what is invalid; empty if nothing is.
+    [[nodiscard]] std::string_view start(int status, std::span<const http1::Field> fields);
     /// Sends a part of the body. Does nothing after the client has gone, or after the last part.
     /// Returns false if the body is not as long as Content-Length said: the connection then ends.
     bool write(std::string_view bytes, bool is_last);
@@ -93,9 +90,7 @@ private:
     // Of the application.
     std::string head_out_;  ///< Waits for the first part of the body.
     std::uint64_t left_bytes_ = 0;
-    bool is_measured_ = false;
-    bool is_chunked_ = false;
-    bool is_bodiless_ = false;
+    http1::BodyFraming framing_ = http1::BodyFraming::none;
     bool is_started_ = false;
     bool is_ended_ = false;
     bool closes_ = false;
