@@ -191,7 +191,7 @@ def test_shared_libraries(tone: Path, tmp_path: Path, is_whole: bool) -> None:
     shared = installed_prefix(f"test-shared-{'whole' if is_whole else 'core'}", *settings)
     assert not list(shared.rglob("*.a"))
     libraries = [path for path in shared.rglob("libpolymux_*.so") if path.is_symlink()]
-    assert len(libraries) == (7 if is_whole else 2)
+    assert len(libraries) == (8 if is_whole else 3)
     for library in libraries:
         listing = run("nm", "--dynamic", "--demangle", "--defined-only", library)
         names = [line.split(" ", 2)[2] for line in listing.splitlines()]

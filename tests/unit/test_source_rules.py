@@ -58,6 +58,7 @@ CONNECTORS = {
     "service/database.py": {"connect"},
     # Listening sockets.
     "server/run.py": {"socket.getaddrinfo", "socket.socket"},
+    "server/http/front.py": {"socket.socket"},
     # Webhooks, after validation, and upstreams and song catalogs from the settings.
     "server/compat/replicate/webhooks.py": {"core.Session"},
     "upstreams/client.py": {"core.Session"},

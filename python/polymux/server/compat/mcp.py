@@ -193,10 +193,17 @@ class _Sessions:
             return
         if _begins(asked.scope):
             self._open.check(owner)
-        answered = await self._answer(asked, message)
-        if answered.session is not None:
-            version = requested_version(message.body)
-            for one in self._open.add(answered.session, owner, version):
+        version = requested_version(message.body)
+        replaced: list[OpenSession] = []
+
+        def add(session: str) -> None:
+            # Before the client gets the response, after which it may use the session.
+            replaced.extend(self._open.add(session, owner, version))
+
+        try:
+            await self._answer(asked, message, add)
+        finally:
+            for one in replaced:
                 await self._end(one)
 
     async def _answer_batch(self, asked: RequestContext, body: bytes, version: str | None) -> None:
@@ -224,14 +231,19 @@ class _Sessions:
             await joined.add(error.model_dump_json(exclude_unset=True).encode())
         await joined.end()
 
-    async def _answer(self, asked: RequestContext, message: McpMessage) -> _Stamped:
+    async def _answer(
+        self,
+        asked: RequestContext,
+        message: McpMessage,
+        on_session: Callable[[str], object] | None = None,
+    ) -> _Stamped:
         import anyio
 
         left = asyncio.Event()
         user = _user(asked.access.caller.id)
         scope = {**asked.scope, "user": user, _ACCESS: asked.access, _LEFT: left,
                  _ARGUMENTS: message.arguments}  # fmt: skip
-        stamped = _Stamped(asked.send, asked.access)
+        stamped = _Stamped(asked.send, asked.access, on_session)
         send = _OneEvent(stamped) if _reads(message.body) else stamped
         try:
             await self._manager.handle_request(scope, _replayed(message.body, asked.receive), send)
@@ -402,26 +414,34 @@ class _JoinedEvents:
 class _Stamped:
     """Adds the server's header fields to a response, and drops messages after its end.
 
+    Args:
+        send: Sends the response.
+        access: The client.
+        on_session: Called with the id of the session that a successful response starts, before
+            the response is sent.
+
     Attributes:
         complete: Whether the response is complete.
         status: HTTP status; 0 before the response starts.
-        session: Id of the session that a successful response has started.
     """
 
-    def __init__(self, send: Send, access: Access) -> None:
+    def __init__(
+        self, send: Send, access: Access, on_session: Callable[[str], object] | None
+    ) -> None:
         self._send = send
+        self._on_session = on_session
         self._fields = _stamps(access)
         self.complete = False
         self.status = 0
-        self.session: str | None = None
 
     async def __call__(self, message: Message) -> None:
         if self.complete:
             return  # The SDK responds twice if a session ends during the request.
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if self.status < 400:
-                self.session = _field_of(message, _SESSION)
+            session = _field_of(message, _SESSION)
+            if session is not None and self._on_session is not None and self.status < 400:
+                self._on_session(session)
             message = {**message, "headers": [*message["headers"], *self._fields]}
         else:
             self.complete = not message.get("more_body", False)
