@@ -116,7 +116,7 @@ void register_front(py::module_& module) {
         .def("write", &write_bytes, py::arg("data"), py::arg("is_last"))
         .def("flush", [](Exchange& self) { self.write({}, false); })
         .def("has_room", &Exchange::has_room)
-        .def("abort", &Exchange::abort)
+        .def("disconnect", &Exchange::disconnect)
         .def_property_readonly("is_started", &Exchange::is_started)
         .def_property_readonly("is_ended", &Exchange::is_ended)
         .def("__reduce__", &refuse_pickling);

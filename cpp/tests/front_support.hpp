@@ -99,7 +99,8 @@ public:
         }
         return true;
     }
-    /// What has arrived, up to the first occurrence of `end`; or all, to the end of the connection.
+    /// Returns what has arrived, up to the first occurrence of `end`; or all, to the end of the
+    /// connection.
     std::string receive_until(std::string_view end) {
         while (true) {
             const std::size_t at = end.empty() ? std::string::npos : received_.find(end);

@@ -232,10 +232,9 @@ TEST_CASE("an invalid response head is not sent") {
     RunningFront running{[&](Event& event) {
         if (event.kind != Event::Kind::request) return;
         Exchange& exchange = *event.exchange;
-        const std::array bad = {std::array{Field{"a", "b\r\nset-cookie: c"}},
-                                std::array{Field{"a b", "c"}},
-                                std::array{Field{"content-length", "1x"}},
-                                std::array{Field{"content-length", ""}}};
+        const std::array bad = {
+            std::array{Field{"a", "b\r\nset-cookie: c"}}, std::array{Field{"a b", "c"}},
+            std::array{Field{"content-length", "1x"}}, std::array{Field{"content-length", ""}}};
         for (const auto& fields : bad) CHECK(exchange.start(200, fields) != "");
         CHECK(exchange.start(99, {}) != "");
         CHECK(exchange.start(1000, {}) != "");

@@ -338,7 +338,7 @@ Refusal Parser::read_trailer() {
     const Refusal refusal = read_field_line(line, position);
     if (refusal != Refusal::none) return refusal;
     const Field field = {position.name.of(line.data()), position.value.of(line.data())};
-    // Other fields that must not be trailers are harmless: nobody merges trailers into the head.
+    // Other fields that must not be trailers are harmless: the server ignores trailers.
     if (is_framing(field.name)) return Refusal::invalid_trailer;
     trailers_.push_back(
         {moved(position.name, tail_.line_begin()), moved(position.value, tail_.line_begin())});

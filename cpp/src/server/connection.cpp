@@ -21,9 +21,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of the body, before the application has taken it.
+/// Limit of a body that the application has not taken.
 constexpr std::size_t max_body_ahead_bytes = std::size_t{256} << 10;
-/// Of requests behind the one that is answered.
+/// Limit of requests behind the current one.
 constexpr std::size_t max_ahead_bytes = std::size_t{128} << 10;
 /// A reset would discard a response that the client has not read, so unwanted input is dropped.
 constexpr milliseconds linger_time{2'000};
@@ -32,7 +32,7 @@ constexpr std::size_t max_linger_bytes = std::size_t{4} << 20;
 constexpr std::size_t min_output_bytes_per_s = 256;
 /// The application continues when less than this is unsent.
 constexpr std::size_t low_water_bytes = std::size_t{16} << 10;
-/// Clients of HTTP/1.0 that close their side are expected to have gone.
+/// A client of HTTP/1.0 that closes its side has usually disconnected.
 constexpr milliseconds half_closed_time{100};
 /// Delays between writes to a half-closed connection, to detect a reset; the last one repeats.
 constexpr std::array probe_times{milliseconds{50}, milliseconds{100}, milliseconds{300},

@@ -27,7 +27,7 @@ public:
                SocketName server);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
-    /// Tells the application of the current request that the client has gone.
+    /// Tells the application that the client of the current request disconnected.
     ~Connection();
 
     /// Begins to read; without a place, answers 503.

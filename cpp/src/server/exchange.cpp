@@ -77,10 +77,14 @@ std::string_view Exchange::start(int status, std::span<const http1::Field> field
     }
     if (closes) head.close();
     if (!head.finish()) return head.failure();
-    framing_ = has_no_body          ? http1::BodyFraming::none
-               : length             ? http1::BodyFraming::length
-               : head_.is_http_1_0 ? http1::BodyFraming::until_close
-                                    : http1::BodyFraming::chunked;
+    if (has_no_body) {
+        framing_ = http1::BodyFraming::none;
+    } else if (length) {
+        framing_ = http1::BodyFraming::length;
+    } else {
+        framing_ =
+            head_.is_http_1_0 ? http1::BodyFraming::until_close : http1::BodyFraming::chunked;
+    }
     left_bytes_ = length.value_or(0);
     closes_ = closes;
     head_out_ = std::move(out);
@@ -133,7 +137,7 @@ bool Exchange::has_room() {
     return !wants_room_;
 }
 
-void Exchange::abort() {
+void Exchange::disconnect() {
     outbox_->commands.post({.kind = Command::Kind::abort, .exchange = shared_from_this()});
 }
 

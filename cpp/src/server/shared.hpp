@@ -1,4 +1,4 @@
-// What the parts of a front share.
+// State that the parts of a front share.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace polymux::server {
 
-/// Of a request line, a field, and all fields.
+/// Limit of a request line, a field, and all fields.
 constexpr std::size_t max_head_bytes = std::size_t{64} << 10U;
 
 struct Shared {

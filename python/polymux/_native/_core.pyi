@@ -530,7 +530,7 @@ class ServerExchange:
     def scope(self) -> dict[str, Any]:
         """The connection scope of ASGI 3.0."""
     def take_body(self) -> tuple[bytes, bool, bool]:
-        """Return new bytes of the body, whether it is complete, and whether the client has gone."""
+        """Return new bytes of the body, whether it is complete, and whether the client left."""
     def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Start the response; its head is sent with the first part of the body."""
     def write(self, data: ReadableBuffer, is_last: bool) -> bool:
@@ -539,7 +539,7 @@ class ServerExchange:
         """Send the head without a body."""
     def has_room(self) -> bool:
         """Whether little is waiting to be sent. If not, an event follows."""
-    def abort(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection."""
     @property
     def is_started(self) -> bool: ...

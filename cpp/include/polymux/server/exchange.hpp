@@ -38,8 +38,9 @@ public:
     /// The part of the body that has arrived since the last call.
     struct Body {
         std::string bytes;
-        bool is_complete = false;      ///< Nothing more will come.
-        bool is_disconnected = false;  ///< The client has gone, or the response is complete.
+        bool is_complete = false;  ///< Nothing more will come.
+        bool is_disconnected =
+            false;  ///< The client closed the connection, or the response is complete.
     };
 
     Exchange(std::shared_ptr<Outbox> outbox, Connection& connection) noexcept
@@ -58,13 +59,13 @@ public:
     /// Writes the status line and the fields, and adds Date and what frames the body. Call it once,
     /// before `write`, which sends them. Returns what is invalid; empty if nothing is.
     [[nodiscard]] std::string_view start(int status, std::span<const http1::Field> fields);
-    /// Sends a part of the body. Does nothing after the client has gone, or after the last part.
+    /// Sends a part of the body. Does nothing after the client disconnects, or after the last part.
     /// Returns false if the body is not as long as Content-Length said: the connection then ends.
     bool write(std::string_view bytes, bool is_last);
     /// Whether little is waiting to be sent. If not, the event `writable` follows.
     [[nodiscard]] bool has_room();
     /// Closes the connection at once.
-    void abort();
+    void disconnect();
 
     [[nodiscard]] bool is_started() const noexcept { return is_started_; }
     [[nodiscard]] bool is_ended() const noexcept { return is_ended_; }
@@ -84,7 +85,7 @@ private:
     bool expects_continue_ = false;
     bool wants_keep_alive_ = false;
 
-    // Of the front's thread.
+    // The front's thread uses this.
     Connection* connection_;  ///< Null after the connection has ended.
 
     // Of the application.
@@ -110,7 +111,7 @@ struct Event {
     enum class Kind : std::uint8_t {
         request,       ///< A new request. A part of its body may have arrived.
         body,          ///< More of the body has arrived.
-        disconnected,  ///< The client has gone before the response was complete.
+        disconnected,  ///< The client disconnected before the response was complete.
         writable,      ///< `has_room` is true again.
     };
     Kind kind;

@@ -29,8 +29,8 @@ struct FrontOptions {
     /// In this time, a client must accept 256 bytes a second of what waits for it.
     std::chrono::milliseconds write_timeout{60'000};
     std::size_t max_connections = 1024;
-    /// Of one IPv4 address or /64 network of IPv6. Default: half of `max_connections`, but
-    /// unlimited for this machine.
+    /// The limit of one IPv4 address or /64 network of IPv6. Default: half of `max_connections`,
+    /// but unlimited for this machine.
     std::optional<std::size_t> max_connections_per_network = {};
     /// Paths of PEM files: the certificate with its chain, and its key. Empty without TLS.
     std::string tls_certificate = {};

@@ -106,7 +106,7 @@ class AsgiFront:
         try:
             await self._app(native.scope(), exchange.receive, exchange.send)
         except asyncio.CancelledError:
-            native.abort()
+            native.disconnect()
             raise
         except Exception:
             _log.exception("the application failed")
@@ -116,7 +116,7 @@ class AsgiFront:
                 native.start(500, _FAILED_FIELDS)
                 native.write(_FAILED, is_last=True)
             elif not native.is_ended:
-                native.abort()
+                native.disconnect()
 
 
 class _Exchange:
