@@ -56,6 +56,12 @@ bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {
         is_last);
 }
 
+/// The bytes of a path as characters of the same code.
+py::object text(std::string_view bytes) {
+    return owned(
+        PyUnicode_DecodeLatin1(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr));
+}
+
 /// Unlike py::bytes, raises MemoryError if there is no memory.
 py::object bytes_object(std::string_view bytes) {
     return owned(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
@@ -92,9 +98,41 @@ public:
         front().take(events);
         py::list taken(events.size());
         for (std::size_t i = 0; i < events.size(); ++i) {
-            taken[i] = py::make_tuple(static_cast<int>(events[i].kind), events[i].exchange);
+            py::object exchange = py::none();
+            if (events[i].exchange != nullptr) exchange = py::cast(events[i].exchange);
+            taken[i] = py::make_tuple(static_cast<int>(events[i].kind), exchange);
         }
         return taken;
+    }
+
+    void publish(std::shared_ptr<const server::GateRules> gate,
+                 std::shared_ptr<const server::KeyTable> keys,
+                 const std::vector<std::pair<std::string, std::shared_ptr<server::EndpointRules>>>&
+                     endpoints) {
+        auto rules = std::make_shared<server::FrontRules>();
+        rules->gate = std::move(gate);
+        rules->keys = std::move(keys);
+        for (const auto& [path, of_endpoint] : endpoints) {
+            rules->endpoints.push_back({.path = path, .rules = of_endpoint});
+        }
+        front().publish(std::move(rules));
+    }
+
+    py::tuple take_refused() {
+        server::RefusedRequests taken;
+        front().take_refused(taken);
+        py::list requests(taken.requests.size());
+        for (std::size_t i = 0; i < taken.requests.size(); ++i) {
+            const server::RefusedRequest& one = taken.requests[i];
+            requests[i] = py::make_tuple(one.status, one.duration_s, one.method, text(one.path),
+                                         one.request_id);
+        }
+        py::list others(taken.others.size());
+        for (std::size_t i = 0; i < taken.others.size(); ++i) {
+            const server::RefusedCount& one = taken.others[i];
+            others[i] = py::make_tuple(text(one.path), one.status, one.count);
+        }
+        return py::make_tuple(requests, others);
     }
 
     void close() {
@@ -130,6 +168,9 @@ void register_front(py::module_& module) {
              py::arg("tls_certificate"), py::arg("tls_key"))
         .def("fileno", [](const FrontHandle& self) { return self.front().descriptor(); })
         .def("take", &FrontHandle::take)
+        .def("publish", &FrontHandle::publish, py::arg("gate"), py::arg("keys"),
+             py::arg("endpoints"))
+        .def("take_refused", &FrontHandle::take_refused)
         .def("drain", [](const FrontHandle& self) { self.front().drain(); })
         .def("close_all", [](const FrontHandle& self) { self.front().close_all(); })
         .def("close", &FrontHandle::close)

@@ -7,6 +7,7 @@
 #include "event_splitter.hpp"
 #include "fetch.hpp"
 #include "front.hpp"
+#include "gate.hpp"
 #include "interpreter.hpp"
 #include "json_buffer.hpp"
 #include "json_parser.hpp"
@@ -28,6 +29,7 @@ PYBIND11_MODULE(_core_of_main, module, py::mod_gil_not_used()) {
     register_chat_stream(module);
     register_fetch(module);
     register_front(module);
+    register_gate(module);
     register_event_splitter(module);
     register_json_buffer(module);
     register_json_parser(module);

@@ -187,11 +187,11 @@ def test_shared_libraries(tone: Path, tmp_path: Path, is_whole: bool) -> None:
     """They export the names of polymux alone, and a project needs no other package to link them."""
     settings = ["BUILD_SHARED_LIBS=ON", "CMAKE_UNITY_BUILD=ON"]
     if not is_whole:
-        settings += ["POLYMUX_MEDIA=OFF", "POLYMUX_TRANSPORT=OFF"]
+        settings += ["POLYMUX_MEDIA=OFF", "POLYMUX_SERVER=OFF", "POLYMUX_TRANSPORT=OFF"]
     shared = installed_prefix(f"test-shared-{'whole' if is_whole else 'core'}", *settings)
     assert not list(shared.rglob("*.a"))
     libraries = [path for path in shared.rglob("libpolymux_*.so") if path.is_symlink()]
-    assert len(libraries) == (8 if is_whole else 3)
+    assert len(libraries) == (8 if is_whole else 2)
     for library in libraries:
         listing = run("nm", "--dynamic", "--demangle", "--defined-only", library)
         names = [line.split(" ", 2)[2] for line in listing.splitlines()]

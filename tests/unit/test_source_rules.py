@@ -175,9 +175,9 @@ def test_connections_are_begun_in_few_places() -> None:
 
 
 def test_keys_are_compared_in_one_place() -> None:
-    """API keys are compared in constant time; links and the proxy have their own comparison."""
+    """Links and the proxy compare in constant time; the core compares API keys."""
     found = {name for name, function, _ in calls() if function.endswith("compare_digest")}
-    assert found == {"server/auth/api_keys.py", "service/signed_urls.py", "downloads/proxy.py"}
+    assert found == {"service/signed_urls.py", "downloads/proxy.py"}
 
 
 def test_nothing_is_decided_by_a_url_that_a_framework_puts_together() -> None:

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <variant>
 
 #include "ascii.hpp"
 #include "server/io_thread.hpp"
@@ -45,6 +46,11 @@ constexpr std::size_t max_pieces_at_once = 16;
 /// One read of a head, with what follows. Bodies are read with the whole buffer, after the
 /// application has begun to take them.
 constexpr std::size_t first_read_bytes = std::size_t{64} << 10;
+
+double unix_time_s() {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
 
 }  // namespace
 
@@ -204,8 +210,12 @@ void Connection::read_messages(std::string_view input) {
                     has_header_deadline_ = true;
                     phase_at_ = thread_.now() + thread_.options().header_timeout;
                 }
-                // A request that is rejected for its head costs no more than this.
-                if (is_new) pause_reading();
+                if (refusal_ != nullptr) {
+                    answer_refusal();
+                } else if (is_new) {
+                    // A request that is rejected for its head costs no more than this.
+                    pause_reading();
+                }
                 return;
             case http1::Event::head:
                 if (!begin_request()) return;
@@ -217,6 +227,7 @@ void Connection::read_messages(std::string_view input) {
             case http1::Event::end:
                 end_request();
                 ahead_ = input;
+                if (refusal_ != nullptr) answer_refusal();
                 return;
             case http1::Event::refused: {
                 const http1::Refusal reason = parser_->refusal();
@@ -265,12 +276,62 @@ bool Connection::begin_request() {
     exchange.expects_continue_ = head.expects_continue;
     // Programs of HTTP/1.0 that ask for another request on the connection are not worth the code.
     exchange.wants_keep_alive_ = head.keep_alive && head.minor_version == 1;
-    // The event is delivered at the end of this round, with what follows of the body.
-    thread_.tell({.kind = Event::Kind::request, .exchange = exchange_});
+    if (auto refusal = refusal_of(exchange)) {
+        refusal_ = std::make_unique<GateRefusal>(*std::move(refusal));
+    } else {
+        // The event is delivered at the end of this round, with what follows of the body.
+        thread_.tell({.kind = Event::Kind::request, .exchange = exchange_});
+    }
     state_ = State::body;
     phase_at_ = never;
     has_header_deadline_ = false;
     return true;
+}
+
+std::optional<GateRefusal> Connection::refusal_of(const Exchange& exchange) {
+    const RulesByPath* const by_path = thread_.rules();
+    if (by_path == nullptr) return std::nullopt;
+    const Exchange::Head& head = exchange.head();
+    const std::string_view path = head.target.substr(0, head.target.find('?'));
+    const std::size_t* const index = by_path->find(path);
+    if (index == nullptr) return std::nullopt;
+    const FrontRules& rules = by_path->rules();
+    GateDecision decision = admit(*rules.gate, *rules.endpoints[*index].rules, rules.keys.get(),
+                                  {.method = head.method,
+                                   .target_bytes = head.target.size(),
+                                   .fields = head.fields,
+                                   .is_http_1_0 = head.is_http_1_0,
+                                   .client_host = exchange.client().host,
+                                   .server_host = exchange.server().host},
+                                  unix_time_s());
+    auto* const refusal = std::get_if<GateRefusal>(&decision);
+    if (refusal == nullptr) return std::nullopt;
+    const bool depends_on_keys = refusal->status == 401 || refusal->status == 403;
+    if (depends_on_keys && !rules.keys->is_current()) return std::nullopt;
+    refused_endpoint_ = *index;
+    return std::move(*refusal);
+}
+
+void Connection::answer_refusal() {
+    const std::unique_ptr<GateRefusal> refusal = std::exchange(refusal_, nullptr);
+    const std::shared_ptr<Exchange> exchange = exchange_;
+    const Exchange::Head& head = exchange->head();
+    const RefusalResponse response(
+        *refusal, head.fields,
+        thread_.rules()->rules().endpoints[refused_endpoint_].rules->methods);
+    [[maybe_unused]] const std::string_view problem =
+        exchange->start(refusal->status, response.fields());
+    bool is_last = true;
+    bool fits = true;
+    Command command{.kind = Command::Kind::write, .is_last = true};
+    command.bytes = exchange->framed(response.body(), is_last, fits);
+    command.closes = exchange->closes_;
+    thread_.note({.status = refusal->status,
+                  .duration_s = std::chrono::duration<double>(Clock::now() - thread_.now()).count(),
+                  .method = std::string(head.method),
+                  .path = std::string(head.target.substr(0, head.target.find('?'))),
+                  .request_id = response.request_id()});
+    write(command);
 }
 
 void Connection::add_body(std::string_view bytes) {
@@ -448,6 +509,7 @@ void Connection::on_due(TimePoint now) {
 }
 
 void Connection::refuse(int status, http1::Refusal reason) {
+    refusal_.reset();
     if (exchange_ != nullptr) {
         const bool has_started = has_started_;
         lose();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "file_descriptor.hpp"
 #include "polymux/http1/parser.hpp"
 #include "polymux/server/exchange.hpp"
+#include "polymux/server/gate.hpp"
 #include "server/connection_limit.hpp"
 #include "server/deadlines.hpp"
 #include "server/events.hpp"
@@ -71,6 +73,9 @@ private:
     void read_messages(std::string_view input);
     void drop(std::size_t size_bytes);
     bool begin_request();
+    /// Decides whether the front answers the request by itself.
+    [[nodiscard]] std::optional<GateRefusal> refusal_of(const Exchange& exchange);
+    void answer_refusal();
     void add_body(std::string_view bytes);
     void pause_reading();
     void end_request();
@@ -114,6 +119,9 @@ private:
     std::uint8_t probes_ = 0;
     std::uint32_t watched_ = 0;  ///< Events of epoll.
     std::shared_ptr<Exchange> exchange_;
+    /// The error for the current request, which the application does not get; null if it gets it.
+    std::unique_ptr<GateRefusal> refusal_;
+    std::size_t refused_endpoint_ = 0;
     std::string ahead_;  ///< Input behind the current request.
     std::size_t dropped_bytes_ = 0;
     std::vector<std::string> output_;

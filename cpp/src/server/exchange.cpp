@@ -92,9 +92,7 @@ std::string_view Exchange::start(int status, std::span<const http1::Field> field
     return {};
 }
 
-bool Exchange::write(std::string_view bytes, bool is_last) {
-    if (!is_started_ || is_ended_) return true;
-    bool fits = true;
+std::string Exchange::framed(std::string_view bytes, bool& is_last, bool& fits) {
     std::string out = std::exchange(head_out_, {});
     switch (framing_) {
         case http1::BodyFraming::none:
@@ -117,6 +115,13 @@ bool Exchange::write(std::string_view bytes, bool is_last) {
             break;
     }
     is_ended_ = is_last;
+    return out;
+}
+
+bool Exchange::write(std::string_view bytes, bool is_last) {
+    if (!is_started_ || is_ended_) return true;
+    bool fits = true;
+    std::string out = framed(bytes, is_last, fits);
     if (out.empty() && !is_last) return fits;
     {
         const std::scoped_lock lock(mutex_);

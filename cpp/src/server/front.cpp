@@ -40,6 +40,14 @@ void Front::take(std::vector<Event>& events) {
     shared_->events.take(events);
 }
 
+void Front::publish(std::shared_ptr<const FrontRules> rules) {
+    shared_->rules.publish(std::move(rules));
+}
+
+void Front::take_refused(RefusedRequests& refused) {
+    shared_->refused.take(refused);
+}
+
 void Front::drain() {
     shared_->is_draining = true;
     for (const auto& thread : threads_) thread->post({.kind = Command::Kind::drain});

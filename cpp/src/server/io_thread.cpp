@@ -26,6 +26,8 @@ constexpr int max_events = 256;
 constexpr int max_accepted = 16;
 /// Without free descriptors or memory, until some are free.
 constexpr std::chrono::milliseconds accept_pause{100};
+/// A flood of invalid requests wakes the application only this often.
+constexpr std::chrono::milliseconds refused_delay{100};
 constexpr std::size_t max_free_parsers = 64;
 constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
 
@@ -109,6 +111,7 @@ void IoThread::run() {
     while (!is_stopping_) {
         const int count = ::epoll_wait(epoll_.get(), ready.data(), max_events, timeout_ms());
         now_ = Clock::now();
+        shared_->rules.update(rules_, rules_version_);
         for (int i = 0; i < count; ++i) {
             const epoll_event& one = ready.at(static_cast<std::size_t>(i));
             if (one.data.ptr == nullptr) {
@@ -132,7 +135,7 @@ void IoThread::run() {
 
 int IoThread::timeout_ms() const {
     if (!repeated_.empty()) return 0;
-    const TimePoint first = std::min(deadlines_.first(), listens_again_at_);
+    const TimePoint first = std::min({deadlines_.first(), listens_again_at_, refused_at_});
     if (first == never) return -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
     return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
@@ -171,6 +174,10 @@ void IoThread::accept_one(FileDescriptor socket, const sockaddr_storage& client)
     Connection& connection = *made;
     connections_.emplace(&connection, std::move(made));
     guarded(connection, [&] { connection.open(has_place); });
+}
+
+void IoThread::note(RefusedRequest request) {
+    if (shared_->refused.add(std::move(request))) refused_at_ = now_ + refused_delay;
 }
 
 std::unique_ptr<http1::Parser> IoThread::take_parser() {
@@ -238,6 +245,10 @@ void IoThread::run_deadlines() {
         guarded(*due, [&] { due->on_due(now_); });
     }
     if (now_ >= listens_again_at_) listen(true);
+    if (now_ >= refused_at_) {
+        refused_at_ = never;
+        tell({.kind = Event::Kind::refused});
+    }
 }
 
 void IoThread::repeat_all() {

@@ -41,6 +41,10 @@ public:
     [[nodiscard]] int epoll() const noexcept { return epoll_.get(); }
     [[nodiscard]] Deadlines<Connection>& deadlines() noexcept { return deadlines_; }
     [[nodiscard]] Shared& shared() const noexcept { return *shared_; }
+    /// The rules of this round; null if nothing is refused.
+    [[nodiscard]] const RulesByPath* rules() const noexcept { return rules_.get(); }
+    /// Records a request that was refused.
+    void note(RefusedRequest request);
     void tell(Event event) { events_.push_back(std::move(event)); }
     /// Parses its waiting input after the other connections had their turn.
     void repeat(Connection& connection) { repeated_.push_back(&connection); }
@@ -67,7 +71,10 @@ private:
     FileDescriptor epoll_;
     TimePoint now_ = Clock::now();
     TimePoint listens_again_at_ = never;
+    TimePoint refused_at_ = never;  ///< When the application learns what was refused.
     bool is_stopping_ = false;
+    std::shared_ptr<const RulesByPath> rules_;
+    std::uint64_t rules_version_ = 0;
     std::vector<char> buffer_;
     std::vector<Event> events_;
     std::vector<Command> commands_;

@@ -2,10 +2,12 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+#include "ascii.hpp"
 #include "polymux/http1/writer.hpp"
 #include "polymux/version.hpp"
 
@@ -56,19 +58,71 @@ std::string new_request_id() {
     return id;
 }
 
+/// An id of the client must fit into logs.
+bool is_request_id(std::string_view text) noexcept {
+    return !text.empty() && text.size() <= 128 &&
+           std::all_of(text.begin(), text.end(), [](char letter) {
+               return is_word(letter) || letter == '.' || letter == ':' || letter == '-';
+           });
+}
+
+/// Error bodies of the API. The texts are printable ASCII.
+std::string error_body(std::string_view message, std::string_view code, std::string_view param,
+                       std::string_view request_id) {
+    std::string body;
+    const auto add = [&body](std::string_view name, std::string_view text) {
+        body.append(body.empty() ? "{\"" : ",\"").append(name).append("\":\"");
+        for (const char letter : text) {
+            if (letter == '"' || letter == '\\') body += '\\';
+            body += letter;
+        }
+        body += '"';
+    };
+    add("error", message);
+    add("code", code);
+    if (!param.empty()) add("param", param);
+    add("request_id", request_id);
+    return body += '}';
+}
+
 }  // namespace
+
+RefusalResponse::RefusalResponse(const GateRefusal& refusal, std::span<const http1::Field> request,
+                                 std::span<const std::string> methods) {
+    for (const http1::Field& field : request) {
+        if (field.name == "x-request-id" && is_request_id(field.value)) {
+            request_id_ = field.value;
+            break;
+        }
+    }
+    if (request_id_.empty()) request_id_ = new_request_id();
+    body_ = error_body(refusal.message, refusal.code, refusal.param, request_id_);
+    length_ = std::to_string(body_.size());
+    fields_ = {{"Polymux-Version", version()},
+               {"Content-Type", "application/json"},
+               {"Content-Length", length_},
+               {"X-Request-Id", request_id_}};
+    if (refusal.status == 401) fields_.push_back({"WWW-Authenticate", R"(Bearer realm="polymux")"});
+    if (refusal.status == 405) {
+        for (const std::string& method : methods)
+            allowed_ += (allowed_.empty() ? "" : ", ") + method;
+        fields_.push_back({"Allow", allowed_});
+    }
+    if (refusal.retry_after_s != 0) {
+        retry_after_ = std::to_string(refusal.retry_after_s);
+        fields_.push_back({"Retry-After", retry_after_});
+    }
+}
 
 std::string early_refusal(int status, http1::Refusal reason) {
     const auto [code, message] = words_of(status);
     const std::string id = new_request_id();
-    std::string body = R"({"error": ")";
-    body.append(message);
+    std::string text(message);
     if (status == 400 && reason != http1::Refusal::none) {
-        body.append(": ").append(http1::to_string(reason));
+        text.append(": ").append(http1::to_string(reason));
     }
-    body.append(R"(", "code": ")").append(code);
-    if (reason == http1::Refusal::invalid_host) body.append(R"(", "param": "Host)");
-    body.append(R"(", "request_id": ")").append(id).append(R"("})");
+    const std::string_view param = reason == http1::Refusal::invalid_host ? "Host" : "";
+    const std::string body = error_body(text, code, param, id);
     std::string out;
     http1::HeadWriter head = http1::HeadWriter::response(out, status);
     head.field("Content-Type", "application/json").field("Polymux-Version", version());

@@ -11,6 +11,8 @@
 #include "polymux/server/front.hpp"
 #include "server/connection_limit.hpp"
 #include "server/events.hpp"
+#include "server/published_rules.hpp"
+#include "server/refused_log.hpp"
 #include "server/tls.hpp"
 
 namespace polymux::server {
@@ -32,6 +34,8 @@ struct Shared {
                                       .max_fields_bytes = max_head_bytes};
     ConnectionLimit limit;
     Mailbox<Event> events;
+    PublishedRules rules;
+    RefusedLog refused;
     std::atomic<bool> is_draining = false;
     std::atomic<std::size_t> connections = 0;
     std::atomic<std::uint64_t> received_bytes = 0;

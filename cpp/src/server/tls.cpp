@@ -1,7 +1,5 @@
 #include "server/tls.hpp"
 
-#ifdef POLYMUX_OPENSSL
-
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -122,31 +120,3 @@ void TlsStream::shut_down() noexcept {
 }
 
 }  // namespace polymux::server
-
-#else
-
-namespace polymux::server {
-
-Result<std::shared_ptr<TlsContext>> TlsContext::load(const std::string&, const std::string&) {
-    return Error{.code = ErrorCode::invalid_argument,
-                 .message =
-                     "TLS is not available: polymux was built without OpenSSL. Install its "
-                     "headers (Debian, Ubuntu: apt install libssl-dev) and reinstall polymux"};
-}
-void TlsContext::Free::operator()(ssl_ctx_st*) const noexcept {}
-void TlsStream::Free::operator()(ssl_st*) const noexcept {}
-TlsStream::TlsStream(const TlsContext&, int) {}
-TlsStream::Status TlsStream::shake_hands() {
-    return Status::failed;
-}
-TlsStream::Outcome TlsStream::receive(std::span<char>) {
-    return {};
-}
-TlsStream::Outcome TlsStream::send(std::string_view) {
-    return {};
-}
-void TlsStream::shut_down() noexcept {}
-
-}  // namespace polymux::server
-
-#endif

@@ -2,7 +2,15 @@
 
 import sys
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Never, Self, final
 
 from _typeshed import ReadableBuffer
@@ -567,8 +575,24 @@ class ServerFront:
         """Start the threads. The paths are empty without TLS."""
     def fileno(self) -> int:
         """A descriptor that is readable while `take` returns events."""
-    def take(self) -> list[tuple[int, ServerExchange]]:
-        """Return kinds and exchanges of new events."""
+    def take(self) -> list[tuple[int, Any]]:
+        """Return kinds and exchanges of new events; the exchange of some is None."""
+    def publish(
+        self,
+        gate: GateRules,
+        keys: KeyTable,
+        endpoints: Sequence[tuple[str, EndpointRules]],
+    ) -> None:
+        """Refuse further requests to these paths by these rules."""
+    def take_refused(
+        self,
+    ) -> tuple[list[tuple[int, float, str, str, str]], list[tuple[str, int, int]]]:
+        """Return the refused requests since the last call.
+
+        Returns:
+            Status, seconds, method, path and id of each; then path, status and number of further
+            ones.
+        """
     def drain(self) -> None:
         """Close each connection after its current response."""
     def close_all(self) -> None:
@@ -583,3 +607,65 @@ class ServerFront:
     @property
     def dropped_bytes(self) -> int:
         """Bytes that came after a response that ended their connection."""
+
+@final
+class KeyTable:
+    """The API keys of a file; does not change."""
+
+    def __init__(
+        self,
+        path: str,
+        stamp: tuple[int, int, int, int] | None,
+        keys: Sequence[tuple[bytes, Sequence[str] | None, float | None]],
+    ) -> None:
+        """Create the table from the file's state, and the hash, scopes and expiry of each key."""
+    def find(self, text: bytes, now_s: float) -> int | None:
+        """Return the index of the key with this text; None if it is unknown or has expired."""
+    def is_current(self) -> bool:
+        """Whether the file is as it was when it was read."""
+
+@final
+class EndpointRules:
+    """Requirements of an endpoint."""
+
+    def __init__(
+        self,
+        scope: str,
+        methods: Sequence[str],
+        *,
+        is_public: bool,
+        is_loopback_public: bool,
+        accepts_any_address: bool,
+        accepts_token: bool,
+    ) -> None: ...
+
+@final
+class GateRules:
+    """Requirements of a server."""
+
+    def __init__(
+        self,
+        *,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str],
+        is_loopback_only: bool,
+    ) -> None: ...
+    def admit(
+        self,
+        endpoint: EndpointRules,
+        keys: KeyTable | None,
+        scope: Mapping[str, Any],
+        now_s: float,
+    ) -> tuple[dict[bytes, bytes], int | None, int | None] | tuple[int, str, str, str | None, int]:
+        """Check a request from its ASGI scope.
+
+        Args:
+            endpoint: Requirements of the endpoint.
+            keys: All keys; None if they cannot be read.
+            scope: Connection scope of ASGI.
+            now_s: Seconds since 1970.
+
+        Returns:
+            Header fields, the key's index and Content-Length; or status, code, message,
+            parameter and ``Retry-After`` of an error.
+        """

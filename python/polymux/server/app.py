@@ -17,7 +17,7 @@ from polymux.server.observability.tracing import tracing
 from polymux.server.routes.admin import PATH as ADMINISTRATION
 from polymux.server.routes.admin import Administration, EngineUnload
 from polymux.server.routes.api_keys import KEYS, KeyItem, KeyList, KeyRotation
-from polymux.server.routes.endpoint import NotFound, Preflight
+from polymux.server.routes.endpoint import Endpoint, NotFound, Preflight
 from polymux.server.routes.files import MediaEndpoint
 from polymux.server.routes.health import (
     Availability,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
 
     from polymux.server.http.responses import Receive, Scope, Send
-    from polymux.server.routes.endpoint import Endpoint
     from polymux.service.backend import Backend
 
 Config = ServerSettings | str | os.PathLike[str] | None
@@ -88,11 +87,11 @@ def create_app(config: Config = None, *, backends: Sequence[Backend] | None = No
     app.state.polymux = state
     routes = _all_routes(state)
     app.router.routes.extend(routes)
-    app.add_middleware(_Front, state=state, routes=routes)
+    app.add_middleware(Front, state=state, routes=routes)
     return app
 
 
-def front_of(state: ServerState) -> Any:
+def front_of(state: ServerState) -> Front:
     """Create the application for ``polymux serve``, without FastAPI, whose import takes 0.5 s.
 
     Requests to paths without parameters skip the framework's layers, which they do not need.
@@ -101,7 +100,7 @@ def front_of(state: ServerState) -> Any:
     app.router.redirect_slashes = False
     routes = _all_routes(state)
     app.router.routes.extend(routes)
-    return _Front(app, state, routes)
+    return Front(app, state, routes)
 
 
 def router(config: Config = None, *, backends: Sequence[Backend] | None = None) -> APIRouter:
@@ -222,7 +221,7 @@ def _all_routes(state: ServerState) -> list[Route]:
 _TRACED = "polymux.traced"
 
 
-class _Front:
+class Front:
     """Outermost layer: dispatches paths without parameters directly to their endpoints."""
 
     def __init__(self, app: Any, state: ServerState, routes: Sequence[Route]) -> None:
@@ -268,6 +267,22 @@ class _Front:
             await endpoint(scope, receive, send)
             return
         await self._app(scope, receive, _Replaced(send, not_found, scope, receive))
+
+    @property
+    def refusable(self) -> list[tuple[str, Endpoint]]:
+        """Paths and endpoints that can be refused without a call of Python.
+
+        Their errors have the format of the polymux API. None if responses need CORS fields or
+        spans.
+        """
+        traced = self._tracing is not None and self._tracing.is_wanted
+        if traced or self._state.settings.allowed_origins:
+            return []
+        return [
+            (path, one)
+            for path, one in self._plain.items()
+            if isinstance(one, Endpoint) and type(one).tell is Endpoint.tell
+        ]
 
     def _may_ask(self, scope: Scope) -> bool:
         """Check whether the request comes from a page of an allowed origin."""

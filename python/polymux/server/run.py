@@ -179,7 +179,12 @@ class Server:
                 self._reload()
         if self._should_exit:
             return
-        self.front = AsgiFront(front_of(self._state), listener, settings)
+        app = front_of(self._state)
+        front = self.front = AsgiFront(app, listener, settings)
+        state = self._state
+        state.on_gate_change(
+            lambda: front.publish(state.gate.rules, state.keys.table, app.refusable)
+        )
         self._on_ready(self, settings.base_url)
         await self._stopped.wait()
         await self._shut_down(self.front)

@@ -71,6 +71,7 @@ class ServerState:
         self._backends = backends
         self.keys = KeyFile(settings.key_file)
         self.gate = Gate(settings, self.keys)
+        self._on_gate_change: Callable[[], object] = lambda: None
         self.metrics = Metrics()
         self._service: Service | None = None
         #: Set when the server starts to shut down: streams end themselves.
@@ -83,6 +84,11 @@ class ServerState:
     def local_key(self) -> str | None:
         """API key for commands of this account; None if the server does not accept one."""
         return self._local_key
+
+    def on_gate_change(self, call: Callable[[], object]) -> None:
+        """Call a function now, and whenever the rules or keys of the gate have changed."""
+        self._on_gate_change = self.keys.on_change = call
+        call()
 
     @property
     def service(self) -> Service:
@@ -246,6 +252,7 @@ class ServerState:
                 )
             self.settings, self.keys = settings, keys
             self.gate = Gate(settings, keys, self.gate.quotas)
+            self.on_gate_change(self._on_gate_change)
             waiting = ", ".join(_changed(self._from_file or found, found))
         _log.info("reloaded the settings")
         if waiting:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from polymux.server.auth.api_keys import KeyFile
 from support.polymux_server import CHAT, HELLO
 from support.server_process import ServerProcess
 
@@ -78,3 +80,48 @@ def read_statuses(connection: socket.socket, count: int) -> list[int]:
         assert piece
         data += piece
     return [int(one[:3]) for one in data.split(b"HTTP/1.1 ")[1:]]
+
+
+def test_a_flood_is_counted_exactly_and_logged_in_part(tmp_path: Path) -> None:
+    total = 3_000
+    with ServerProcess(tmp_path / "s") as server:
+        wrong_key = wrong(server.key, 8)
+        for _ in range(total // _AT_ONCE):
+            with server.connect() as connection:
+                connection.sendall(request(server, wrong_key) * _AT_ONCE)
+                assert read_statuses(connection, _AT_ONCE) == [401] * _AT_ONCE
+        found = 0
+        until = time.monotonic() + 20
+        while found != total and time.monotonic() < until:
+            metrics = server.ask("GET", "/metrics").body.decode()
+            matched = re.search(
+                r'^polymux_requests_total\{.*status="401"\} (\S+)$', metrics, re.MULTILINE
+            )
+            found = 0 if matched is None else int(float(matched[1]))
+        assert found == total
+        assert (
+            sum(
+                map(
+                    int,
+                    re.findall(r"^polymux_request_seconds_count.* (\d+)", metrics, re.MULTILINE),
+                )
+            )
+            >= total
+        )
+        log = server.log()
+        lines = re.findall(r"polymux\.access: POST \S+ 401 ", log)
+        others = re.findall(r" (\d+) further requests ", log)
+        assert len(lines) > 0
+        assert len(lines) + sum(map(int, others)) == total
+        assert wrong_key not in log
+
+
+def test_keys_are_known_at_once(tmp_path: Path) -> None:
+    """A key works as soon as it is in the file, and no longer after it was removed."""
+    with ServerProcess(tmp_path / "s", log="warning") as server:
+        file = KeyFile(tmp_path / "s/store/keys.json")
+        for _ in range(20):
+            key, made = file.add("other")
+            assert server.json(CHAT, HELLO, key=key).status == 200
+            file.remove(made.id)
+            assert server.json(CHAT, HELLO, key=key).status == 401

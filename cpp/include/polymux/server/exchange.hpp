@@ -74,6 +74,9 @@ private:
     friend class Connection;
     friend class IoThread;
 
+    /// The bytes to send for a part of the body, with the head before the first part.
+    std::string framed(std::string_view bytes, bool& is_last, bool& fits);
+
     const std::shared_ptr<Outbox> outbox_;
 
     // Written before the application gets the exchange.
@@ -113,6 +116,7 @@ struct Event {
         body,          ///< More of the body has arrived.
         disconnected,  ///< The client disconnected before the response was complete.
         writable,      ///< `has_room` is true again.
+        refused,       ///< Requests were refused; has no exchange.
     };
     Kind kind;
     std::shared_ptr<Exchange> exchange;

@@ -15,11 +15,45 @@
 
 #include "polymux/result.hpp"
 #include "polymux/server/exchange.hpp"
+#include "polymux/server/gate.hpp"
 
 namespace polymux::server {
 
 struct Shared;
 class IoThread;
+
+/// Rules by which the front refuses requests. They do not change.
+struct FrontRules {
+    struct Endpoint {
+        std::string path;  ///< Without parameters.
+        std::shared_ptr<const EndpointRules> rules;
+    };
+
+    std::shared_ptr<const GateRules> gate;
+    std::shared_ptr<const KeyTable> keys;
+    std::vector<Endpoint> endpoints;
+};
+
+/// A request that the front has refused.
+struct RefusedRequest {
+    int status = 0;
+    double duration_s = 0;
+    std::string method;
+    std::string path;
+    std::string request_id;
+};
+
+/// Requests that were refused without details.
+struct RefusedCount {
+    std::string path;
+    int status = 0;
+    std::uint64_t count = 0;
+};
+
+struct RefusedRequests {
+    std::vector<RefusedRequest> requests;
+    std::vector<RefusedCount> others;  ///< Too many to describe them.
+};
 
 struct FrontOptions {
     std::size_t io_threads = 1;
@@ -52,6 +86,13 @@ public:
     [[nodiscard]] int descriptor() const noexcept;
     /// Swaps `events`, which must be empty, with the news since the last call.
     void take(std::vector<Event>& events);
+
+    /// Refuses further requests by these rules, before the application gets them. Requests to other
+    /// paths, and requests while the file of keys has changed, are left to the application.
+    void publish(std::shared_ptr<const FrontRules> rules);
+    /// Moves what was refused since the last call. The event `refused` announces it, at most ten
+    /// times a second.
+    void take_refused(RefusedRequests& refused);
 
     /// Closes each connection after its current response.
     void drain();

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import hmac
 import json
 import logging
 import os
@@ -20,13 +19,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract
+from polymux._native import core
 from polymux._util.atomic_file import remove_private_drafts, write_private
 from polymux._util.redaction import register_secret
 from polymux._util.text import display_name, shown
 from polymux.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 _log = logging.getLogger("polymux.server")
@@ -99,13 +99,18 @@ class KeyFile:
 
     Args:
         path: The file; a missing file contains no keys.
+
+    Attributes:
+        table: The keys as `keys` read them last.
+        on_change: Called after `table` has changed.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, ...] | None = None
+        self._seen: tuple[int, int, int, int] | None = None
         self._keys: tuple[Key, ...] = ()
-        self._digests: tuple[bytes, ...] = ()
+        self.table = self._table_of(())
+        self.on_change: Callable[[], object] = lambda: None
 
     def keys(self) -> tuple[Key, ...]:
         """Return all keys, oldest first.
@@ -116,16 +121,18 @@ class KeyFile:
         try:
             status = self.path.stat()
         except FileNotFoundError:
-            self._keep(())
-            self._seen = None
+            if self._seen is not None or self._keys:
+                self._seen = None
+                self._keep(())
             return ()
         except OSError as error:
             raise self._wrong(f"cannot be read: {error.strerror}") from error
         seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
         if seen != self._seen:
             self._check_mode(status.st_mode)
-            self._keep(self._read())
+            found = self._read()
             self._seen = seen
+            self._keep(found)
         return self._keys
 
     def _check_mode(self, mode: int) -> None:
@@ -143,8 +150,12 @@ class KeyFile:
             )  # fmt: skip
 
     def _keep(self, keys: tuple[Key, ...]) -> None:
-        self._keys = keys
-        self._digests = tuple(bytes.fromhex(one.sha256) for one in keys)
+        self._keys, self.table = keys, self._table_of(keys)
+        self.on_change()
+
+    def _table_of(self, keys: Sequence[Key]) -> core.KeyTable:
+        values = [(bytes.fromhex(one.sha256), one.scopes, one.expires_at) for one in keys]
+        return core.KeyTable(os.fspath(self.path), self._seen, values)
 
     def _read(self) -> tuple[Key, ...]:
         try:
@@ -176,14 +187,8 @@ class KeyFile:
 
         Takes constant time for wrong and right keys, whatever they have in common.
         """
-        digest = hashlib.sha256(text).digest()
-        found = None
-        for key, known in zip(self._keys, self._digests, strict=True):
-            if hmac.compare_digest(digest, known):
-                found = key
-        if found is None or (found.expires_at is not None and found.expires_at <= now):
-            return None
-        return found
+        found = self.table.find(text, now)
+        return None if found is None else self._keys[found]
 
     def write(self, keys: Iterable[Key]) -> None:
         """Replace the file atomically.

@@ -12,14 +12,15 @@ from polymux._native import core
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from polymux.server.routes.endpoint import Endpoint
     from polymux.server.settings.settings import ServerSettings
 
 _log = logging.getLogger("polymux.server")
 
 #: Kinds of events, as in cpp/include/polymux/server/exchange.hpp.
-_REQUEST = 0
+_REQUEST, _REFUSED = 0, 4
 
 _DISCONNECT = {"type": "http.disconnect"}
 #: In this time, a client must accept 256 bytes a second of what waits for it.
@@ -74,7 +75,23 @@ class AsgiFront:
             tls_certificate=os.fspath(settings.tls_cert or ""),
             tls_key=os.fspath(settings.tls_key or ""),
         )
+        #: By path.
+        self._refusable: dict[str, Endpoint] = {}
         self._loop.add_reader(self.native.fileno(), self._take)
+
+    def publish(
+        self, gate: core.GateRules, keys: core.KeyTable, endpoints: Sequence[tuple[str, Endpoint]]
+    ) -> None:
+        """Refuse invalid requests to these paths without calling the application.
+
+        Args:
+            gate: Requirements of the server.
+            keys: The API keys.
+            endpoints: Paths without parameters, and their endpoints.
+        """
+        # Some requests may still be refused by the old rules.
+        self._refusable |= dict(endpoints)
+        self.native.publish(gate, keys, [(path, one.rules) for path, one in endpoints])
 
     def drain(self) -> None:
         """Close each connection after its current response."""
@@ -89,6 +106,7 @@ class AsgiFront:
     def close(self) -> None:
         """Close all connections now, and end the threads."""
         self._loop.remove_reader(self.native.fileno())
+        self._note_refused()
         self.native.close()
 
     def _take(self) -> None:
@@ -98,8 +116,17 @@ class AsgiFront:
                 task = self._loop.create_task(self._run(exchange))
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
+            elif kind == _REFUSED:
+                self._note_refused()
             elif native in self._exchanges:
                 self._exchanges[native].wake()
+
+    def _note_refused(self) -> None:
+        requests, others = self.native.take_refused()
+        for status, seconds, method, path, request_id in requests:
+            self._refusable[path].note(status, seconds, method, path, None, request_id)
+        for path, status, count in others:
+            self._refusable[path].note_many(status, count)
 
     async def _run(self, exchange: _Exchange) -> None:
         native = exchange.native

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client import Counter
+    from prometheus_client.core import HistogramMetricFamily
 
     from polymux.service.model import OperationRequest
     from polymux.service.service import Service
@@ -32,11 +37,40 @@ _BOUNDS = (
 )
 
 
+class _Durations:
+    """Histogram of seconds by operation, which can count several requests at once."""
+
+    def __init__(self) -> None:
+        #: By operation: one count for each bound and for longer durations, and the sum.
+        self._found: dict[str, tuple[list[int], list[float]]] = {}
+
+    def observe(self, operation: str, seconds: float, count: int) -> None:
+        found = self._found.get(operation)
+        if found is None:
+            found = self._found[operation] = [0] * (len(_BOUNDS) + 1), [0.0]
+        counts, total = found
+        counts[bisect_left(_BOUNDS, seconds)] += count
+        total[0] += seconds * count
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        from prometheus_client.core import HistogramMetricFamily
+
+        words = "Seconds from the request header to the last byte of the response"
+        family = HistogramMetricFamily("polymux_request_seconds", words, labels=["operation"])
+        for operation, (counts, total) in list(self._found.items()):
+            below, buckets = 0, []
+            for bound, count in zip((*_BOUNDS, math.inf), counts, strict=True):
+                below += count
+                buckets.append(("+Inf" if bound == math.inf else repr(float(bound)), below))
+            family.add_metric([operation], buckets, total[0])
+        yield family
+
+
 class Metrics:
     """The metrics of one server; servers in the same process do not share them."""
 
     def __init__(self) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        from prometheus_client import CollectorRegistry, Counter, Gauge
 
         self.registry = CollectorRegistry()
 
@@ -47,19 +81,14 @@ class Metrics:
             return Gauge(f"polymux_{name}", words, labels, registry=self.registry)
 
         self.requests = counter("requests", "Answered requests", "operation", "status")
-        self.seconds = Histogram(
-            "polymux_request_seconds",
-            "Seconds from the request header to the last byte of the response",
-            ["operation"],
-            buckets=_BOUNDS,
-            registry=self.registry,
-        )
+        self._durations = _Durations()
+        self.registry.register(self._durations)
         self.usage = counter("key_requests", "Requests of an API key", "key", "operation")
         words = "Seconds that backends worked for an API key, including failures"
         self.work_seconds = counter("key_work_seconds", words, "key", "operation")
         words = "Chat tokens of an API key, as reported by backends"
         self.tokens = counter("key_tokens", words, "key", "operation", "kind")
-        self._answered: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._answered: dict[tuple[str, int], Counter] = {}
         self._used: dict[tuple[str, str], Counter] = {}
         self.running = gauge("running", "Running requests", "backend")
         self.waiting = gauge("waiting", "Requests in the queue", "backend")
@@ -67,20 +96,22 @@ class Metrics:
         self.stored = gauge("stored_bytes", "Size of all files in the store")
         self.jobs = gauge("jobs_running", "Running and waiting jobs")
 
-    def note(self, operation: str, status: int, seconds: float, key: str | None) -> None:
-        """Count an answered request."""
+    def note(
+        self, operation: str, status: int, seconds: float, key: str | None, *, count: int = 1
+    ) -> None:
+        """Count answered requests."""
         # Cached, because looking up a child costs more than counting.
         answered = self._answered.get((operation, status))
         if answered is None:
-            answered = self.requests.labels(operation, str(status)), self.seconds.labels(operation)
+            answered = self.requests.labels(operation, str(status))
             self._answered[operation, status] = answered
-        answered[0].inc()
-        answered[1].observe(seconds)
+        answered.inc(count)
+        self._durations.observe(operation, seconds, count)
         if key is not None:
             used = self._used.get((key, operation))
             if used is None:
                 used = self._used[key, operation] = self.usage.labels(key, operation)
-            used.inc()
+            used.inc(count)
 
     def spent(self, work: OperationRequest, seconds: float, counts: Mapping[str, float]) -> None:
         """Count the time and tokens of finished work; called by `Service`."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from polymux import errors
+from polymux._native import core
 from polymux._util.text import printable, shortened
 from polymux.server.auth.gate import Access, check_body, request_id_of
 from polymux.server.http.body import ClientGoneError, whole_object
 from polymux.server.http.responses import CLOSE, send_error, send_json, send_whole, with_warnings
 from polymux.server.observability.logs import ACCESS_LOGGER
 from polymux.service.errors import StoreError, bad_request, described, draining, status_error
-from polymux.service.model import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -71,6 +72,7 @@ class Endpoint:
         every_key: Accepts any API key, whatever its scopes.
         any_address: Accepts any IP address as Host, whatever the allowed hosts: health checks of
             containers and proxies use the address of the machine.
+        token: Accepts ``Authorization: Token KEY`` like ``Bearer``.
         query: Names of query parameters; None if the endpoint ignores the query.
         refuses_unknown: An unknown query parameter of a ``POST`` or ``PATCH`` is an error, as an
             unknown field of the body is. Otherwise ``Polymux-Warnings`` names it.
@@ -84,6 +86,7 @@ class Endpoint:
     loopback_public: bool = False
     every_key: bool = False
     any_address: bool = False
+    token: bool = False
     query: Container[str] | None = ()
     refuses_unknown: bool = False
     begins_work: bool = False
@@ -124,26 +127,25 @@ class Endpoint:
         except Exception as error:
             await self._fail(error, watched, request_id)
         finally:
-            self._note(scope, watched, time.perf_counter() - began, key, request_id)
+            seconds = time.perf_counter() - began
+            self.note(watched.status, seconds, scope["method"], scope["path"], key, request_id)
 
     def _admit(self, scope: Scope, request_id: str) -> Access:
-        gate = self.state.gate
-        now = time.time()
-        headers = gate.headers_of(scope, any_address=self.any_address)
         if is_encoded(scope):
             raise nothing_here()
-        if scope["method"] not in self.methods:
-            raise status_error(
-                errors.APIStatusError,
-                f"method not allowed (got {printable(scope['method'])[:20]}, allowed "
-                f"{', '.join(self.methods)})",
-                code="wrong_method",
-                status=405,
-            )
-        if self.public or (self.loopback_public and gate.is_loopback(scope, headers)):
-            gate.check_origin(headers)
-            return Access(Caller("", ""), None, request_id, headers)
-        return gate.admit(headers, None if self.every_key else self.name, request_id, now)
+        return self.state.gate.admit(self.rules, scope, request_id)
+
+    @cached_property
+    def rules(self) -> core.EndpointRules:
+        """Requirements that the gate checks."""
+        return core.EndpointRules(
+            "" if self.every_key else self.name,
+            self.methods,
+            is_public=self.public,
+            is_loopback_public=self.loopback_public,
+            accepts_any_address=self.any_address,
+            accepts_token=self.token,
+        )
 
     def _unknown_parameters(self, scope: Scope) -> list[str]:
         """Return a warning for each unknown query parameter."""
@@ -210,21 +212,39 @@ class Endpoint:
             fields.append(CLOSE)
         await self.tell(watched, details, request_id, fields)
 
-    def _note(
+    def note_many(self, status: int, count: int) -> None:
+        """Count requests that were refused too fast to log each of them."""
+        self.state.metrics.note(self.name, status, 0.0, None, count=count)
+        _log.info(
+            "%d further requests for %s were refused with status %d", count, self.name, status
+        )
+
+    def note(
         self,
-        scope: Scope,
-        watched: _StatusRecorder,
+        status: int,
         seconds: float,
+        method: str,
+        path: str,
         key: str | None,
         request_id: str,
     ) -> None:
-        self.state.metrics.note(self.name, watched.status, seconds, key)
+        """Count and log a request.
+
+        Args:
+            status: Status of the response.
+            seconds: Duration.
+            method: HTTP method.
+            path: Path of the request.
+            key: The API key's id; None without a key.
+            request_id: Id of the request.
+        """
+        self.state.metrics.note(self.name, status, seconds, key)
         if _access.isEnabledFor(logging.INFO):
             _access.info(
                 "%s %s %d %.1f ms key=%s id=%s",
-                printable(scope["method"])[:20],
-                shortened(printable(scope["path"])),
-                watched.status,
+                printable(method)[:20],
+                shortened(printable(path)),
+                status,
                 seconds * 1e3,
                 key or "-",
                 request_id,

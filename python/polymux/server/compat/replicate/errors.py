@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from polymux.server.auth.gate import Access
-    from polymux.server.http.responses import Fields, Receive, Scope, Send
+    from polymux.server.http.responses import Fields, Send
 
 #: Prefix of all routes.
 PREFIX = "/replicate/"
@@ -65,11 +65,7 @@ class ReplicateEndpoint(Endpoint):
     """
 
     every_key = True
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond; accepts ``Authorization: Token KEY`` like ``Bearer``."""
-        fields = [(name, _bearer(name, value)) for name, value in scope["headers"]]
-        await super().__call__({**scope, "headers": fields}, receive, send)
+    token = True
 
     async def tell(
         self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
@@ -96,13 +92,6 @@ class ReplicateEndpoint(Endpoint):
                 "permission denied: this API key does not allow any operation",
                 code="forbidden",
             )
-
-
-def _bearer(name: bytes, value: bytes) -> bytes:
-    """Convert ``Token`` of older Replicate clients to ``Bearer``."""
-    if name == b"authorization" and value[:6].lower() == b"token ":
-        return b"Bearer " + value[6:]
-    return value
 
 
 class ReplicateNotFound(ReplicateEndpoint, NotFound):
