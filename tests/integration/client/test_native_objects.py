@@ -79,6 +79,18 @@ def front():
             one.recv(1000)
         made.close()
 
+def gate():
+    keys = core.KeyTable("/nowhere", None, [(bytes(32), ["ocr"], None), (bytes(32), None, 1.0)])
+    endpoint = core.EndpointRules("ocr", ["POST"], is_public=False, is_loopback_public=False,
+                                  accepts_any_address=False, accepts_token=False)
+    rules = core.GateRules(allowed_hosts=["a"], allowed_origins=["b"], is_loopback_only=False)
+    scope = {"method": "POST", "raw_path": b"/", "query_string": b"", "http_version": "1.1",
+             "headers": [(b"host", b"a"), (b"prefer", b"b"), (b"prefer", b"c")]}
+    rules.admit(endpoint, keys, scope, 0.0)
+    keys.find(b"x", 0.0), keys.is_current()
+    with contextlib.suppress(ValueError):
+        core.KeyTable("", None, [(b"", None, None)])
+
 async def measured(work, count, awaited):
     figures_at = []
     for number in range(count):
@@ -110,6 +122,7 @@ OBJECTS = {
     "FetchPolicy, FetchLimits": "(fetcher.FetchPolicy(), fetcher.FetchLimits())",
     "fetch, refused": "refused(fetcher.fetch, url)",
     "ServerFront, ServerExchange": "front()",
+    "KeyTable, EndpointRules, GateRules": "gate()",
 }
 REQUESTS = {
     "Session, used": "session().perform(*request())",
