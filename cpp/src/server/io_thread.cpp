@@ -183,6 +183,7 @@ std::unique_ptr<http1::Parser> IoThread::take_parser() {
 }
 
 void IoThread::give_back(std::unique_ptr<http1::Parser> parser) {
+    parser->forget_empty_line();
     if (parsers_.size() < max_free_parsers) parsers_.push_back(std::move(parser));
 }
 
