@@ -25,3 +25,17 @@ TEST_CASE("an empty line costs no other client its own") {
     second.send("\r\n" + std::string(get));
     CHECK(second.receive_until("\r\n\r\nx").starts_with("HTTP/1.1 200"));
 }
+
+TEST_CASE("HTTP/1.0 gets no chunks, not even announced") {
+    RunningFront running{[](Event& event) {
+        if (event.kind != Event::Kind::request) return;
+        CHECK(event.exchange->start(200, {}) == "");
+        event.exchange->write("x", true);
+    }};
+    Client client(running.port());
+    client.send("HEAD / HTTP/1.0\r\n\r\n");
+    const std::string all = client.receive_all();
+    CHECK(all.starts_with("HTTP/1.1 200"));
+    CHECK(all.find("chunked") == std::string::npos);
+    CHECK(all.ends_with("\r\n\r\n"));
+}
