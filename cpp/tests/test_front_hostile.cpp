@@ -39,3 +39,14 @@ TEST_CASE("HTTP/1.0 gets no chunks, not even announced") {
     CHECK(all.find("chunked") == std::string::npos);
     CHECK(all.ends_with("\r\n\r\n"));
 }
+
+TEST_CASE("a drained front gets no new connections") {
+    RunningFront running{[](Event& event) {
+        if (event.kind == Event::Kind::request) answer(*event.exchange, "x");
+    }};
+    running.front().drain();
+    std::this_thread::sleep_for(100ms);
+    Client client(running.port());
+    std::this_thread::sleep_for(200ms);
+    CHECK(running.front().connections() == 0);
+}

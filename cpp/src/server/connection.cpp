@@ -466,7 +466,11 @@ void Connection::refuse(int status, http1::Refusal reason) {
 }
 
 void Connection::drain() {
-    if (state_ == State::head && parser_ == nullptr && ahead_.empty()) close_soon();
+    if (state_ == State::handshake) {
+        state_ = State::closed;
+    } else if (state_ == State::head && parser_ == nullptr && ahead_.empty()) {
+        close_soon();
+    }
     watch_events();
     set_deadline();
 }

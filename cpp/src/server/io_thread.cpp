@@ -100,7 +100,7 @@ void IoThread::listen(bool listens) {
     epoll_event watched{};
     watched.events = EPOLLIN | EPOLLEXCLUSIVE;
     ::epoll_ctl(epoll_.get(), listens ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_, &watched);
-    listens_again_at_ = listens ? never : now_ + accept_pause;
+    listens_again_at_ = listens || is_draining() ? never : now_ + accept_pause;
 }
 
 void IoThread::run() {
@@ -139,6 +139,7 @@ int IoThread::timeout_ms() const {
 }
 
 void IoThread::accept() {
+    if (is_draining()) return;
     for (int i = 0; i < max_accepted; ++i) {
         sockaddr_storage client{};
         socklen_t size = sizeof client;
@@ -202,6 +203,7 @@ void IoThread::run(Command& command) {
             close_all();
             return;
         case Command::Kind::drain: {
+            listen(false);
             std::vector<Connection*> all;
             all.reserve(connections_.size());
             for (const auto& [connection, owner] : connections_) all.push_back(connection);
