@@ -97,7 +97,8 @@ void Connection::on_ready(std::uint32_t events) {
         shake_hands();
     } else {
         if ((events & EPOLLOUT) != 0) send();
-        if ((events & EPOLLIN) != 0 && !is_closed()) receive();
+        // The state may have changed since epoll has seen the input.
+        if ((events & EPOLLIN) != 0 && reads_ && !is_closed()) receive();
     }
     watch_events();
     set_deadline();
@@ -141,7 +142,8 @@ void Connection::receive() {
         return;
     }
     std::vector<char>& buffer = thread_.buffer();
-    const std::size_t size = state_ == State::head ? first_read_bytes : buffer.size();
+    const bool is_large = state_ == State::body || state_ == State::lingering;
+    const std::size_t size = is_large ? buffer.size() : first_read_bytes;
     const ssize_t count = ::recv(socket_.get(), buffer.data(), size, 0);
     if (count > 0) {
         take({buffer.data(), static_cast<std::size_t>(count)});
@@ -168,25 +170,34 @@ void Connection::take(std::string_view input) {
             break;
         case State::answering:
             ahead_ += input;
-            if (ahead_.size() > max_ahead_bytes) {
-                // A client that disconnects is then noticed only by writes.
-                reads_ = false;
-                if (probe_at_ == never) watch_half_closed();
-            }
+            limit_ahead();
             break;
         case State::lingering:
             drop(input.size());
             break;
         case State::handshake:
+        case State::sending:
         case State::closing:
         case State::closed:
             break;
     }
 }
 
+void Connection::limit_ahead() {
+    if (ahead_.size() <= max_ahead_bytes) return;
+    // A client that disconnects is then noticed only by writes.
+    reads_ = false;
+    if (probe_at_ == never) watch_half_closed();
+}
+
 void Connection::drop(std::size_t size_bytes) {
     dropped_bytes_ += size_bytes;
-    if (dropped_bytes_ > max_linger_bytes) state_ = State::closed;
+    if (dropped_bytes_ <= max_linger_bytes) return;
+    if (has_output()) {
+        reads_ = false;
+    } else {
+        state_ = State::closed;
+    }
 }
 
 void Connection::parse(std::string_view input) {
@@ -217,6 +228,7 @@ void Connection::read_messages(std::string_view input) {
             case http1::Event::end:
                 end_request();
                 ahead_ = input;
+                limit_ahead();
                 return;
             case http1::Event::refused: {
                 const http1::Refusal reason = parser_->refusal();
@@ -349,7 +361,9 @@ void Connection::end_response() {
     } else if (closes_after_response_ || thread_.is_draining()) {
         close_soon();
     } else {
-        next_request();
+        // The next response waits too: a client that reads none of them gets no more.
+        state_ = State::sending;
+        reads_ = false;
     }
 }
 
@@ -357,7 +371,7 @@ void Connection::next_request() {
     state_ = State::head;
     has_started_ = sends_events_ = false;
     probes_ = 0;
-    reads_ = true;
+    reads_ = ahead_.empty();
     phase_at_ = thread_.now() + thread_.options().keep_alive_timeout;
     if (!ahead_.empty()) {
         thread_.repeat(*this);
@@ -369,6 +383,7 @@ void Connection::next_request() {
 void Connection::parse_ahead() {
     if (state_ != State::head || ahead_.empty()) return;
     const std::string input = std::exchange(ahead_, {});
+    reads_ = true;
     parse(input);
     if (is_half_closed_) {
         reads_ = false;
@@ -387,7 +402,7 @@ void Connection::on_end_of_input() {
     reads_ = false;
     if (state_ == State::answering || (state_ == State::head && !ahead_.empty())) {
         if (state_ == State::answering) watch_half_closed();
-    } else if (state_ == State::head && has_output()) {
+    } else if (state_ == State::head || state_ == State::lingering) {
         close_soon();
     } else {
         state_ = State::closed;
@@ -466,9 +481,10 @@ void Connection::refuse(int status, http1::Refusal reason) {
 }
 
 void Connection::drain() {
+    const bool is_between = state_ == State::head || state_ == State::sending;
     if (state_ == State::handshake) {
         state_ = State::closed;
-    } else if (state_ == State::head && parser_ == nullptr && ahead_.empty()) {
+    } else if (is_between && parser_ == nullptr && ahead_.empty()) {
         close_soon();
     }
     watch_events();
@@ -479,7 +495,7 @@ void Connection::linger() {
     state_ = State::lingering;
     reads_ = true;
     ahead_ = {};
-    phase_at_ = thread_.now() + linger_time;
+    phase_at_ = never;
     if (is_half_closed_) close_soon();
 }
 
@@ -553,7 +569,11 @@ void Connection::send() {
     output_begin_ = 0;
     output_at_ = never;
     if (state_ == State::closing) state_ = State::closed;
+    if (state_ == State::sending) next_request();
     if (state_ == State::lingering) {
+        phase_at_ = thread_.now() + linger_time;
+        dropped_bytes_ = 0;
+        reads_ = true;
         if (tls_ != nullptr) tls_->shut_down();
         ::shutdown(socket_.get(), SHUT_WR);
     }

@@ -58,6 +58,7 @@ private:
         head,       ///< Waits for a request, or reads its head.
         body,       ///< Reads a body. The response may have begun.
         answering,  ///< The request is complete, its response is not.
+        sending,    ///< Both are complete; the response is not sent yet.
         lingering,  ///< The response is complete; drops input until the client has read it.
         closing,    ///< Sends the rest, then closes.
         closed,
@@ -69,6 +70,8 @@ private:
     void take(std::string_view input);
     void parse(std::string_view input);
     void read_messages(std::string_view input);
+    /// Stops to read if enough is ahead.
+    void limit_ahead();
     void drop(std::size_t size_bytes);
     bool begin_request();
     void add_body(std::string_view bytes);
