@@ -121,3 +121,31 @@ TEST_CASE("a drained front gets no new connections") {
     std::this_thread::sleep_for(200ms);
     CHECK(running.front().connections() == 0);
 }
+
+TEST_CASE("requests of clients that have gone count as connections until they are taken") {
+    FrontOptions options;
+    options.max_connections = 8;
+    std::mutex blocked;
+    std::atomic<int> requests = 0;
+    RunningFront running{[&](Event& event) {
+                             const std::scoped_lock lock(blocked);
+                             if (event.kind != Event::Kind::request) return;
+                             ++requests;
+                         },
+                         options};
+    {
+        const std::scoped_lock lock(blocked);
+        for (int i = 0; i < 100; ++i) {
+            Client client(running.port());
+            client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" +
+                        std::string(59'000, 'x'));
+            std::this_thread::sleep_for(2ms);
+            client.reset();
+        }
+    }
+    std::this_thread::sleep_for(300ms);
+    CHECK(requests <= 10);
+    Client client(running.port());
+    client.send(get);
+    CHECK(comes_true([&] { return requests <= 11; }));
+}

@@ -48,11 +48,11 @@ constexpr std::size_t first_read_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Connection::Connection(IoThread& thread, FileDescriptor socket, const Network& network,
+Connection::Connection(IoThread& thread, FileDescriptor socket, std::shared_ptr<const Place> place,
                        SocketName client, SocketName server)
     : thread_(thread),
       socket_(std::move(socket)),
-      network_(network),
+      place_(std::move(place)),
       client_(std::move(client)),
       server_(std::move(server)) {
     const std::shared_ptr<TlsContext>& context = thread_.tls();
@@ -67,7 +67,7 @@ Connection::~Connection() {
     lose();
 }
 
-void Connection::open(bool has_place) {
+void Connection::open() {
     epoll_event watched{};
     watched.events = watched_ = EPOLLIN;
     watched.data.ptr = this;
@@ -75,6 +75,7 @@ void Connection::open(bool has_place) {
         state_ = State::closed;
         return;
     }
+    const bool has_place = place_->is_within_limits();
     if (!has_place && tls_ != nullptr) {
         state_ = State::closed;  // A response would need a handshake.
         return;
@@ -278,7 +279,7 @@ bool Connection::begin_request() {
     // Programs of HTTP/1.0 that ask for another request on the connection are not worth the code.
     exchange.wants_keep_alive_ = head.keep_alive && head.minor_version == 1;
     // The event is delivered at the end of this round, with what follows of the body.
-    thread_.tell({.kind = Event::Kind::request, .exchange = exchange_});
+    thread_.tell({.kind = Event::Kind::request, .exchange = exchange_, .place = place_});
     state_ = State::body;
     phase_at_ = never;
     has_header_deadline_ = false;

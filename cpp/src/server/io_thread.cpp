@@ -164,14 +164,13 @@ void IoThread::accept_one(FileDescriptor socket, const sockaddr_storage& client)
         const int on = 1;
         ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    const Network network = network_of(client);
-    const bool has_place = shared_->limit.acquire(network);
+    auto place = std::make_shared<const Place>(shared_->limit, network_of(client));
+    auto made = std::make_unique<Connection>(*this, std::move(socket), std::move(place),
+                                             name_of(client), name_of(server));
     ++shared_->connections;
-    auto made = std::make_unique<Connection>(*this, std::move(socket), network, name_of(client),
-                                             name_of(server));
     Connection& connection = *made;
     connections_.emplace(&connection, std::move(made));
-    guarded(connection, [&] { connection.open(has_place); });
+    guarded(connection, [&] { connection.open(); });
 }
 
 std::unique_ptr<http1::Parser> IoThread::take_parser() {
@@ -265,9 +264,8 @@ void IoThread::guarded(Connection& connection, const Work& work) {
 
 void IoThread::reap_if_closed(Connection& connection) {
     if (!connection.is_closed()) return;
-    shared_->limit.release(connection.network());
-    --shared_->connections;
     connections_.erase(&connection);
+    --shared_->connections;
 }
 
 void IoThread::close_all() {
