@@ -117,6 +117,7 @@ public:
     }
     std::string receive_all() { return receive_until({}); }
     void shut_down() const { ::shutdown(socket_.get(), SHUT_WR); }
+    void shut_down_both() const { ::shutdown(socket_.get(), SHUT_RDWR); }
     /// Closes with a reset.
     void reset() {
         const linger at_once{.l_onoff = 1, .l_linger = 0};

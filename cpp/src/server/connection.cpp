@@ -54,11 +54,11 @@ double unix_time_s() {
 
 }  // namespace
 
-Connection::Connection(IoThread& thread, FileDescriptor socket, const Network& network,
+Connection::Connection(IoThread& thread, FileDescriptor socket, std::shared_ptr<const Place> place,
                        SocketName client, SocketName server)
     : thread_(thread),
       socket_(std::move(socket)),
-      network_(network),
+      place_(std::move(place)),
       client_(std::move(client)),
       server_(std::move(server)) {
     const std::shared_ptr<TlsContext>& context = thread_.tls();
@@ -73,7 +73,7 @@ Connection::~Connection() {
     lose();
 }
 
-void Connection::open(bool has_place) {
+void Connection::open() {
     epoll_event watched{};
     watched.events = watched_ = EPOLLIN;
     watched.data.ptr = this;
@@ -81,6 +81,7 @@ void Connection::open(bool has_place) {
         state_ = State::closed;
         return;
     }
+    const bool has_place = place_->is_within_limits();
     if (!has_place && tls_ != nullptr) {
         state_ = State::closed;  // A response would need a handshake.
         return;
@@ -103,7 +104,8 @@ void Connection::on_ready(std::uint32_t events) {
         shake_hands();
     } else {
         if ((events & EPOLLOUT) != 0) send();
-        if ((events & EPOLLIN) != 0 && !is_closed()) receive();
+        // The state may have changed since epoll has seen the input.
+        if ((events & EPOLLIN) != 0 && reads_ && !is_closed()) receive();
     }
     watch_events();
     set_deadline();
@@ -147,7 +149,8 @@ void Connection::receive() {
         return;
     }
     std::vector<char>& buffer = thread_.buffer();
-    const std::size_t size = state_ == State::head ? first_read_bytes : buffer.size();
+    const bool is_large = state_ == State::body || state_ == State::lingering;
+    const std::size_t size = is_large ? buffer.size() : first_read_bytes;
     const ssize_t count = ::recv(socket_.get(), buffer.data(), size, 0);
     if (count > 0) {
         take({buffer.data(), static_cast<std::size_t>(count)});
@@ -174,25 +177,34 @@ void Connection::take(std::string_view input) {
             break;
         case State::answering:
             ahead_ += input;
-            if (ahead_.size() > max_ahead_bytes) {
-                // A client that disconnects is then noticed only by writes.
-                reads_ = false;
-                if (probe_at_ == never) watch_half_closed();
-            }
+            limit_ahead();
             break;
         case State::lingering:
             drop(input.size());
             break;
         case State::handshake:
+        case State::sending:
         case State::closing:
         case State::closed:
             break;
     }
 }
 
+void Connection::limit_ahead() {
+    if (ahead_.size() <= max_ahead_bytes) return;
+    // A client that disconnects is then noticed only by writes.
+    reads_ = false;
+    if (probe_at_ == never) watch_half_closed();
+}
+
 void Connection::drop(std::size_t size_bytes) {
     dropped_bytes_ += size_bytes;
-    if (dropped_bytes_ > max_linger_bytes) state_ = State::closed;
+    if (dropped_bytes_ <= max_linger_bytes) return;
+    if (has_output()) {
+        reads_ = false;
+    } else {
+        state_ = State::closed;
+    }
 }
 
 void Connection::parse(std::string_view input) {
@@ -227,6 +239,7 @@ void Connection::read_messages(std::string_view input) {
             case http1::Event::end:
                 end_request();
                 ahead_ = input;
+                limit_ahead();
                 if (refusal_ != nullptr) answer_refusal();
                 return;
             case http1::Event::refused: {
@@ -280,7 +293,7 @@ bool Connection::begin_request() {
         refusal_ = std::make_unique<GateRefusal>(*std::move(refusal));
     } else {
         // The event is delivered at the end of this round, with what follows of the body.
-        thread_.tell({.kind = Event::Kind::request, .exchange = exchange_});
+        thread_.tell({.kind = Event::Kind::request, .exchange = exchange_, .place = place_});
     }
     state_ = State::body;
     phase_at_ = never;
@@ -410,7 +423,9 @@ void Connection::end_response() {
     } else if (closes_after_response_ || thread_.is_draining()) {
         close_soon();
     } else {
-        next_request();
+        // The next response waits too: a client that reads none of them gets no more.
+        state_ = State::sending;
+        reads_ = false;
     }
 }
 
@@ -418,7 +433,7 @@ void Connection::next_request() {
     state_ = State::head;
     has_started_ = sends_events_ = false;
     probes_ = 0;
-    reads_ = true;
+    reads_ = ahead_.empty();
     phase_at_ = thread_.now() + thread_.options().keep_alive_timeout;
     if (!ahead_.empty()) {
         thread_.repeat(*this);
@@ -430,6 +445,7 @@ void Connection::next_request() {
 void Connection::parse_ahead() {
     if (state_ != State::head || ahead_.empty()) return;
     const std::string input = std::exchange(ahead_, {});
+    reads_ = true;
     parse(input);
     if (is_half_closed_) {
         reads_ = false;
@@ -448,7 +464,7 @@ void Connection::on_end_of_input() {
     reads_ = false;
     if (state_ == State::answering || (state_ == State::head && !ahead_.empty())) {
         if (state_ == State::answering) watch_half_closed();
-    } else if (state_ == State::head && has_output()) {
+    } else if (state_ == State::head || state_ == State::lingering) {
         close_soon();
     } else {
         state_ = State::closed;
@@ -528,7 +544,12 @@ void Connection::refuse(int status, http1::Refusal reason) {
 }
 
 void Connection::drain() {
-    if (state_ == State::head && parser_ == nullptr && ahead_.empty()) close_soon();
+    const bool is_between = state_ == State::head || state_ == State::sending;
+    if (state_ == State::handshake) {
+        state_ = State::closed;
+    } else if (is_between && parser_ == nullptr && ahead_.empty()) {
+        close_soon();
+    }
     watch_events();
     set_deadline();
 }
@@ -537,7 +558,7 @@ void Connection::linger() {
     state_ = State::lingering;
     reads_ = true;
     ahead_ = {};
-    phase_at_ = thread_.now() + linger_time;
+    phase_at_ = never;
     if (is_half_closed_) close_soon();
 }
 
@@ -611,7 +632,11 @@ void Connection::send() {
     output_begin_ = 0;
     output_at_ = never;
     if (state_ == State::closing) state_ = State::closed;
+    if (state_ == State::sending) next_request();
     if (state_ == State::lingering) {
+        phase_at_ = thread_.now() + linger_time;
+        dropped_bytes_ = 0;
+        reads_ = true;
         if (tls_ != nullptr) tls_->shut_down();
         ::shutdown(socket_.get(), SHUT_WR);
     }

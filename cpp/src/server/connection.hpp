@@ -25,15 +25,15 @@ class IoThread;
 /// Reads one request after another, and sends their responses. Only its thread uses it.
 class Connection {
 public:
-    Connection(IoThread& thread, FileDescriptor socket, const Network& network, SocketName client,
-               SocketName server);
+    Connection(IoThread& thread, FileDescriptor socket, std::shared_ptr<const Place> place,
+               SocketName client, SocketName server);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     /// Tells the application that the client of the current request disconnected.
     ~Connection();
 
     /// Begins to read; without a place, answers 503.
-    void open(bool has_place);
+    void open();
 
     /// After these calls, `is_closed` says whether the connection has ended: it must be destroyed.
     void on_ready(std::uint32_t events);
@@ -49,7 +49,6 @@ public:
 
     [[nodiscard]] bool is_closed() const noexcept { return state_ == State::closed; }
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
-    [[nodiscard]] const Network& network() const noexcept { return network_; }
 
     /// For `Deadlines`.
     Deadline deadline;
@@ -60,6 +59,7 @@ private:
         head,       ///< Waits for a request, or reads its head.
         body,       ///< Reads a body. The response may have begun.
         answering,  ///< The request is complete, its response is not.
+        sending,    ///< Both are complete; the response is not sent yet.
         lingering,  ///< The response is complete; drops input until the client has read it.
         closing,    ///< Sends the rest, then closes.
         closed,
@@ -71,6 +71,8 @@ private:
     void take(std::string_view input);
     void parse(std::string_view input);
     void read_messages(std::string_view input);
+    /// Stops to read if enough is ahead.
+    void limit_ahead();
     void drop(std::size_t size_bytes);
     bool begin_request();
     /// Decides whether the front answers the request by itself.
@@ -102,7 +104,7 @@ private:
 
     IoThread& thread_;
     FileDescriptor socket_;
-    const Network network_;
+    const std::shared_ptr<const Place> place_;
     const SocketName client_;
     const SocketName server_;
     std::unique_ptr<TlsStream> tls_;  ///< Null without TLS.

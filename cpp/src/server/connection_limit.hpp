@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace polymux::server {
 
@@ -43,6 +45,23 @@ private:
     std::mutex mutex_;
     std::size_t count_ = 0;
     std::map<Network, std::size_t> counts_;
+};
+
+/// A counted connection, within the limits or not.
+class Place {
+public:
+    Place(std::shared_ptr<ConnectionLimit> limit, const Network& network)
+        : limit_(std::move(limit)), network_(network), is_within_(limit_->acquire(network)) {}
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    ~Place() { limit_->release(network_); }
+
+    [[nodiscard]] bool is_within_limits() const noexcept { return is_within_; }
+
+private:
+    const std::shared_ptr<ConnectionLimit> limit_;
+    const Network network_;
+    const bool is_within_;
 };
 
 }  // namespace polymux::server

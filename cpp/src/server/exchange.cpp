@@ -69,11 +69,13 @@ std::string_view Exchange::start(int status, std::span<const http1::Field> field
     const bool has_no_body = head_.method == "HEAD" || status == 204 || status == 304;
     if (length && status != 204) {
         head.content_length(*length);
-    } else if (!has_no_body && head_.is_http_1_0) {
-        head.until_close();  // HTTP/1.0 has no chunks.
-        closes = true;
     } else if (status != 204 && status != 304) {
-        head.chunked();
+        if (head_.is_http_1_0) {
+            head.until_close();  // HTTP/1.0 has no chunks.
+            closes = true;
+        } else {
+            head.chunked();
+        }
     }
     if (closes) head.close();
     if (!head.finish()) return head.failure();

@@ -102,7 +102,7 @@ void IoThread::listen(bool listens) {
     epoll_event watched{};
     watched.events = EPOLLIN | EPOLLEXCLUSIVE;
     ::epoll_ctl(epoll_.get(), listens ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_, &watched);
-    listens_again_at_ = listens ? never : now_ + accept_pause;
+    listens_again_at_ = listens || is_draining() ? never : now_ + accept_pause;
 }
 
 void IoThread::run() {
@@ -142,6 +142,7 @@ int IoThread::timeout_ms() const {
 }
 
 void IoThread::accept() {
+    if (is_draining()) return;
     for (int i = 0; i < max_accepted; ++i) {
         sockaddr_storage client{};
         socklen_t size = sizeof client;
@@ -166,14 +167,13 @@ void IoThread::accept_one(FileDescriptor socket, const sockaddr_storage& client)
         const int on = 1;
         ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    const Network network = network_of(client);
-    const bool has_place = shared_->limit.acquire(network);
+    auto place = std::make_shared<const Place>(shared_->limit, network_of(client));
+    auto made = std::make_unique<Connection>(*this, std::move(socket), std::move(place),
+                                             name_of(client), name_of(server));
     ++shared_->connections;
-    auto made = std::make_unique<Connection>(*this, std::move(socket), network, name_of(client),
-                                             name_of(server));
     Connection& connection = *made;
     connections_.emplace(&connection, std::move(made));
-    guarded(connection, [&] { connection.open(has_place); });
+    guarded(connection, [&] { connection.open(); });
 }
 
 void IoThread::note(RefusedRequest request) {
@@ -190,6 +190,7 @@ std::unique_ptr<http1::Parser> IoThread::take_parser() {
 }
 
 void IoThread::give_back(std::unique_ptr<http1::Parser> parser) {
+    parser->forget_empty_line();
     if (parsers_.size() < max_free_parsers) parsers_.push_back(std::move(parser));
 }
 
@@ -208,6 +209,7 @@ void IoThread::run(Command& command) {
             close_all();
             return;
         case Command::Kind::drain: {
+            listen(false);
             std::vector<Connection*> all;
             all.reserve(connections_.size());
             for (const auto& [connection, owner] : connections_) all.push_back(connection);
@@ -273,9 +275,8 @@ void IoThread::guarded(Connection& connection, const Work& work) {
 
 void IoThread::reap_if_closed(Connection& connection) {
     if (!connection.is_closed()) return;
-    shared_->limit.release(connection.network());
-    --shared_->connections;
     connections_.erase(&connection);
+    --shared_->connections;
 }
 
 void IoThread::close_all() {

@@ -24,7 +24,8 @@ struct Shared {
     Shared(const FrontOptions& given, FileDescriptor event, std::shared_ptr<TlsContext> with_tls)
         : options(given),
           tls(std::move(with_tls)),
-          limit(given.max_connections, given.max_connections_per_network),
+          limit(std::make_shared<ConnectionLimit>(given.max_connections,
+                                                  given.max_connections_per_network)),
           events(std::move(event)) {}
 
     const FrontOptions options;
@@ -32,7 +33,7 @@ struct Shared {
     const http1::Limits parser_limits{.max_start_line_bytes = max_head_bytes,
                                       .max_field_bytes = max_head_bytes,
                                       .max_fields_bytes = max_head_bytes};
-    ConnectionLimit limit;
+    const std::shared_ptr<ConnectionLimit> limit;
     Mailbox<Event> events;
     PublishedRules rules;
     RefusedLog refused;

@@ -177,6 +177,8 @@ public:
     [[nodiscard]] bool idle() const noexcept {
         return (phase_ == Phase::start && section_.empty()) || phase_ == Phase::ended;
     }
+    /// Accepts an empty line before the next message, as on a new connection. Only if `idle`.
+    void forget_empty_line() noexcept { skipped_empty_line_ = false; }
     /// Memory of the parser and what it owns.
     [[nodiscard]] std::size_t memory_bytes() const noexcept;
 

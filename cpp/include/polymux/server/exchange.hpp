@@ -16,6 +16,7 @@
 namespace polymux::server {
 
 class Connection;
+class Place;
 struct Outbox;
 
 /// An IP address and port; both are empty for Unix sockets.
@@ -120,6 +121,9 @@ struct Event {
     };
     Kind kind;
     std::shared_ptr<Exchange> exchange;
+    /// Of a request. Counts its connection until the application has destroyed the event, so that
+    /// clients that do not wait for their answer cannot leave any number of requests.
+    std::shared_ptr<const Place> place = {};
 };
 
 }  // namespace polymux::server
