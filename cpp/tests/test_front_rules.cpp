@@ -113,10 +113,12 @@ TEST_CASE("every refused request is counted, and a flood is described in part") 
     running.front().publish(chat_rules());
     constexpr std::size_t total = 1'000;
     Client client(running.port());
+    // Without bodies, because a refusal before the end of a body would end the connection.
+    const std::string request = "POST /chat HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n";
     std::string flood;
-    for (std::size_t i = 0; i < total; ++i) flood += chat_request("wrong");
+    for (std::size_t i = 0; i < total; ++i) flood += request;
     std::thread sender([&] { client.send(flood); });
-    for (std::size_t i = 0; i < total; ++i) REQUIRE(client.receive_until("}").size() > 0);
+    for (std::size_t i = 0; i < total; ++i) REQUIRE(!client.receive_until("}").empty());
     sender.join();
     REQUIRE(comes_true([&] { return announced == 1; }));
     RefusedRequests refused;
@@ -134,7 +136,7 @@ TEST_CASE("every refused request is counted, and a flood is described in part") 
     CHECK(refused.requests.front().method == "POST");
     CHECK(refused.requests.front().request_id == "mine");
     // The next one is announced again.
-    client.send(chat_request("wrong"));
+    client.send(request);
     REQUIRE(comes_true([&] { return announced == 2; }));
     RefusedRequests next;
     running.front().take_refused(next);

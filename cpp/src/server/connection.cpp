@@ -169,14 +169,15 @@ void Connection::take(std::string_view input) {
     switch (state_) {
         case State::head:
         case State::body:
-            if (ahead_.empty()) {
-                parse(input);
+            if (has_ahead()) {
+                add_ahead(input);
             } else {
-                ahead_ += input;
+                ahead_ = parse(input);
+                after_parsing();
             }
             break;
         case State::answering:
-            ahead_ += input;
+            add_ahead(input);
             limit_ahead();
             break;
         case State::lingering:
@@ -190,8 +191,13 @@ void Connection::take(std::string_view input) {
     }
 }
 
+void Connection::add_ahead(std::string_view input) {
+    ahead_.erase(0, std::exchange(ahead_begin_, 0));
+    ahead_ += input;
+}
+
 void Connection::limit_ahead() {
-    if (ahead_.size() <= max_ahead_bytes) return;
+    if (ahead_.size() - ahead_begin_ <= max_ahead_bytes) return;
     // A client that disconnects is then noticed only by writes.
     reads_ = false;
     if (probe_at_ == never) watch_half_closed();
@@ -207,13 +213,19 @@ void Connection::drop(std::size_t size_bytes) {
     }
 }
 
-void Connection::parse(std::string_view input) {
+std::string_view Connection::parse(std::string_view input) {
     if (parser_ == nullptr) parser_ = thread_.take_parser();
-    read_messages(input);
+    const std::string_view rest = read_message(input);
     if (parser_->idle()) thread_.give_back(std::move(parser_));
+    return rest;
 }
 
-void Connection::read_messages(std::string_view input) {
+void Connection::after_parsing() {
+    limit_ahead();
+    if (refusal_ != nullptr) answer_refusal();
+}
+
+std::string_view Connection::read_message(std::string_view input) {
     bool is_new = false;
     while (true) {
         switch (parser_->next(input)) {
@@ -222,15 +234,11 @@ void Connection::read_messages(std::string_view input) {
                     has_header_deadline_ = true;
                     phase_at_ = thread_.now() + thread_.options().header_timeout;
                 }
-                if (refusal_ != nullptr) {
-                    answer_refusal();
-                } else if (is_new) {
-                    // A request that is rejected for its head costs no more than this.
-                    pause_reading();
-                }
-                return;
+                // A request that is rejected for its head costs no more than this.
+                if (is_new && refusal_ == nullptr) pause_reading();
+                return {};
             case http1::Event::head:
-                if (!begin_request()) return;
+                if (!begin_request()) return {};
                 is_new = true;
                 break;
             case http1::Event::body:
@@ -238,16 +246,13 @@ void Connection::read_messages(std::string_view input) {
                 break;
             case http1::Event::end:
                 end_request();
-                ahead_ = input;
-                limit_ahead();
-                if (refusal_ != nullptr) answer_refusal();
-                return;
+                return input;
             case http1::Event::refused: {
                 const http1::Refusal reason = parser_->refusal();
                 // No path has such a method.
                 const bool is_method = reason == http1::Refusal::unknown_method;
                 refuse(is_method ? 405 : http1::status_of(reason), reason);
-                return;
+                return {};
             }
         }
     }
@@ -433,9 +438,9 @@ void Connection::next_request() {
     state_ = State::head;
     has_started_ = sends_events_ = false;
     probes_ = 0;
-    reads_ = ahead_.empty();
+    reads_ = !has_ahead();
     phase_at_ = thread_.now() + thread_.options().keep_alive_timeout;
-    if (!ahead_.empty()) {
+    if (has_ahead()) {
         thread_.repeat(*this);
     } else if (is_half_closed_) {
         close_soon();
@@ -443,10 +448,17 @@ void Connection::next_request() {
 }
 
 void Connection::parse_ahead() {
-    if (state_ != State::head || ahead_.empty()) return;
-    const std::string input = std::exchange(ahead_, {});
+    if (state_ != State::head || !has_ahead()) return;
+    std::string input = std::exchange(ahead_, {});
+    const std::size_t begin = std::exchange(ahead_begin_, 0);
     reads_ = true;
-    parse(input);
+    const std::string_view rest = parse(std::string_view(input).substr(begin));
+    if (!rest.empty()) {
+        // Many small requests wait here, so the rest is not copied for each of them.
+        ahead_begin_ = input.size() - rest.size();
+        ahead_ = std::move(input);
+    }
+    after_parsing();
     if (is_half_closed_) {
         reads_ = false;
         if (state_ == State::answering) {
@@ -462,7 +474,7 @@ void Connection::parse_ahead() {
 void Connection::on_end_of_input() {
     is_half_closed_ = true;
     reads_ = false;
-    if (state_ == State::answering || (state_ == State::head && !ahead_.empty())) {
+    if (state_ == State::answering || (state_ == State::head && has_ahead())) {
         if (state_ == State::answering) watch_half_closed();
     } else if (state_ == State::head || state_ == State::lingering) {
         close_soon();
@@ -547,7 +559,7 @@ void Connection::drain() {
     const bool is_between = state_ == State::head || state_ == State::sending;
     if (state_ == State::handshake) {
         state_ = State::closed;
-    } else if (is_between && parser_ == nullptr && ahead_.empty()) {
+    } else if (is_between && parser_ == nullptr && !has_ahead()) {
         close_soon();
     }
     watch_events();
@@ -558,6 +570,7 @@ void Connection::linger() {
     state_ = State::lingering;
     reads_ = true;
     ahead_ = {};
+    ahead_begin_ = 0;
     phase_at_ = never;
     if (is_half_closed_) close_soon();
 }

@@ -69,8 +69,13 @@ private:
     void receive();
     void receive_encrypted();
     void take(std::string_view input);
-    void parse(std::string_view input);
-    void read_messages(std::string_view input);
+    /// Returns what follows the request that ended in `input`; empty if none did.
+    std::string_view parse(std::string_view input);
+    std::string_view read_message(std::string_view input);
+    /// Continues after `ahead_` has the rest.
+    void after_parsing();
+    void add_ahead(std::string_view input);
+    [[nodiscard]] bool has_ahead() const noexcept { return ahead_begin_ < ahead_.size(); }
     /// Stops to read if enough is ahead.
     void limit_ahead();
     void drop(std::size_t size_bytes);
@@ -124,7 +129,8 @@ private:
     /// The error for the current request, which the application does not get; null if it gets it.
     std::unique_ptr<GateRefusal> refusal_;
     std::size_t refused_endpoint_ = 0;
-    std::string ahead_;  ///< Input behind the current request.
+    std::string ahead_;  ///< Input behind the current request, from `ahead_begin_` on.
+    std::size_t ahead_begin_ = 0;
     std::size_t dropped_bytes_ = 0;
     std::vector<std::string> output_;
     std::size_t output_begin_ = 0;
