@@ -7,7 +7,7 @@ namespace polymux::bindings {
 
 namespace {
 
-py::str text(std::string_view bytes) {
+py::str latin1_text(std::string_view bytes) {
     return py::reinterpret_steal<py::str>(
         owned(PyUnicode_DecodeLatin1(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr))
             .release());
@@ -27,7 +27,7 @@ int digit(char letter) noexcept {
 
 /// Without percent-encoding; invalid UTF-8 becomes U+FFFD, and invalid encodings stay.
 py::object decoded_path(std::string_view path) {
-    if (path.find('%') == std::string_view::npos) return text(path);
+    if (path.find('%') == std::string_view::npos) return latin1_text(path);
     std::string plain;
     plain.reserve(path.size());
     for (std::size_t i = 0; i < path.size(); ++i) {
@@ -65,7 +65,7 @@ py::dict asgi_scope(const server::Exchange& exchange) {
     scope["type"] = "http";
     scope["asgi"] = py::dict(py::arg("version") = "3.0", py::arg("spec_version") = "2.3");
     scope["http_version"] = head.is_http_1_0 ? "1.0" : "1.1";
-    scope["method"] = text(head.method);
+    scope["method"] = latin1_text(head.method);
     scope["scheme"] = exchange.is_encrypted() ? "https" : "http";
     scope["path"] = decoded_path(path);
     scope["raw_path"] = bytes(path);

@@ -22,7 +22,7 @@ using server::Event;
 using server::Exchange;
 using server::Front;
 
-std::chrono::milliseconds milliseconds(double seconds) {
+std::chrono::milliseconds duration_of(double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
@@ -80,9 +80,9 @@ public:
                 const std::string& tls_certificate, const std::string& tls_key)
         : front_(value_or_raise(
               Front::start(listener, {.io_threads = io_threads,
-                                      .header_timeout = milliseconds(header_timeout_s),
-                                      .keep_alive_timeout = milliseconds(keep_alive_timeout_s),
-                                      .write_timeout = milliseconds(write_timeout_s),
+                                      .header_timeout = duration_of(header_timeout_s),
+                                      .keep_alive_timeout = duration_of(keep_alive_timeout_s),
+                                      .write_timeout = duration_of(write_timeout_s),
                                       .max_connections = max_connections,
                                       .max_connections_per_network = max_connections_per_network,
                                       .tls_certificate = tls_certificate,
