@@ -3,20 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "byte_objects.hpp"
+
 namespace polymux::bindings {
 
 namespace {
-
-py::str latin1_text(std::string_view bytes) {
-    return py::reinterpret_steal<py::str>(
-        owned(PyUnicode_DecodeLatin1(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr))
-            .release());
-}
-
-/// Unlike py::bytes, raises MemoryError if there is no memory.
-py::object bytes(std::string_view given) {
-    return owned(PyBytes_FromStringAndSize(given.data(), static_cast<Py_ssize_t>(given.size())));
-}
 
 int digit(char letter) noexcept {
     if (letter >= '0' && letter <= '9') return letter - '0';
@@ -59,7 +50,8 @@ py::dict asgi_scope(const server::Exchange& exchange) {
         query_at == std::string_view::npos ? "" : head.target.substr(query_at + 1);
     py::list headers(head.fields.size());
     for (std::size_t i = 0; i < head.fields.size(); ++i) {
-        headers[i] = py::make_tuple(bytes(head.fields[i].name), bytes(head.fields[i].value));
+        headers[i] =
+            py::make_tuple(bytes_object(head.fields[i].name), bytes_object(head.fields[i].value));
     }
     py::dict scope;
     scope["type"] = "http";
@@ -68,8 +60,8 @@ py::dict asgi_scope(const server::Exchange& exchange) {
     scope["method"] = latin1_text(head.method);
     scope["scheme"] = exchange.is_encrypted() ? "https" : "http";
     scope["path"] = decoded_path(path);
-    scope["raw_path"] = bytes(path);
-    scope["query_string"] = bytes(query);
+    scope["raw_path"] = bytes_object(path);
+    scope["query_string"] = bytes_object(query);
     scope["root_path"] = "";
     scope["headers"] = headers;
     scope["client"] = address(exchange.client());

@@ -11,6 +11,7 @@
 #include <pybind11/stl.h>
 
 #include "asgi_scope.hpp"
+#include "byte_objects.hpp"
 #include "errors.hpp"
 #include "polymux/server/front.hpp"
 
@@ -26,14 +27,6 @@ std::chrono::milliseconds duration_of(double seconds) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-std::string_view view(py::handle bytes_object) {
-    char* data = nullptr;
-    Py_ssize_t size = 0;
-    if (PyBytes_AsStringAndSize(bytes_object.ptr(), &data, &size) != 0)
-        throw py::error_already_set();
-    return {data, static_cast<std::size_t>(size)};
-}
-
 void start_response(Exchange& exchange, int status, const py::iterable& headers) {
     std::vector<http1::Field> fields;
     std::vector<py::object> kept;
@@ -41,7 +34,7 @@ void start_response(Exchange& exchange, int status, const py::iterable& headers)
         const py::sequence pair = py::reinterpret_borrow<py::sequence>(field);
         py::object name = pair[0];
         py::object value = pair[1];
-        fields.push_back({.name = view(name), .value = view(value)});
+        fields.push_back({.name = view_of_bytes(name), .value = view_of_bytes(value)});
         kept.push_back(std::move(name));
         kept.push_back(std::move(value));
     }
@@ -54,17 +47,6 @@ bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {
     return exchange.write(
         {static_cast<const char*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)},
         is_last);
-}
-
-/// The bytes of a path as characters of the same code.
-py::object text(std::string_view bytes) {
-    return owned(
-        PyUnicode_DecodeLatin1(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr));
-}
-
-/// Unlike py::bytes, raises MemoryError if there is no memory.
-py::object bytes_object(std::string_view bytes) {
-    return owned(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
 }
 
 py::tuple take_body(Exchange& exchange) {
@@ -124,13 +106,13 @@ public:
         py::list requests(taken.requests.size());
         for (std::size_t i = 0; i < taken.requests.size(); ++i) {
             const server::RefusedRequest& one = taken.requests[i];
-            requests[i] = py::make_tuple(one.status, one.duration_s, one.method, text(one.path),
-                                         one.request_id);
+            requests[i] = py::make_tuple(one.status, one.duration_s, one.method,
+                                         latin1_text(one.path), one.request_id);
         }
         py::list others(taken.others.size());
         for (std::size_t i = 0; i < taken.others.size(); ++i) {
             const server::RefusedCount& one = taken.others[i];
-            others[i] = py::make_tuple(text(one.path), one.status, one.count);
+            others[i] = py::make_tuple(latin1_text(one.path), one.status, one.count);
         }
         return py::make_tuple(requests, others);
     }

@@ -1,17 +1,20 @@
 #include "gate.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <pybind11/stl.h>
 
+#include "byte_objects.hpp"
 #include "errors.hpp"
 #include "polymux/server/gate.hpp"
 
@@ -21,27 +24,19 @@ namespace {
 
 using server::EndpointRules;
 using server::GateRules;
-using server::Key;
 using server::KeyTable;
 
-std::string_view view(py::handle bytes) {
-    char* data = nullptr;
-    Py_ssize_t size = 0;
-    if (PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0) throw py::error_already_set();
-    return {data, static_cast<std::size_t>(size)};
-}
-
-using Stamp = std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint32_t>;
+using StampValues = std::tuple<std::int64_t, std::int64_t, std::uint64_t, std::uint32_t>;
 using KeyValues =
     std::tuple<py::bytes, std::optional<std::vector<std::string>>, std::optional<double>>;
 
-std::shared_ptr<KeyTable> key_table(std::string path, const std::optional<Stamp>& stamp,
+std::shared_ptr<KeyTable> key_table(std::string path, const std::optional<StampValues>& stamp,
                                     const std::vector<KeyValues>& values) {
-    std::vector<Key> keys;
+    std::vector<server::Key> keys;
     keys.reserve(values.size());
     for (const auto& [digest, scopes, expires_at_s] : values) {
-        Key& key = keys.emplace_back();
-        const std::string_view bytes = view(digest);
+        server::Key& key = keys.emplace_back();
+        const std::string_view bytes = view_of_bytes(digest);
         if (bytes.size() != key.sha256.size()) throw py::value_error("invalid hash");
         std::copy(bytes.begin(), bytes.end(), key.sha256.begin());
         key.scopes = scopes;
@@ -73,10 +68,10 @@ py::dict fields_of(const py::list& headers) {
         const py::object value = pair[1];
         if (!found.contains(name)) {
             found[name] = value;
-        } else if (server::is_list_field(view(name))) {
+        } else if (server::is_list_field(view_of_bytes(name))) {
             const py::object first = found[name];
-            std::string joined(view(first));
-            joined.append(", ").append(view(value));
+            std::string joined(view_of_bytes(first));
+            joined.append(", ").append(view_of_bytes(value));
             found[name] = py::bytes(joined);
         }
     }
@@ -91,8 +86,8 @@ py::object admit(const GateRules& rules, const EndpointRules& endpoint, const Ke
     std::vector<http1::Field> fields;
     for (const py::handle line : headers) {
         const auto pair = py::reinterpret_borrow<py::sequence>(line);
-        fields.push_back(
-            {.name = view(kept.emplace_back(pair[0])), .value = view(kept.emplace_back(pair[1]))});
+        fields.push_back({.name = view_of_bytes(kept.emplace_back(pair[0])),
+                          .value = view_of_bytes(kept.emplace_back(pair[1]))});
     }
     const py::object path = scope.attr("get")("raw_path");
     const std::string method = scope["method"].cast<std::string>();
@@ -100,8 +95,8 @@ py::object admit(const GateRules& rules, const EndpointRules& endpoint, const Ke
     const std::string server = host_of(scope, "server");
     const server::RequestHead head{
         .method = method,
-        .target_bytes =
-            (path.is_none() ? 0 : view(path).size()) + view(scope["query_string"]).size(),
+        .target_bytes = (path.is_none() ? 0 : view_of_bytes(path).size()) +
+                        view_of_bytes(scope["query_string"]).size(),
         .fields = fields,
         .is_http_1_0 = scope.attr("get")("http_version").equal(py::str("1.0")),
         .client_host = client,
@@ -126,7 +121,7 @@ void register_gate(py::module_& module) {
         .def(
             "find",
             [](const KeyTable& self, const py::bytes& text, double now_s) {
-                return self.find(view(text), now_s);
+                return self.find(view_of_bytes(text), now_s);
             },
             py::arg("text"), py::arg("now_s"))
         .def("is_current", &KeyTable::is_current)
