@@ -39,6 +39,8 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
+        #: The kind of each endpoint with answered requests, by its name.
+        self.kinds: dict[str, str] = {}
 
         def counter(name: str, words: str, *labels: str) -> Counter:
             return Counter(f"polymux_{name}", words, labels, registry=self.registry)
@@ -67,13 +69,16 @@ class Metrics:
         self.stored = gauge("stored_bytes", "Size of all files in the store")
         self.jobs = gauge("jobs_running", "Running and waiting jobs")
 
-    def note(self, operation: str, status: int, seconds: float, key: str | None) -> None:
-        """Count an answered request."""
+    def note(
+        self, operation: str, kind: str, status: int, seconds: float, key: str | None
+    ) -> None:
+        """Count an answered request of an endpoint with this name and kind."""
         # Cached, because looking up a child costs more than counting.
         answered = self._answered.get((operation, status))
         if answered is None:
             answered = self.requests.labels(operation, str(status)), self.seconds.labels(operation)
             self._answered[operation, status] = answered
+            self.kinds[operation] = kind
         answered[0].inc()
         answered[1].observe(seconds)
         if key is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote_plus
 
 from polymux import errors
@@ -65,6 +65,8 @@ class Endpoint:
 
     Attributes:
         name: In logs, metrics, and the scopes of API keys.
+        kind: ``api``, ``monitoring``, or ``web_ui`` for requests of pages, which are not use of the
+            API. Endpoints with the same name have the same kind.
         methods: Allowed HTTP methods.
         public: Requires no API key.
         loopback_public: Requires no API key from this machine, if no proxy can reach it.
@@ -79,6 +81,7 @@ class Endpoint:
     """
 
     name: str
+    kind: Literal["api", "monitoring", "web_ui"]
     methods: tuple[str, ...] = ("GET",)
     public: bool = False
     loopback_public: bool = False
@@ -218,7 +221,7 @@ class Endpoint:
         key: str | None,
         request_id: str,
     ) -> None:
-        self.state.metrics.note(self.name, watched.status, seconds, key)
+        self.state.metrics.note(self.name, self.kind, watched.status, seconds, key)
         if _access.isEnabledFor(logging.INFO):
             _access.info(
                 "%s %s %d %.1f ms key=%s id=%s",
@@ -296,6 +299,7 @@ def nothing_here() -> errors.NotFoundError:
 
 class NotFound(Endpoint):
     name = "unknown"
+    kind = "api"
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
     query = None
@@ -310,6 +314,7 @@ class Preflight(Endpoint):
     """Responds to CORS preflight requests."""
 
     name = "preflight"
+    kind = "monitoring"
     methods = ("OPTIONS",)
     public = True
     query = None
