@@ -69,9 +69,7 @@ class Metrics:
         self.stored = gauge("stored_bytes", "Size of all files in the store")
         self.jobs = gauge("jobs_running", "Running and waiting jobs")
 
-    def note(
-        self, operation: str, kind: str, status: int, seconds: float, key: str | None
-    ) -> None:
+    def note(self, operation: str, kind: str, status: int, seconds: float, key: str | None) -> None:
         """Count an answered request of an endpoint with this name and kind."""
         # Cached, because looking up a child costs more than counting.
         answered = self._answered.get((operation, status))

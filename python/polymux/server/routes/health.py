@@ -108,7 +108,8 @@ class Availability(Endpoint):
         values = {
             one.name: value
             for one in variant.fields
-            if (value := _example(one, one.required or one.name in alternatives)) is not None
+            if (value := _example(one, is_sent=one.required or one.name in alternatives))
+            is not None
         }
         model = variant.model or ""
         work = OperationRequest(operation, variant.id, model, values, frozenset())
@@ -123,7 +124,7 @@ class Availability(Endpoint):
         return found | {"available": True, "small_model": is_small, "reason": ""}
 
 
-def _example(field: Field, is_sent: bool) -> Any:
+def _example(field: Field, *, is_sent: bool) -> Any:
     """Return a valid value for a field that the request has, or the default."""
     if is_sent and field.type == "file":
         return _FILE
