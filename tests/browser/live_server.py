@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polymux
+from PIL import Image, ImageDraw
 from polymux.server.auth.api_keys import KeyFile
 from support import generated_songs, programs, weights
 from support.chat_model import model_path
@@ -123,6 +124,7 @@ class Samples:
     sound: Path = field(init=False)
     snippet: Path = field(init=False)
     speech: Path = field(init=False)
+    page: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -144,6 +146,10 @@ class Samples:
         self.image, self.sound = self.folder / "tiny.png", self.folder / "a.wav"
         self.speech = self.folder / "meeting.wav"
         programs.run("espeak-ng", "-v", "en-us", "-s", "150", "-w", self.speech, SPOKEN)
+        self.page = self.folder / "page.png"
+        with Image.new("L", (400, 100), "white") as page:
+            ImageDraw.Draw(page).text((20, 20), "Meeting", fill="black", font_size=48)
+            page.save(self.page)
         self.mask = self.folder / "mask.png"
         make("-i", self.image, "-vf", "format=gray,geq=lum='255*gt(X,W/2)'", self.mask)
 

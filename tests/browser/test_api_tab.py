@@ -38,6 +38,10 @@ CASES = {
     "upscale_image": ({"prompt": HOSTILE}, {"image": "image"}, JOB, ""),
     "convert_to_mp3": ({}, {"file": "sound"}, JOB, "mp3"),
     "download_video": ({"url": VIDEO_URL}, {}, JOB, ""),
+    "generate_video": ({"prompt": HOSTILE}, {}, JOB, ""),
+    "generate_music": ({"prompt_a": HOSTILE}, {}, JOB, ""),
+    "identify_song": ({}, {"file": "snippet"}, ["curl", "Python"], "Blue Danube"),
+    "read_text": ({}, {"file": "page"}, ["curl", "Python"], "Meeting"),
     "summarize_video": ({"url": VIDEO_URL}, {}, JOB, "sound"),
 }  # fmt: skip
 

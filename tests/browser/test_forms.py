@@ -207,10 +207,12 @@ def test_the_result_comes_into_view_on_a_phone(opened: Opened) -> None:
         run = page.get_by_role("button", name="Run")
         # Also at the top of a long form.
         expect(run).to_be_in_viewport()
-        page.locator("[name=prompt]").scroll_into_view_if_needed()
-        run.click()
-        expect(page.locator("figure img")).to_be_visible()
+        # Playwright scrolls to what it clicks, but not for keys.
+        page.locator("[name=prompt]").press("Control+Enter")
+        expect(page.locator("figure img")).to_be_in_viewport(ratio=0.9)
         expect(page.locator(".job-head")).to_be_in_viewport()
+        # The button under the bar at the top would be too small to touch.
+        page.evaluate("scrollTo(0, 0)")
         check_axe(page)
 
 

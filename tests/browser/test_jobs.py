@@ -204,3 +204,14 @@ def test_the_inputs_of_a_job_are_handed_to_the_form(opened: Opened, server: Serv
         values = json.loads(stored)["values"]
         assert given.items() <= values.items()
         assert "height" not in values
+
+
+def test_rows_fit_on_a_phone(opened: Opened, server: Server) -> None:
+    """From the first moment on, no row covers another, and the titles are whole."""
+    generated(server, "one", "another")
+    with opened("jobs", viewport=PHONE) as page:
+        expect(rows(page).first).to_be_visible()
+        boxes = [box for one in rows(page).all()[:2] if (box := one.bounding_box())]
+        assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"] + 1
+        title = rows(page).first.locator("strong")
+        assert title.evaluate("(one) => one.scrollWidth <= one.clientWidth")

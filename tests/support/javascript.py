@@ -33,8 +33,9 @@ _SHOWN_PROPERTIES = ("aria-label", "title", "alt", "placeholder", "label", "aria
 #: What stands in these is for programs.
 _TECHNICAL_PROPERTIES = ("class", "className", "rel", "type", "d", "aria-describedby",
                          "aria-labelledby", "id", "for", "download")  # fmt: skip
-_TECHNICAL_CALLS = ("querySelector", "querySelectorAll", "closest", "matches", "import", "t",
+_SELECTING_CALLS = ("querySelector", "querySelectorAll", "closest", "matches", "import",
                     "getContext", "addEventListener", "setAttribute")  # fmt: skip
+_TECHNICAL_CALLS = (*_SELECTING_CALLS, "t")
 _PROSE = re.compile(r"[A-Za-zÀ-ÿ]{2,}[,.:;]? [A-Za-zÀ-ÿ]|^[A-Z][a-zß-ÿ]+(?:[ ….:,?!]|$)")
 #: In a template, a word beside a value.
 _PROSE_IN_TEMPLATE = re.compile(r"(?:^| )[A-Za-zÀ-ÿ]{2,}[,.:;]?(?: |$)")
@@ -54,11 +55,17 @@ class _Place:
 
 @dataclass(frozen=True)
 class Literal:
-    """A string literal, or a template with a NUL character for each value."""
+    """A string literal, or a template with a NUL character for each value.
+
+    Attributes:
+        is_shown: A user may see it.
+        is_name: Only programs read it: a selector, a class, an element or an icon.
+    """
 
     text: str
     line: int
     is_shown: bool
+    is_name: bool
 
 
 def shown_literals(source: str, allowed: frozenset[str] = frozenset()) -> list[Literal]:
@@ -164,7 +171,14 @@ class _Scanner:
     def _literal(self, text: str, at: int, *, is_template: bool) -> Literal:
         place = self.places[-1]
         line = self.source.count("\n", 0, at) + 1
-        return Literal(text, line, self._is_shown(place, text, is_template=is_template))
+        shown = self._is_shown(place, text, is_template=is_template)
+        return Literal(text, line, shown, self._is_name(place))
+
+    @staticmethod
+    def _is_name(place: _Place) -> bool:
+        if place.property in _TECHNICAL_PROPERTIES or place.call in _SELECTING_CALLS:
+            return True
+        return place.call in ("make", "icon", "empty") and place.argument == 0
 
     @staticmethod
     def _is_shown(place: _Place, text: str, *, is_template: bool) -> bool:

@@ -8,13 +8,13 @@ needed: reading this table imports no engine.
 from __future__ import annotations
 
 import math
-import os
 import shutil
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from polymux._util.memory import machine_bytes
 from polymux._util.settings import Rule
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class EngineSpec(NamedTuple):
     @property
     def usual_concurrency(self) -> int:
         """How many requests run at the same time by default."""
-        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return 2 if memory_bytes >= self.memory_for_two_bytes else 1
+        return 2 if machine_bytes() >= self.memory_for_two_bytes else 1
 
     @property
     def remedy(self) -> str:

@@ -6,7 +6,7 @@ import { announce, button, copyButton, empty, failure, fill, heading, make, skel
 import { DEEDS, openDeed } from "./keys.js";
 import { ask } from "./server.js";
 import { bytes, moment, seconds } from "./text.js";
-import { t } from "./texts.js";
+import { number, t } from "./texts.js";
 
 const AGAIN_AFTER_MS = 5000;
 /** Ten minutes. */
@@ -41,16 +41,12 @@ function tile(title, value, note) {
 	return make("div.card.tile", make("p.note", title), make("p.value", value), note && make("p.note", note));
 }
 
-function tiles({ memory, store, requests, engines }) {
-	const used = bytes(memory.engines_bytes);
-	const limit = memory.engines_limit_bytes;
+function tiles({ memory, store, requests }) {
 	const others = requests.filter((one) => !isApi(one));
 	const api = requests.filter(isApi);
 	return make(
 		"div.tiles",
-		tile(t("engineMemory"), limit === null ? used : t("ofLimit", { used, limit: bytes(limit) }), t("freeMemory", { free: bytes(memory.free_bytes) })),
 		tile(t("serverMemory"), bytes(memory.server_bytes)),
-		tile(t("activeRequests"), String(sum(engines, "running")), t("waitingAndJobs", { waiting: sum(engines, "waiting"), jobs: store.jobs_running })),
 		tile(t("apiRequests"), String(sum(api, "requests")), t("errorsAndOthers", { errors: sum(api, "failures"), others: sum(others, "requests") })),
 		tile(t("storedFiles"), bytes(store.used_bytes), t("storeLimit", { limit: bytes(store.limit_bytes), time: seconds(store.retention_s) })),
 	);
@@ -72,13 +68,15 @@ function rates(name) {
 	return polls.slice(1).map((one, n) => Math.max(0, (one[name] - polls[n][name]) / ((one.at - polls[n].at) / 1000)));
 }
 
-function charts() {
-	const decimal = (value) => value.toFixed(1);
+function charts({ memory, store, engines }) {
+	const decimal = (value) => number(value, 1);
+	const limit = memory.engines_limit_bytes;
+	const shown = (value) => (limit === null ? bytes(value) : t("ofLimit", { used: bytes(value), limit: bytes(limit) }));
 	return [
 		chart(t("requestsPerSecond"), rates("requests"), decimal),
 		chart(t("tokenRate"), rates("tokens"), decimal),
-		chart(t("activeRequests"), polls.map((one) => one.running), String),
-		chart(t("engineMemory"), polls.map((one) => one.memory), bytes),
+		chart(t("activeRequests"), polls.map((one) => one.running), String, t("waitingAndJobs", { waiting: sum(engines, "waiting"), jobs: store.jobs_running })),
+		chart(t("engineMemory"), polls.map((one) => one.memory), shown, t("freeMemory", { free: bytes(memory.free_bytes) })),
 	];
 }
 
@@ -172,7 +170,7 @@ export function showAdministration(place) {
 			const now = JSON.stringify(state);
 			if (isOver) return;
 			note(state);
-			fill(over, ...charts());
+			fill(over, ...charts(state));
 			// Redraw only after a change, and not while the keyboard focus is in the content or a dialog is open.
 			const isRead = body.contains(document.activeElement) || document.querySelector("dialog[open]");
 			if (isForced || (now !== shown && !isRead)) {

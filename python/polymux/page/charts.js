@@ -6,8 +6,8 @@ import { t } from "./texts.js";
 const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [240, 56];
 
-/** A chart with the last of `values` as a number. `shown(value)` formats a value. */
-export function chart(title, values, shown) {
+/** A chart with the last of `values` as a number. `shown(value)` formats a value. `note` says more about it. */
+export function chart(title, values, shown, note) {
 	const highest = Math.max(...values, 0);
 	const last = shown(values.at(-1) ?? 0);
 	const drawn = document.createElementNS(SVG, "svg");
@@ -21,5 +21,5 @@ export function chart(title, values, shown) {
 	const height = (value) => HEIGHT - 2 - (highest ? (value / highest) * (HEIGHT - 4) : 0);
 	line.setAttribute("points", values.map((value, n) => `${(n * step).toFixed(1)},${height(value).toFixed(1)}`).join(" "));
 	drawn.append(line);
-	return make("div.card.tile", make("p.note", title), make("p.value", last), drawn);
+	return make("div.card.tile", make("p.note", title), make("p.value", last), note && make("p.note", note), drawn);
 }

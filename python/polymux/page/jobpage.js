@@ -1,6 +1,6 @@
 // The page of a job: its result, inputs and details.
 
-import { announce, button, copyButton, empty, failure, fill, make, skeleton } from "./dom.js";
+import { announce, button, copyButton, empty, failure, fill, icon, make, skeleton } from "./dom.js";
 import { Inputs } from "./inputs.js";
 import { removeRow } from "./joblist.js";
 import { isOver, jobCard, operationOf, subjectOf } from "./jobs.js";
@@ -12,7 +12,7 @@ export function showJob(place, { operations }, id) {
 	const body = make("div.stack", skeleton(6));
 	let leave = () => {};
 	let isLeft = false;
-	place.append(make("a.back", { href: "#/jobs" }, t("allJobs")), body);
+	place.append(make("a.back", { href: "#/jobs" }, icon("left"), t("allJobs")), body);
 
 	async function load() {
 		try {
@@ -55,11 +55,11 @@ function facts(pairs) {
 }
 
 function inputs(prediction, operation) {
-	const fields = new Map((operation?.variants ?? []).flatMap((one) => one.fields).map((one) => [one.name, one.title]));
+	const fields = new Map((operation?.variants ?? []).flatMap((one) => one.fields).map((one) => [one.name, one]));
 	const given = Object.entries(prediction.input ?? {}).filter(([, value]) => (value ?? "") !== "");
-	const text = (value) => (typeof value === "string" ? value.replace(/^file:/, "") : JSON.stringify(value));
+	const text = (name, value) => fields.get(name)?.labels?.[value] ?? (typeof value === "string" ? value.replace(/^file:/, "") : JSON.stringify(value));
 	const again = operation && button(t("runAgain"), { name: "again", onclick: () => runAgain(operation, prediction) });
-	const shown = given.length ? facts(given.map(([name, value]) => [fields.get(name) ?? name, text(value)])) : make("p.note", t("noInputs"));
+	const shown = given.length ? facts(given.map(([name, value]) => [fields.get(name)?.title ?? name, text(name, value)])) : make("p.note", t("noInputs"));
 	return make("section.card.stack", make("div.row", make("h2", t("inputs")), again), shown);
 }
 

@@ -177,11 +177,12 @@ export function duration(prediction) {
 	return took > 0 ? seconds(took) : "";
 }
 
-/** One line about the job's input: a prompt, a URL or a file name. */
+/** One line about the job's input: the name of the file, and a prompt or a URL. */
 export function subjectOf(input) {
-	const { prompt, prompt_a, query, song, url, file, audio, image } = input ?? {};
-	const found = [prompt, prompt_a, query, song, url, file, audio, image].find((one) => typeof one === "string" && one) ?? "";
-	const text = found.startsWith("data:") ? "" : found.replace(/^file:/, "");
+	const { file, audio, image, prompt, prompt_a, query, song, url } = input ?? {};
+	const firstOf = (...values) => values.find((one) => typeof one === "string" && one && !one.startsWith("data:"));
+	const found = [firstOf(file, audio, image)?.replace(/^file:/, ""), firstOf(prompt, prompt_a, query, song, url)];
+	const text = found.filter(Boolean).join(" · ");
 	return text.length > 160 ? `${text.slice(0, 160)}…` : text;
 }
 

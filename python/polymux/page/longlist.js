@@ -66,6 +66,12 @@ export class LongList {
 		if (focused >= 0 && focused < first) wanted.unshift(focused);
 		if (focused >= last) wanted.push(focused);
 		this.place(wanted, height);
+		// The first row tells the height. It is not the assumed one in narrow windows.
+		const measured = this.element.firstElementChild?.offsetHeight || height;
+		if (measured !== height) {
+			this.draw();
+			return;
+		}
 		if (last >= this.items.length) this.onEnd();
 	}
 

@@ -171,6 +171,7 @@ class Run {
 		this.showCode(false);
 		try {
 			const asked = this.ask(body, this.aborting.signal);
+			this.panel.classList.add("ran");
 			this.panel.scrollIntoView({ block: matchMedia(NARROW).matches ? "start" : "nearest" });
 			await asked;
 		} catch (error) {

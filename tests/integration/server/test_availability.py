@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
+from polymux.engines.media.backend import refuse_addresses
 from polymux.service.errors import status_error
 from support.hosted_server import HostedServer
 from support.services import Scripted
@@ -46,3 +47,22 @@ def test_each_operation_and_model_is_listed_with_its_state(tmp_path: Path) -> No
     assert found["convert_to_mp3", ""]["available"]
     assert found["generate_music", ""]["available"] is False
     assert "generate_music" in found["generate_music", ""]["reason"]
+
+
+class Files(Scripted):
+    """Reads files, and downloads no URL."""
+
+    def __init__(self) -> None:
+        super().__init__("files", ("read_text", "transcribe"))
+
+    def refuse(self, work: OperationRequest) -> None:
+        field = {"read_text": "file", "transcribe": "audio"}.get(work.operation, "")
+        if field:
+            refuse_addresses(work, field)
+
+
+def test_what_only_reads_files_is_available(tmp_path: Path) -> None:
+    with HostedServer(tmp_path / "s", lambda: [Files()]) as server:
+        found = {one["operation"]: one for one in server.ask("GET", PATH).json()}
+    for name in ("read_text", "transcribe"):
+        assert (found[name]["available"], found[name]["reason"]) == (True, "")

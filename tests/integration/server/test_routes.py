@@ -53,6 +53,34 @@ def test_every_route_is_in_the_list_and_wants_a_key(server: PolymuxServer) -> No
         assert server.ask("GET", path, key=None).status == 200
 
 
+#: Requests of the page and of links that the page shows.
+WEB_UI = {"/page", "/page/", "/page/{name}", "/docs", "/songs/{id}", "/songs/{id}/audio",
+          "/songs/{id}/cover"}  # fmt: skip
+#: Requests that ask for the state of the server.
+MONITORING = re.compile(
+    r"/(healthz|readyz|metrics|openapi\.json|api/v1/(readiness|operations|availability|"
+    r"administration.*))"
+)
+
+
+def test_every_route_says_what_it_is_for(server: PolymuxServer) -> None:
+    """Requests of the web UI and of monitoring do not count as use of the API."""
+    from polymux.server.app import create_app
+
+    app = create_app(server.settings)
+    assert {"/v1/models", "/replicate/v1/models", "/mcp"} <= {one.path for one in app.routes}  # type: ignore[attr-defined]
+    kinds: dict[str, set[str]] = {}
+    for route in app.routes:
+        endpoint, path = route.endpoint, route.path  # type: ignore[attr-defined]
+        wanted = "monitoring" if MONITORING.fullmatch(path) else "api"
+        if path in WEB_UI | {"/"}:
+            wanted = "web_ui"
+        assert endpoint.kind == wanted, path
+        kinds.setdefault(endpoint.name, set()).add(endpoint.kind)
+    # The numbers of requests are by name.
+    assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
+
+
 @pytest.mark.parametrize("method", ["post", "PO ST", "BREW", "\xff"])
 def test_methods_that_are_none(server: PolymuxServer, method: str) -> None:
     """Invalid methods return an error in the usual format (A15)."""

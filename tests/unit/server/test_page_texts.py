@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from polymux.server.routes.webui import FOLDER
-from support.javascript import shown_literals
+from support.javascript import literals, shown_literals
 
 #: The catalogs, the names of HTML entities, and code of other languages.
 DATA = {"texts-en.js", "texts-de.js", "operations-de.js", "entities.js", "snippets.js"}
@@ -16,6 +18,9 @@ ALLOWED = frozenset({
     "\0 · polymux", "\0px", "Bearer \0", "pmx_…", "polymux models pull \0",
     "polymux songs add FOLDER", "recording.\0",
 })  # fmt: skip
+CATALOGS = ["texts-en.js", "texts-de.js"]
+#: Texts by the names of fields.
+TABLES = {"facts", "choices"}
 MODULES = sorted({one.name for one in FOLDER.glob("*.js")} - DATA)
 
 
@@ -65,3 +70,38 @@ def test_a_literal_that_a_user_sees_is_found(planted: str) -> None:
 )  # fmt: skip
 def test_what_programs_read_is_not(written: str) -> None:
     assert shown_literals(f"function shown() {{\n\t{written}\n}}\n") == []
+
+
+def catalog(name: str) -> list[str]:
+    return re.findall(r"^\t(\w+):", (FOLDER / name).read_text("utf-8"), re.MULTILINE)
+
+
+def looked_up(source: str) -> set[str]:
+    """The names in calls of `t`, whether the name is a literal or one of two."""
+    names: set[str] = set()
+    for arguments in re.findall(r"(?<![\w.$])t\(([^{}()]*)", source):
+        first = re.sub(r'\w+\??\.\w+ ===? "[^"]*"', "", arguments).split(",")[0]
+        names |= set(re.findall(r'"([^"]*)"', first))
+    return names
+
+
+@pytest.mark.parametrize("name", CATALOGS)
+def test_every_text_that_is_looked_up_is_in_the_catalog_once(name: str) -> None:
+    known = catalog(name)
+    assert [one for one in set(known) if known.count(one) > 1] == []
+    sources = {one: (FOLDER / one).read_text("utf-8") for one in MODULES}
+    found = {text: one for one, source in sources.items() for text in looked_up(source)}
+    assert len(found) > 200
+    assert {text: module for text, module in found.items() if text not in known} == {}
+
+
+@pytest.mark.parametrize("name", CATALOGS)
+def test_every_text_of_the_catalog_is_used(name: str) -> None:
+    """A name is a literal where it is looked up, or in a table of names."""
+    used = {
+        one.text
+        for module in MODULES
+        for one in literals((FOLDER / module).read_text("utf-8"))
+        if not one.is_name
+    }
+    assert [one for one in catalog(name) if one not in used | TABLES] == []

@@ -68,6 +68,7 @@ class McpEndpoint(Endpoint):
     """
 
     name = "mcp"
+    kind = "api"
     methods = ("POST", "DELETE")
     every_key = True
 

@@ -73,6 +73,8 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Gauge
 
         self.registry = CollectorRegistry()
+        #: The kind of each endpoint with answered requests, by its name.
+        self.kinds: dict[str, str] = {}
 
         def counter(name: str, words: str, *labels: str) -> Counter:
             return Counter(f"polymux_{name}", words, labels, registry=self.registry)
@@ -97,14 +99,22 @@ class Metrics:
         self.jobs = gauge("jobs_running", "Running and waiting jobs")
 
     def note(
-        self, operation: str, status: int, seconds: float, key: str | None, *, count: int = 1
+        self,
+        operation: str,
+        kind: str,
+        status: int,
+        seconds: float,
+        key: str | None,
+        *,
+        count: int = 1,
     ) -> None:
-        """Count answered requests."""
+        """Count answered requests of an endpoint with this name and kind."""
         # Cached, because looking up a child costs more than counting.
         answered = self._answered.get((operation, status))
         if answered is None:
             answered = self.requests.labels(operation, str(status))
             self._answered[operation, status] = answered
+            self.kinds[operation] = kind
         answered.inc(count)
         self._durations.observe(operation, seconds, count)
         if key is not None:

@@ -36,15 +36,13 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/administration"
 _FIRST_FAILURE = 400
-#: Endpoints of the web UI and of monitoring. Their requests do not count as use of the API.
-_WEB_UI = ("page", "docs", "song_page", "song_cover")
-_MONITORING = ("health", "ready", "metrics", "openapi", "administration", "operations", "preflight")
 
 
 class AdministrationEndpoint(Endpoint):
     """Base of endpoints that require all scopes or the scope ``administration``."""
 
     name = "administration"
+    kind = "monitoring"
 
 
 class Administration(AdministrationEndpoint):
@@ -181,8 +179,8 @@ def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
         >>> from polymux.server.routes.admin import requests_of
         >>> from polymux.server.observability.metrics import Metrics
         >>> metrics = Metrics()
-        >>> metrics.note("chat", 200, 0.5, None)
-        >>> metrics.note("chat", 503, 0.1, None)
+        >>> metrics.note("chat", "api", 200, 0.5, None)
+        >>> metrics.note("chat", "api", 503, 0.1, None)
         >>> [chat] = requests_of(metrics)
         >>> chat["operation"], chat["kind"], chat["requests"], chat["failures"], chat["mean_s"]
         ('chat', 'api', 2, 1, 0.3)
@@ -203,7 +201,7 @@ def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
     return [
         {
             "operation": operation,
-            "kind": _kind(operation),
+            "kind": metrics.kinds[operation],
             "requests": count,
             "failures": failures[operation],
             "mean_s": round(seconds[operation] / count, 4),
@@ -212,12 +210,6 @@ def requests_of(metrics: Metrics) -> list[dict[str, Any]]:
         }
         for operation, count in sorted(counts.items())
     ]
-
-
-def _kind(endpoint: str) -> str:
-    if endpoint in _WEB_UI:
-        return "web_ui"
-    return "monitoring" if endpoint in _MONITORING else "api"
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:

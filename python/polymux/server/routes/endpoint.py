@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote_plus
 
 from polymux import errors
@@ -66,6 +66,8 @@ class Endpoint:
 
     Attributes:
         name: In logs, metrics, and the scopes of API keys.
+        kind: ``api``, ``monitoring``, or ``web_ui`` for requests of pages, which are not use of the
+            API. Endpoints with the same name have the same kind.
         methods: Allowed HTTP methods.
         public: Requires no API key.
         loopback_public: Requires no API key from this machine, if no proxy can reach it.
@@ -81,6 +83,7 @@ class Endpoint:
     """
 
     name: str
+    kind: Literal["api", "monitoring", "web_ui"]
     methods: tuple[str, ...] = ("GET",)
     public: bool = False
     loopback_public: bool = False
@@ -214,7 +217,7 @@ class Endpoint:
 
     def note_many(self, status: int, count: int) -> None:
         """Count requests that were refused too fast to log each of them."""
-        self.state.metrics.note(self.name, status, 0.0, None, count=count)
+        self.state.metrics.note(self.name, self.kind, status, 0.0, None, count=count)
         _log.info(
             "%d further requests for %s were refused with status %d", count, self.name, status
         )
@@ -238,7 +241,7 @@ class Endpoint:
             key: The API key's id; None without a key.
             request_id: Id of the request.
         """
-        self.state.metrics.note(self.name, status, seconds, key)
+        self.state.metrics.note(self.name, self.kind, status, seconds, key)
         if _access.isEnabledFor(logging.INFO):
             _access.info(
                 "%s %s %d %.1f ms key=%s id=%s",
@@ -316,6 +319,7 @@ def nothing_here() -> errors.NotFoundError:
 
 class NotFound(Endpoint):
     name = "unknown"
+    kind = "api"
     methods = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     public = True
     query = None
@@ -330,6 +334,7 @@ class Preflight(Endpoint):
     """Responds to CORS preflight requests."""
 
     name = "preflight"
+    kind = "monitoring"
     methods = ("OPTIONS",)
     public = True
     query = None

@@ -30,6 +30,7 @@ class MediaEndpoint(Endpoint):
     """``GET`` and ``HEAD /media/{name}``: a signed link needs no API key."""
 
     name = "media"
+    kind = "api"
     methods = ("GET", "HEAD")
     public = True
     query = ("exp", "sig")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polymux import contract, errors
 from polymux._native.version import __version__
 from polymux.server.openapi import openapi, reference_page
 from polymux.server.routes.endpoint import Endpoint
-from polymux.service.model import OperationRequest
+from polymux.service.model import OperationRequest, Upload
 
 if TYPE_CHECKING:
     from polymux.contract import Field, Variant
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Chat model of clients that select none.
 _FIRST_MODEL = "default"
+#: Stands for a file of a request that is never sent.
+_FILE = Upload(Path("example"), "example", "application/octet-stream", 0)
 _PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -23,6 +26,7 @@ class Liveness(Endpoint):
     """``GET /healthz``: the process responds."""
 
     name = "health"
+    kind = "monitoring"
     methods = ("GET", "HEAD")
     public = True
     any_address = True
@@ -35,6 +39,7 @@ class Readiness(Endpoint):
     """``GET /readyz`` and ``/api/v1/readiness``: whether the server accepts work."""
 
     name = "ready"
+    kind = "monitoring"
     methods = ("GET", "HEAD")
     public = True
     any_address = True
@@ -58,6 +63,7 @@ class MetricsEndpoint(Endpoint):
     """``GET /metrics``, for Prometheus."""
 
     name = "metrics"
+    kind = "monitoring"
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> None:
@@ -70,6 +76,7 @@ class Operations(Endpoint):
     """``GET /api/v1/operations``: the contract."""
 
     name = "operations"
+    kind = "monitoring"
     every_key = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
@@ -81,6 +88,7 @@ class Availability(Endpoint):
     """``GET /api/v1/availability``: which operations and models can run."""
 
     name = "availability"
+    kind = "monitoring"
     every_key = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
@@ -96,7 +104,13 @@ class Availability(Endpoint):
 
         ``small_model`` is true if a small model that comes with polymux would run it.
         """
-        values = {one.name: _example(one) for one in variant.fields if _example(one) is not None}
+        alternatives = {one.fields[0] for one in variant.rules if one.rule == "exactly_one"}
+        values = {
+            one.name: value
+            for one in variant.fields
+            if (value := _example(one, is_sent=one.required or one.name in alternatives))
+            is not None
+        }
         model = variant.model or ""
         work = OperationRequest(operation, variant.id, model, values, frozenset())
         found = {"operation": operation, "variant": variant.id, "model": model}
@@ -110,8 +124,10 @@ class Availability(Endpoint):
         return found | {"available": True, "small_model": is_small, "reason": ""}
 
 
-def _example(field: Field) -> Any:
-    """Return a valid value for a field that requests must have, or the default."""
+def _example(field: Field, *, is_sent: bool) -> Any:
+    """Return a valid value for a field that the request has, or the default."""
+    if is_sent and field.type == "file":
+        return _FILE
     if field.default is None and field.required and field.type == "string":
         return _FIRST_MODEL if field.name == "model" else "a"
     return field.default
@@ -121,6 +137,7 @@ class OpenApi(Endpoint):
     """``GET /openapi.json``."""
 
     name = "openapi"
+    kind = "monitoring"
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> Any:  # noqa: ARG002
@@ -131,6 +148,7 @@ class Docs(Endpoint):
     """``GET /docs``: the API documentation as a page without external scripts."""
 
     name = "docs"
+    kind = "web_ui"
     loopback_public = True
 
     async def handle(self, asked: RequestContext) -> None:

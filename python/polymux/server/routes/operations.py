@@ -59,6 +59,7 @@ _LONG_BYTES = 256 << 10
 class OperationEndpoint(Endpoint):
     """``POST /api/v1/...`` for one operation."""
 
+    kind = "api"
     methods = ("POST",)
     begins_work = True
 

@@ -51,6 +51,7 @@ class PredictionList(Endpoint):
     """``GET /api/v1/predictions``."""
 
     name = "predictions"
+    kind = "api"
     query = ("cursor",)
 
     async def handle(self, asked: RequestContext) -> Any:
@@ -83,6 +84,7 @@ class PredictionItem(Endpoint):
     """``GET`` and ``DELETE /api/v1/predictions/{id}``."""
 
     name = "predictions"
+    kind = "api"
     methods = ("GET", "DELETE")
 
     async def handle(self, asked: RequestContext) -> Any:
@@ -98,6 +100,7 @@ class PredictionCancel(Endpoint):
     """``POST /api/v1/predictions/{id}/cancel``."""
 
     name = "predictions"
+    kind = "api"
     methods = ("POST",)
 
     async def handle(self, asked: RequestContext) -> Any:
@@ -109,6 +112,7 @@ class PredictionEvents(Endpoint):
     """``GET /api/v1/predictions/{id}/events``."""
 
     name = "predictions"
+    kind = "api"
 
     async def handle(self, asked: RequestContext) -> None:
         """Stream the job now, after changes, and at its end."""

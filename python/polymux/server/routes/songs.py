@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from polymux import errors
 from polymux._native import core
 from polymux.server.routes.endpoint import Endpoint
-from polymux.server.routes.files import send_file
+from polymux.server.routes.files import has_tag, send_file
 from polymux.server.routes.predictions import cursor_of, page_url
 from polymux.service.errors import status_error
 from polymux.service.media_store import StoredFile
@@ -59,6 +59,7 @@ class SongList(Endpoint):
     """``GET /api/v1/songs``: the songs of the music library by ID, with signed links."""
 
     name = "songs"
+    kind = "api"
     query = ("cursor",)
 
     async def handle(self, asked: RequestContext) -> Any:
@@ -128,6 +129,7 @@ class SongPage(_SongEndpoint):
     """``GET`` and ``HEAD /songs/{id}``: the song's metadata without its file path."""
 
     name = "song_page"
+    kind = "web_ui"
 
     async def handle(self, asked: RequestContext) -> None:
         """Send the page; its cover link is valid as long as a new link."""
@@ -148,6 +150,7 @@ class SongCover(_SongEndpoint):
     """``GET`` and ``HEAD /songs/{id}/cover``: the song's cover, or a generated image."""
 
     name = "song_cover"
+    kind = "web_ui"
 
     async def handle(self, asked: RequestContext) -> None:
         """Send the cover; 304 if the client has it already."""
@@ -161,7 +164,7 @@ class SongCover(_SongEndpoint):
             (b"etag", tag),
             *_SHARED_FIELDS,
         ]
-        is_known = asked.access.headers.get(b"if-none-match") in (tag, b"*")
+        is_known = has_tag(asked.access.headers.get(b"if-none-match"), tag)
         status, body = (304, b"") if is_known else (200, picture.data)
         await asked.send_body(status, body, fields)
 
@@ -170,6 +173,7 @@ class SongAudio(_SongEndpoint):
     """``GET`` and ``HEAD /songs/{id}/audio``: the song's file, or a part of it."""
 
     name = "song_audio"
+    kind = "web_ui"
 
     async def handle(self, asked: RequestContext) -> None:
         song = await self.song(asked.scope, AUDIO)

@@ -116,6 +116,7 @@ class PageEndpoint(Endpoint):
     """``GET`` and ``HEAD /page/{name}``; ``/page/`` is the page itself."""
 
     name = "page"
+    kind = "web_ui"
     methods = ("GET", "HEAD")
     public = True
     query = None
@@ -140,6 +141,7 @@ class PageRedirect(Endpoint):
     """``GET`` and ``HEAD`` of ``/`` and ``/page``: redirects to ``/page/``."""
 
     name = "page"
+    kind = "web_ui"
     methods = ("GET", "HEAD")
     public = True
     query = None

@@ -44,6 +44,8 @@ def error_of(error: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 class OpenAiEndpoint(Endpoint):
+    kind = "api"
+
     async def tell(
         self, send: Send, error: Mapping[str, Any], request_id: str, fields: Fields = ()
     ) -> None:

@@ -64,6 +64,7 @@ class ReplicateEndpoint(Endpoint):
     Endpoints check scopes with `require` when they know the operation.
     """
 
+    kind = "api"
     every_key = True
     token = True
 
