@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "byte_objects.hpp"
 #include "errors.hpp"
 #include "polymux/server/front.hpp"
+#include "python_bytes.hpp"
 
 namespace polymux::bindings {
 
@@ -42,11 +44,10 @@ void start_response(Exchange& exchange, int status, const py::iterable& headers)
     if (!problem.empty()) throw py::value_error("response: " + std::string(problem));
 }
 
-bool write_bytes(Exchange& exchange, const py::buffer& data, bool is_last) {
-    const py::buffer_info info = data.request();
-    return exchange.write(
-        {static_cast<const char*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)},
-        is_last);
+bool write_bytes(Exchange& exchange, const py::object& data, bool is_last) {
+    const HeldBuffer held(data);
+    const std::span<const std::byte> bytes = held.bytes();
+    return exchange.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, is_last);
 }
 
 py::tuple take_body(Exchange& exchange) {

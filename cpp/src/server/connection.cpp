@@ -104,6 +104,7 @@ void Connection::on_ready(std::uint32_t events) {
         shake_hands();
     } else {
         if ((events & EPOLLOUT) != 0) send();
+        if ((events & EPOLLOUT) != 0 && tls_wants_output_ && !is_closed()) receive();
         // The state may have changed since epoll has seen the input.
         if ((events & EPOLLIN) != 0 && reads_ && !is_closed()) receive();
     }
@@ -125,6 +126,7 @@ void Connection::shake_hands() {
 
 /// OpenSSL may hold input that epoll does not know of, so this reads all of it.
 void Connection::receive_encrypted() {
+    tls_wants_output_ = false;
     while (reads_ && !is_closed()) {
         const TlsStream::Outcome outcome = tls_->receive(thread_.buffer());
         switch (outcome.status) {
@@ -132,7 +134,9 @@ void Connection::receive_encrypted() {
                 take({thread_.buffer().data(), outcome.bytes});
                 break;
             case TlsStream::Status::wants_input:
+                return;
             case TlsStream::Status::wants_output:
+                tls_wants_output_ = true;  // For an answer to a message of TLS itself.
                 return;
             case TlsStream::Status::ended:
             case TlsStream::Status::failed:
@@ -407,7 +411,8 @@ void Connection::write(Command& command) {
     if (!std::exchange(has_started_, true)) {
         const std::string_view head =
             std::string_view(command.bytes).substr(0, command.bytes.find("\r\n\r\n"));
-        sends_events_ = head.find(event_stream_field) != std::string_view::npos;
+        sends_events_ = exchange_->framing_ == http1::BodyFraming::chunked &&
+                        head.find(event_stream_field) != std::string_view::npos;
     }
     push(std::move(command.bytes));
     if (command.is_last) {
@@ -685,14 +690,17 @@ void Connection::advance(std::size_t sent_bytes) {
 std::uint64_t Connection::acknowledged_bytes() const noexcept {
     int queued = 0;  // In the kernel.
     if (::ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) queued = 0;
-    return sent_bytes_ - static_cast<std::uint64_t>(queued);
+    const std::uint64_t written = tls_ == nullptr ? sent_bytes_ : tls_->written_bytes();
+    return written - std::min(written, static_cast<std::uint64_t>(queued));
 }
 
 void Connection::watch_events() {
     if (is_closed()) return;
     epoll_event watched{};
     const bool wants_output = has_output() || tls_wants_output_;
-    watched.events = (reads_ ? EPOLLIN : 0U) | (wants_output ? EPOLLOUT : 0U);
+    // OpenSSL reads nothing before it can write; watching the input would never wait then.
+    const bool wants_input = reads_ && (!tls_wants_output_ || state_ == State::handshake);
+    watched.events = (wants_input ? EPOLLIN : 0U) | (wants_output ? EPOLLOUT : 0U);
     watched.data.ptr = this;
     if (watched.events == watched_) return;
     watched_ = watched.events;

@@ -127,9 +127,11 @@ void IoThread::run() {
         }
         repeat_all();
         run_deadlines();
+        ended_.clear();
         shared_->events.post_all(events_);
     }
     close_all();
+    ended_.clear();
     shared_->events.post_all(events_);
 }
 
@@ -222,7 +224,7 @@ void IoThread::run(Command& command) {
             break;
     }
     Connection* const connection = command.exchange->connection_;
-    if (connection == nullptr) return;
+    if (connection == nullptr || connection->is_closed()) return;
     guarded(*connection, [&] {
         switch (command.kind) {
             case Command::Kind::write:
@@ -275,7 +277,11 @@ void IoThread::guarded(Connection& connection, const Work& work) {
 
 void IoThread::reap_if_closed(Connection& connection) {
     if (!connection.is_closed()) return;
-    connections_.erase(&connection);
+    // Kept until the end of the round: a connection at the same address would get its events.
+    auto ended = connections_.extract(&connection);
+    if (ended.empty()) return;
+    deadlines_.remove(connection);
+    ended_.push_back(std::move(ended.mapped()));
     --shared_->connections;
 }
 

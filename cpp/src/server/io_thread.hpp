@@ -82,6 +82,7 @@ private:
     std::vector<std::unique_ptr<http1::Parser>> parsers_;  ///< Without a connection.
     Deadlines<Connection> deadlines_;
     std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+    std::vector<std::unique_ptr<Connection>> ended_;  ///< In this round.
     std::thread thread_;
 };
 

@@ -112,6 +112,10 @@ TlsStream::Outcome TlsStream::send(std::string_view bytes) {
     return outcome;
 }
 
+std::uint64_t TlsStream::written_bytes() const noexcept {
+    return stream_ == nullptr ? 0 : BIO_number_written(SSL_get_wbio(stream_.get()));
+}
+
 void TlsStream::shut_down() noexcept {
     if (stream_ == nullptr || SSL_in_init(stream_.get()) != 0) return;
     ERR_clear_error();

@@ -54,6 +54,8 @@ public:
     Status shake_hands();
     Outcome receive(std::span<char> buffer);
     Outcome send(std::string_view bytes);
+    /// How many bytes the socket has accepted, encrypted.
+    [[nodiscard]] std::uint64_t written_bytes() const noexcept;
     /// Says that nothing more will be sent, without waiting.
     void shut_down() noexcept;
 
