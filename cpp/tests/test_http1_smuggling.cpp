@@ -224,6 +224,12 @@ TEST_CASE("RFC 9112, 6.1: Transfer-Encoding") {
           });
 }
 
+TEST_CASE("a head that llhttp reads differently is never reported") {
+    const std::string bytes = ok + "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n";
+    CHECK(read_http1(MessageKind::response, bytes, {}, [&] { return bytes.size(); }) ==
+          "[refused:ambiguous]");
+}
+
 TEST_CASE("RFC 9112, 6.2 and 6.3: Content-Length") {
     std::vector<Case> cases;
     for (const auto value : {"+5"sv, "-5"sv, "0x5"sv, "5 5"sv, "5;"sv, "5.0"sv, "a"sv, ""sv, "\t"sv,
