@@ -83,17 +83,18 @@ class Gate:
         Raises:
             APIStatusError: The request is not admitted.
         """
-        table: core.KeyTable | None
+        keys: tuple[Key, ...] = ()
+        table, unreadable = None, None
         try:
             keys = self._keys.keys()
             table = self._keys.table
         except errors.InvalidRequestError as error:
-            # Endpoints that need no key still work.
-            _log.error("%s", error)
-            keys, table = (), None
+            unreadable = error  # Endpoints that need no key still work.
         decided = self.rules.admit(endpoint, table, scope, time.time())
         if len(decided) == 5:  # The literal distinguishes the types.
             status, code, message, param, retry_after_s = decided
+            if unreadable is not None and retry_after_s:
+                _log.error("%s", unreadable)
             raise restored(
                 {
                     "status": status,
