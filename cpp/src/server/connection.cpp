@@ -338,9 +338,8 @@ void Connection::answer_refusal() {
     const std::unique_ptr<GateRefusal> refusal = std::exchange(refusal_, nullptr);
     const std::shared_ptr<Exchange> exchange = exchange_;
     const Exchange::Head& head = exchange->head();
-    const RefusalResponse response(
-        *refusal, head.fields,
-        thread_.rules()->rules().endpoints[refused_endpoint_].rules->methods);
+    const RefusalResponse response(*refusal, head.fields,
+                                   *thread_.rules()->rules().endpoints[refused_endpoint_].rules);
     [[maybe_unused]] const std::string_view problem =
         exchange->start(refusal->status, response.fields());
     bool is_last = true;

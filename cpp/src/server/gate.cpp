@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include "ascii.hpp"
@@ -128,8 +127,10 @@ public:
                                    "check the log",
                                .retry_after_s = 10};
         }
-        const std::optional<std::size_t> key = keys->find(token().value_or(""), now_s);
-        if (!key || !token()) {
+        const std::optional<std::string_view> text = token();
+        // Also looks up a missing key: all cases take equally long.
+        const std::optional<std::size_t> key = keys->find(text.value_or(""), now_s);
+        if (!key || !text) {
             // The same message for a missing and an unknown key.
             return GateRefusal{
                 .status = 401,
@@ -236,15 +237,11 @@ private:
 
     Refusal check_method() {
         if (contains(endpoint_.methods, head_.method)) return {};
-        std::string allowed;
-        for (const std::string& method : endpoint_.methods) {
-            allowed += (allowed.empty() ? "" : ", ") + method;
-        }
         return GateRefusal{.status = 405,
                            .code = "wrong_method",
                            .message = "method not allowed (got " +
                                       std::string(head_.method.substr(0, 20)) + ", allowed " +
-                                      allowed + ")"};
+                                      endpoint_.allowed_methods() + ")"};
     }
 
     Refusal check_origin() {
@@ -298,6 +295,12 @@ private:
 };
 
 }  // namespace
+
+std::string EndpointRules::allowed_methods() const {
+    std::string joined;
+    for (const std::string& method : methods) joined += (joined.empty() ? "" : ", ") + method;
+    return joined;
+}
 
 GateDecision admit(const GateRules& rules, const EndpointRules& endpoint, const KeyTable* keys,
                    const RequestHead& head, double now_s) {

@@ -88,7 +88,7 @@ std::string error_body(std::string_view message, std::string_view code, std::str
 }  // namespace
 
 RefusalResponse::RefusalResponse(const GateRefusal& refusal, std::span<const http1::Field> request,
-                                 std::span<const std::string> methods) {
+                                 const EndpointRules& endpoint) {
     for (const http1::Field& field : request) {
         if (field.name == "x-request-id" && is_request_id(field.value)) {
             request_id_ = field.value;
@@ -104,8 +104,7 @@ RefusalResponse::RefusalResponse(const GateRefusal& refusal, std::span<const htt
                {"X-Request-Id", request_id_}};
     if (refusal.status == 401) fields_.push_back({"WWW-Authenticate", R"(Bearer realm="polymux")"});
     if (refusal.status == 405) {
-        for (const std::string& method : methods)
-            allowed_ += (allowed_.empty() ? "" : ", ") + method;
+        allowed_ = endpoint.allowed_methods();
         fields_.push_back({"Allow", allowed_});
     }
     if (refusal.retry_after_s != 0) {

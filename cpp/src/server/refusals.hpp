@@ -19,10 +19,9 @@ namespace polymux::server {
 /// The response to a request that the gate refused.
 class RefusalResponse {
 public:
-    /// `request` are the fields of the request, and `methods` those of the endpoint. All arguments
-    /// must live as long as the response.
+    /// `request` are the fields of the request.
     RefusalResponse(const GateRefusal& refusal, std::span<const http1::Field> request,
-                    std::span<const std::string> methods);
+                    const EndpointRules& endpoint);
     RefusalResponse(const RefusalResponse&) = delete;
     RefusalResponse& operator=(const RefusalResponse&) = delete;
 

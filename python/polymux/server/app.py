@@ -272,7 +272,7 @@ class Front:
     def refusable(self) -> list[tuple[str, Endpoint]]:
         """Paths and endpoints that can be refused without a call of Python.
 
-        Their errors have the format of the polymux API. None if responses need CORS fields or
+        Their errors have the format of the polymux API. Empty if responses need CORS fields or
         spans.
         """
         traced = self._tracing is not None and self._tracing.is_wanted

@@ -30,6 +30,8 @@ struct GateRules {
 struct EndpointRules {
     std::string scope = {};  ///< That the API key must have; empty: any key will do.
     std::vector<std::string> methods = {};
+    /// The methods for people and for the header field Allow: "GET, HEAD".
+    [[nodiscard]] std::string allowed_methods() const;
     bool is_public = false;            ///< Requires no key.
     bool is_loopback_public = false;   ///< Requires no key from this machine.
     bool accepts_any_address = false;  ///< Any IP address may be the Host.

@@ -93,10 +93,6 @@ class AsgiFront:
         self._refusable |= dict(endpoints)
         self.native.publish(gate, keys, [(path, one.rules) for path, one in endpoints])
 
-    def drain(self) -> None:
-        """Close each connection after its current response."""
-        self.native.drain()
-
     def abort(self) -> None:
         """Close all connections now, and cancel their requests."""
         self.native.close_all()
